@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
-    Executor, FileIdentity, How, Launch, Program, SandboxError, Stage, Stream, View, Watch,
+    CommandWatcher, Executable, Executor, FileIdentity, Launch, LaunchStage, OutputKind,
+    SandboxError, SandboxView, Termination,
 };
 
 use crate::Answer;
@@ -33,7 +34,7 @@ tools:
       "true": { decision: allow }
 "#;
 
-/// How the row is called for which nothing is judged and nothing is written down.
+/// Termination the row is called for which nothing is judged and nothing is written down.
 const WALLS: &str = "the walls alone, per call in one executor";
 
 /// What no confinement of this kind can do without.
@@ -48,7 +49,7 @@ const DURABLE: &str = "being durable, per call";
 /// A file system in memory, where a durable commit costs nothing.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// How long the kernel is given to take the namespaces of a run apart.
+/// Termination long the kernel is given to take the namespaces of a run apart.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
@@ -175,7 +176,7 @@ impl Reference {
 /// An executor, and nobody who decides or writes anything down.
 struct Walls {
     executor: Executor,
-    program: Program,
+    program: Executable,
 }
 
 impl Walls {
@@ -183,17 +184,17 @@ impl Walls {
         let failed = |error: SandboxError| format!("the walls: {error}");
         let unread = |error: std::io::Error| format!("the walls: {error}");
         let path = Path::new("/bin/true").canonicalize().map_err(unread)?;
-        let identity = FileIdentity::of(&path.metadata().map_err(unread)?);
+        let identity = FileIdentity::from_metadata(&path.metadata().map_err(unread)?);
         let mut executor = binary.executor().map_err(failed)?;
-        let view = View {
+        let view = SandboxView {
             floor: SandboxTier::Namespaces,
             workspace: File::open(workspace).map_err(unread)?.into(),
             staging: None,
-            masks: Vec::new(),
+            hidden: Vec::new(),
             programs: Vec::new(),
         };
         executor.enter(view).map_err(failed)?;
-        Ok(Self { executor, program: Program { path, identity } })
+        Ok(Self { executor, program: Executable { path, identity } })
     }
 
     /// The time of one of this many commands.
@@ -203,7 +204,7 @@ impl Walls {
     }
 
     fn spawn(&mut self) -> Answer<()> {
-        let stage = Stage {
+        let stage = LaunchStage {
             program: self.program.clone(),
             argv: vec!["true".into()],
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -211,18 +212,18 @@ impl Walls {
         };
         let launch = Launch {
             stages: vec![stage],
-            private: Vec::new(),
+            private_directory_variables: Vec::new(),
             cwd: OsString::new(),
             stdin: Vec::new(),
             limits: ProcessLimits::default(),
             writes: false,
             direct: None,
-            masks: Vec::new(),
-            last: false,
+            hidden: Vec::new(),
+            is_last: false,
         };
         match self.executor.run(launch, &mut Nobody) {
-            Ok(exit) if exit.how == How::Exited(0) => Ok(()),
-            Ok(exit) => Err(format!("the walls: `true` ended with {:?}", exit.how)),
+            Ok(exit) if exit.termination == Termination::Exited(0) => Ok(()),
+            Ok(exit) => Err(format!("the walls: `true` ended with {:?}", exit.termination)),
             Err(error) => Err(format!("the walls: {error}")),
         }
     }
@@ -231,10 +232,10 @@ impl Walls {
 /// Somebody who keeps nothing and never cancels.
 struct Nobody;
 
-impl Watch for Nobody {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+impl CommandWatcher for Nobody {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {}
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }

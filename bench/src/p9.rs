@@ -1,4 +1,4 @@
-//! P9: masking the secrets of mixed logs, against ripgrep with the same kinds of credential as one
+//! P9: masking the secrets of mixed logs, against ripgrep with the same credential_kinds of credential as one
 //! alternation. Ripgrep only counts what it finds; ours also looks for what no form tells (passwords
 //! behind their names, in addresses, headers and command lines) and writes the whole text again.
 
@@ -24,7 +24,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let (logs, size) =
         logs(&place, blocks).map_err(|error| format!("{}: {error}", place.display()))?;
     let forms = place.join("forms.txt");
-    let all: Vec<&str> = capsule_redact::kinds().map(|own| own.form).collect();
+    let all: Vec<&str> = capsule_redact::credential_kinds().map(|own| own.pattern).collect();
     let written = std::fs::write(&forms, all.join("|"));
     written.map_err(|error| format!("{}: {error}", forms.display()))?;
     let binary = options.folder.join("dist").join("capsule");
@@ -54,11 +54,14 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let row = Row::new(
         "P9",
         what,
-        "ripgrep, the kinds as one alternation",
+        "ripgrep, the credential_kinds as one alternation",
         pairs,
         Target::TimeAtMost(2.0),
     )
-    .note(format!("{} kinds; ours {ours:.0} MiB/s, ripgrep {theirs:.0} MiB/s", all.len()));
+    .note(format!(
+        "{} credential_kinds; ours {ours:.0} MiB/s, ripgrep {theirs:.0} MiB/s",
+        all.len()
+    ));
     let _ = std::fs::remove_file(&logs);
     Ok(vec![row])
 }

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use capsule_runtime::edit::{Encoding, How, Request, blocks, edit};
+use capsule_runtime::edit::{EditRequest, MatchTolerance, TextEncoding, blocks, edit};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -23,18 +23,20 @@ fuzz_target!(|bytes: &[u8]| {
     };
     for count in [None, Some(1), Some(2)] {
         for breaks in [false, true] {
-            made(file, &Request { search, replace, count, breaks });
+            made(file, &EditRequest { search, replace, count, keeps_markdown_breaks: breaks });
         }
     }
 });
 
-fn made(file: &[u8], request: &Request<'_>) {
+fn made(file: &[u8], request: &EditRequest<'_>) {
     let Ok(edited) = edit(file, request) else { return };
     assert_ne!(edited.bytes, file);
     let (before, after) = &edited.text;
     assert!(edited.line >= 1 && edited.line <= before.split(['\n', '\r']).count());
     let last = |text: &str| text.ends_with('\n');
-    if edited.how == How::Exact && request.count.is_none() && !request.search.contains(['\n', '\r'])
+    if edited.tolerance == MatchTolerance::Exact
+        && request.count.is_none()
+        && !request.search.contains(['\n', '\r'])
     {
         assert_eq!(before.matches(request.search).count(), 1);
         let (head, tail) = before.split_once(request.search).expect("it is there");
@@ -43,13 +45,13 @@ fn made(file: &[u8], request: &Request<'_>) {
     }
     let is_blank = request.replace.trim().is_empty();
     assert!(after.is_empty() || is_blank || last(before) == last(after));
-    if edited.encoding == Encoding::Utf8 {
+    if edited.encoding == TextEncoding::Utf8 {
         assert_eq!(std::str::from_utf8(&edited.bytes).ok(), Some(after.as_str()));
     }
 }
 
 fn read(text: &str) {
-    let found = blocks::find(text);
+    let found = blocks::find_edits(text);
     assert!(found.rest.len() <= text.len());
     for call in found.calls.iter().flatten() {
         assert_eq!(call.tool, blocks::TOOL);

@@ -9,7 +9,7 @@
 use capsule_core::action::{Action, Facts};
 use capsule_core::id::{RunId, canonical_label};
 use capsule_core::journal::{Entry, EntryHeader, Frontier, VERSION, leaf_hash};
-use capsule_store::{Checkpoint, Note, Seal, Sightings, Verifier};
+use capsule_store::{Checkpoint, SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -45,17 +45,17 @@ fn entry(bytes: &[u8]) {
 fn signed(text: &str) {
     let key = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
     let key = Verifier::parse(key).expect("a public line");
-    if let Some(note) = Note::parse(text) {
+    if let Some(note) = SignedNote::parse(text) {
         assert_eq!(note.to_string(), text);
-        assert_ne!(note.seal(&key), Seal::Good, "nobody has the key");
+        assert_ne!(note.verify(&key), SignatureCheck::Valid, "nobody has the key");
         if let Some(own) = note.checkpoint() {
             assert!(text.starts_with(&own.text()));
             assert_eq!(Checkpoint::parse(&own.text()).as_ref(), Some(&own));
             // Words end at spaces, so an origin with one is not found again.
-            let seen = Sightings::of("x", &format!("{text} {}", own.line()));
+            let seen = WitnessedCheckpoints::parse("x", &format!("{text} {}", own.line()));
             assert!(
                 own.origin.contains(char::is_whitespace)
-                    || seen.knows(&own)
+                    || seen.has_seen(&own)
                     || !is_word(&own.origin)
             );
         }
@@ -63,7 +63,7 @@ fn signed(text: &str) {
     if let Some(read) = Verifier::parse(text.trim()) {
         assert_eq!(read.to_string(), text.trim());
     }
-    let _ = Sightings::of("x", text);
+    let _ = WitnessedCheckpoints::parse("x", text);
 }
 
 fn is_word(text: &str) -> bool {

@@ -6,7 +6,7 @@
 
 use capsule_core::limits;
 use capsule_runtime::plan::{
-    Expression, InputKind, Matcher, Plan, Reference, Scope, Step, StepResult,
+    EvalScope, Expression, FieldMatcher, InputKind, Plan, PlanStep, Reference, StepResult,
 };
 use capsule_runtime::{CATALOGUE, describe};
 use libfuzzer_sys::fuzz_target;
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(plan) => plan,
         Err(problems) => return fuzz::assert_refused(text, &problems),
     };
-    let mut scope = Scope::default();
+    let mut scope = EvalScope::default();
     for input in &plan.inputs {
         let text = match input.kind {
             InputKind::String => "text",
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// Makes everything that a step needs, and asks what its call means.
-fn walk(step: &Step, scope: &Scope) {
+fn walk(step: &PlanStep, scope: &EvalScope) {
     if let Some(when) = &step.when {
         made(scope, when);
     }
@@ -55,11 +55,11 @@ fn walk(step: &Step, scope: &Scope) {
 }
 
 /// Makes a value, whose references read back and whose texts are bounded.
-fn made(scope: &Scope, expression: &Expression) -> Option<Value> {
-    expression.references(false, &mut |reference, _| {
+fn made(scope: &EvalScope, expression: &Expression) -> Option<Value> {
+    expression.visit_references(false, &mut |reference, _| {
         assert_eq!(Reference::parse(&reference.to_string()).as_ref(), Ok(reference));
     });
-    let (value, _) = scope.make(expression).ok()?;
+    let (value, _) = scope.evaluate(expression).ok()?;
     if let (Value::String(text), Expression::Concat(_) | Expression::Template { .. }) =
         (&value, expression)
     {
@@ -68,21 +68,21 @@ fn made(scope: &Scope, expression: &Expression) -> Option<Value> {
     Some(value)
 }
 
-fn compare(matcher: &Matcher) {
+fn compare(matcher: &FieldMatcher) {
     for value in [json!(null), json!(true), json!(200), json!("text"), json!(["a"]), json!({})] {
         let _ = matcher.mismatch(&value);
     }
     if let Some(wanted) = &matcher.equals {
-        let only = Matcher { equals: Some(wanted.clone()), ..Matcher::default() };
+        let only = FieldMatcher { equals: Some(wanted.clone()), ..FieldMatcher::default() };
         assert_eq!(only.mismatch(wanted), None);
     }
 }
 
 /// A result with every field that the tool gives; each is of some kind.
-fn result(step: &Step) -> StepResult {
+fn result(step: &PlanStep) -> StepResult {
     let kinds = [json!("one\ntwo"), json!(3), json!([{ "title": "é", "n": 1 }]), json!(false)];
     let fields = step.tool.results.iter().zip(kinds.iter().cycle());
     let fields: Map<String, Value> =
         fields.map(|(field, value)| (field.name.into(), value.clone())).collect();
-    StepResult { value: Some(fields.into()), tainted: step.id.len().is_multiple_of(2), good: true }
+    StepResult { value: Some(fields.into()), tainted: step.id.len().is_multiple_of(2), succeeded: true }
 }

@@ -12,7 +12,7 @@ use capsule_core::policy::{
     CommandRule, Constraint, DeniedToken, HardDenyRule, LayerKind, Policy, PolicyDraft,
     SourceLocation, TokenMatcher,
 };
-use capsule_runtime::{CATALOGUE, check_claims, lint};
+use capsule_runtime::{CATALOGUE, assertion_diagnostics, lint};
 use fuzz::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
 use libfuzzer_sys::fuzz_target;
 
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let policy = Arc::new(policy);
     assert_named(text, &lint(&policy));
-    assert_named(text, &check_claims(&policy));
+    assert_named(text, &assertion_diagnostics(&policy));
     let words = judge(&policy);
     for (what, deny) in DENIALS {
         let mut stricter = Policy::clone(&policy);

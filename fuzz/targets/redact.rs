@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use capsule_redact::{Custom, Piece, Redactor, Secret, Stream, excerpt, masks};
+use capsule_redact::{CustomPattern, MaskingStream, Redactor, Secret, TextPiece, excerpt, masks};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use zeroize::Zeroizing;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 /// The shipped rules, and one of each kind that a policy adds.
 static REDACTORS: LazyLock<[Redactor; 2]> = LazyLock::new(|| {
     let secret = Secret::new("NAME", Zeroizing::new("horse/batt".into()));
-    let custom = Custom::parse("own", "acme_[A-Za-z0-9]{4,20}|a[b-d]{3,9}e");
+    let custom = CustomPattern::parse("own", "acme_[A-Za-z0-9]{4,20}|a[b-d]{3,9}e");
     let more = Redactor::with(&[secret.expect("it is long enough")], &[custom.expect("it ends")]);
     [Redactor::builtin(), more]
 });
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         masked(redactor, text, usize::from(*size % 97) + 1);
     }
     let start = usize::from(*start).min(text.len());
-    let piece = Piece {
+    let piece = TextPiece {
         bytes: text.to_vec(),
         window: start..text.len(),
         cut_before: true,
@@ -59,7 +59,7 @@ fn masked(redactor: &Redactor, text: &[u8], size: usize) {
         assert_eq!(whole, text);
     }
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let mut stream = Stream::telling(redactor.clone());
+    let mut stream = MaskingStream::with_findings(redactor.clone());
     let mut out = Vec::new();
     for piece in text.chunks(size) {
         stream.push(piece, &mut out);
@@ -80,7 +80,7 @@ fn masked(redactor: &Redactor, text: &[u8], size: usize) {
     let more = |last: &Vec<u8>| Some(redactor.bytes(last, &mut 0).into_owned());
     let mut rounds = std::iter::successors(Some(whole.clone()), more).take(ROUNDS);
     assert!(rounds.any(|last| rests(&last)), "masking does not come to rest");
-    if redactor.resolved(&whole, text).is_ok_and(|made| made != text) {
+    if redactor.restore_masks(&whole, text).is_ok_and(|made| made != text) {
         // Where lines are alike, the first of them is meant.
         assert!(masks(text).next().is_some() || count > 0);
     }

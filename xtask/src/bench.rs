@@ -3,17 +3,17 @@
 
 use std::path::Path;
 
-use crate::{Answer, cargo, dist};
+use crate::{TaskResult, cargo, dist};
 
 /// The measures that start the binary.
-const OF_THE_BINARY: &[&str] = &["P1", "P2", "P4", "P9", "P10"];
+const BINARY_MEASURES: &[&str] = &["P1", "P2", "P4", "P9", "P10"];
 
 /// Builds the binary where a measure needs it, and measures.
 ///
 /// # Errors
 /// When something does not build, or a measure could not be taken.
-pub(crate) fn run(root: &Path, options: &[&str]) -> Answer<bool> {
-    let target = cargo::target_folder(root)?;
+pub(crate) fn run(root: &Path, options: &[&str]) -> TaskResult<bool> {
+    let target = cargo::target_directory(root)?;
     if needs_binary(options) {
         dist::build(root)?;
     }
@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Answer<bool> {
 fn needs_binary(options: &[&str]) -> bool {
     let only = options.iter().position(|option| *option == "--only");
     match only.and_then(|at| options.get(at + 1)) {
-        Some(list) => list.split(',').any(|id| OF_THE_BINARY.contains(&id)),
+        Some(list) => list.split(',').any(|id| BINARY_MEASURES.contains(&id)),
         None => true,
     }
 }

@@ -5,13 +5,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::Answer;
+use crate::TaskResult;
 
 /// The packages of the workspace and where they are built, without their dependencies' own.
 ///
 /// # Errors
 /// When cargo cannot be asked.
-pub(crate) fn metadata(root: &Path) -> Answer<Value> {
+pub(crate) fn metadata(root: &Path) -> TaskResult<Value> {
     let output = command(root)
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .output()
@@ -27,7 +27,7 @@ pub(crate) fn metadata(root: &Path) -> Answer<Value> {
 ///
 /// # Errors
 /// When cargo cannot be asked.
-pub(crate) fn target_folder(root: &Path) -> Answer<PathBuf> {
+pub(crate) fn target_directory(root: &Path) -> TaskResult<PathBuf> {
     let metadata = metadata(root)?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
     folder.map(PathBuf::from).ok_or_else(|| "cargo metadata names no target folder".to_owned())
@@ -46,7 +46,7 @@ pub(crate) fn command(root: &Path) -> Command {
 ///
 /// # Errors
 /// When it cannot be started or fails.
-pub(crate) fn run(command: &mut Command) -> Answer<()> {
+pub(crate) fn run(command: &mut Command) -> TaskResult<()> {
     let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
 }

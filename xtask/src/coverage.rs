@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::house::House;
-use crate::{Answer, cargo};
+use crate::repository::Repository;
+use crate::{TaskResult, cargo};
 
 /// What must be reached in every group.
-const WANTED_PERCENT: u64 = 90;
+const MIN_PERCENT: u64 = 90;
 
 /// The groups, each with the beginnings of its paths.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -28,19 +28,19 @@ const GROUPS: &[(&str, &[&str])] = &[
             "crates/core/src/lifecycle/",
         ],
     ),
-    ("replay", &["crates/runtime/src/replay/", "crates/runtime/src/hands/recorded.rs"]),
+    ("replay", &["crates/runtime/src/replay/", "crates/runtime/src/backend/replayed.rs"]),
 ];
 
-const INSTALL: &str = "install `cargo-llvm-cov` with `cargo install cargo-llvm-cov --locked`, and \
+const INSTALL_HINT: &str = "install `cargo-llvm-cov` with `cargo install cargo-llvm-cov --locked`, and \
 the tools of LLVM with the Debian package";
 
 /// Measures; says whether every group reaches what is wanted.
 ///
 /// # Errors
 /// When a tool is missing or the tests fail.
-pub(crate) fn run(root: &Path) -> Answer<bool> {
-    let tools = tools(root)?;
-    let report = cargo::target_folder(root)?.join("coverage.lcov");
+pub(crate) fn run(root: &Path) -> TaskResult<bool> {
+    let tools = find_tools(root)?;
+    let report = cargo::target_directory(root)?.join("coverage.lcov");
     let mut command = cargo::command(root);
     command.arg("llvm-cov").arg("--workspace");
     // The walls' own tests look at every byte that a command writes. Measured programs that cannot
@@ -51,27 +51,27 @@ pub(crate) fn run(root: &Path) -> Answer<bool> {
     cargo::run(&mut command)?;
     let text =
         std::fs::read_to_string(&report).map_err(|e| format!("{}: {e}", report.display()))?;
-    let house = House::read(root)?;
-    let lines = lines(&text, root);
+    let house = Repository::read(root)?;
+    let lines = parse_lcov(&text, root);
     let mut enough = true;
     for (name, beginnings) in GROUPS {
-        let group = group(&house, &lines, beginnings);
+        let group = measure_group(&house, &lines, beginnings);
         enough &= group.show(name);
     }
     Ok(enough)
 }
 
 /// The tools of LLVM that fit the compiler.
-struct Tools {
+struct LlvmTools {
     cov: PathBuf,
     profdata: PathBuf,
 }
 
 /// Takes the tools from the environment, from the toolchain, or from Debian's packages.
-fn tools(root: &Path) -> Answer<Tools> {
+fn find_tools(root: &Path) -> TaskResult<LlvmTools> {
     let listed = cargo::command(root).args(["llvm-cov", "--version"]).output();
     let version = llvm_version()?;
-    let install = format!("{INSTALL} `llvm-{version}`");
+    let install = format!("{INSTALL_HINT} `llvm-{version}`");
     if !listed.is_ok_and(|output| output.status.success()) {
         return Err(format!("cargo-llvm-cov is missing: {install}"));
     }
@@ -81,27 +81,27 @@ fn tools(root: &Path) -> Answer<Tools> {
     };
     let (cov, profdata) = (find("LLVM_COV", "llvm-cov"), find("LLVM_PROFDATA", "llvm-profdata"));
     match (cov, profdata) {
-        (Some(cov), Some(profdata)) => Ok(Tools { cov, profdata }),
+        (Some(cov), Some(profdata)) => Ok(LlvmTools { cov, profdata }),
         _ => Err(format!("llvm-cov and llvm-profdata of version {version} are missing: {install}")),
     }
 }
 
-fn answer_of(command: &mut Command) -> Option<String> {
+fn command_output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()
 }
 
 /// The version of LLVM that the compiler was built with: profiles are read by the same or a later.
-fn llvm_version() -> Answer<String> {
+fn llvm_version() -> TaskResult<String> {
     let told =
-        answer_of(Command::new("rustc").arg("-vV")).ok_or("rustc does not say its version")?;
+        command_output(Command::new("rustc").arg("-vV")).ok_or("rustc does not say its version")?;
     let line = told.lines().find_map(|line| line.strip_prefix("LLVM version: "));
     let major = line.and_then(|version| version.split('.').next());
     major.map(str::to_owned).ok_or_else(|| "rustc does not say its version of LLVM".to_owned())
 }
 
 fn in_toolchain(name: &str) -> Option<PathBuf> {
-    let sysroot = answer_of(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let sysroot = command_output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let hosts = std::fs::read_dir(Path::new(sysroot.trim()).join("lib").join("rustlib")).ok()?;
     let places = hosts.flatten().map(|host| host.path().join("bin").join(name));
     places.into_iter().find(|place| place.is_file())
@@ -117,14 +117,14 @@ fn in_debian(name: &str, version: &str) -> Option<PathBuf> {
 type Lines = BTreeMap<String, BTreeMap<usize, u64>>;
 
 /// Reads a report in the form of lcov: `SF:` names a file, `DA:` a line and how often it ran.
-fn lines(report: &str, root: &Path) -> Lines {
+fn parse_lcov(report: &str, root: &Path) -> Lines {
     let mut lines = Lines::new();
     let mut file = String::new();
     for line in report.lines() {
         if let Some(path) = line.strip_prefix("SF:") {
-            let own = Path::new(path).strip_prefix(root).unwrap_or(Path::new(path));
-            file = own.to_string_lossy().into_owned();
-        } else if let Some((number, count)) = line.strip_prefix("DA:").and_then(counted) {
+            let item = Path::new(path).strip_prefix(root).unwrap_or(Path::new(path));
+            file = item.to_string_lossy().into_owned();
+        } else if let Some((number, count)) = line.strip_prefix("DA:").and_then(parse_count) {
             let ran = lines.entry(file.clone()).or_default().entry(number).or_default();
             *ran = count.max(*ran);
         }
@@ -132,27 +132,27 @@ fn lines(report: &str, root: &Path) -> Lines {
     lines
 }
 
-fn counted(text: &str) -> Option<(usize, u64)> {
+fn parse_count(text: &str) -> Option<(usize, u64)> {
     let mut parts = text.split(',');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// What was reached of a group.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Group {
+struct GroupCoverage {
     covered: u64,
     all: u64,
     /// Lines that did not run, by file.
     missed: BTreeMap<String, Vec<usize>>,
 }
 
-fn group(house: &House, lines: &Lines, beginnings: &[&str]) -> Group {
-    let mut group = Group::default();
-    let own = house
+fn measure_group(house: &Repository, lines: &Lines, beginnings: &[&str]) -> GroupCoverage {
+    let mut group = GroupCoverage::default();
+    let item = house
         .sources
         .iter()
         .filter(|source| beginnings.iter().any(|beginning| source.path.starts_with(beginning)));
-    for source in own {
+    for source in item {
         let Some(counts) = lines.get(&source.path) else { continue };
         for (line, count) in counts.iter().filter(|(line, _)| !source.is_test(**line)) {
             group.all += 1;
@@ -165,7 +165,7 @@ fn group(house: &House, lines: &Lines, beginnings: &[&str]) -> Group {
     group
 }
 
-impl Group {
+impl GroupCoverage {
     /// Prints what was reached, and what was not; says whether it is enough.
     fn show(&self, name: &str) -> bool {
         let tenths = (self.covered * 1_000).checked_div(self.all).unwrap_or(0);
@@ -177,18 +177,18 @@ impl Group {
             self.all
         );
         for (path, lines) in &self.missed {
-            println!("  not run: {path} {}", ranges(lines));
+            println!("  not run: {path} {}", line_ranges(lines));
         }
-        let enough = tenths >= WANTED_PERCENT * 10;
+        let enough = tenths >= MIN_PERCENT * 10;
         if !enough {
-            println!("  {WANTED_PERCENT} % are wanted");
+            println!("  {MIN_PERCENT} % are wanted");
         }
         enough
     }
 }
 
 /// Line numbers, neighbours joined: `3-5, 9`.
-fn ranges(lines: &[usize]) -> String {
+fn line_ranges(lines: &[usize]) -> String {
     let mut joined: Vec<(usize, usize)> = Vec::new();
     for line in lines {
         match joined.last_mut().filter(|(_, last)| last + 1 == *line) {
@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn lines_of_tests_do_not_count() {
         let text = "//! D.\nfn a() {\n    b();\n}\n#[cfg(test)]\nmod tests {\n    fn c() {}\n}\n";
-        let house = House::with(&[("crates/core/src/glob.rs", text)]);
+        let house = Repository::from_files(&[("crates/core/src/glob.rs", text)]);
         let report = "SF:/r/crates/core/src/glob.rs\nDA:2,4\nDA:3,0\nDA:7,9\nend_of_record\n";
-        let lines = lines(report, Path::new("/r"));
-        let group = group(&house, &lines, &["crates/core/src/glob.rs"]);
+        let lines = parse_lcov(report, Path::new("/r"));
+        let group = measure_group(&house, &lines, &["crates/core/src/glob.rs"]);
         assert_eq!((group.covered, group.all), (1, 2));
         assert_eq!(group.missed["crates/core/src/glob.rs"], [3]);
         assert!(!group.show("policy"));
@@ -221,11 +221,11 @@ mod tests {
 
     #[test]
     fn a_group_that_was_not_measured_is_not_enough() {
-        assert!(!Group::default().show("replay"));
+        assert!(!GroupCoverage::default().show("replay"));
     }
 
     #[test]
     fn neighbours_are_joined() {
-        assert_eq!(ranges(&[3, 4, 5, 9, 11, 12]), "3-5, 9, 11-12");
+        assert_eq!(line_ranges(&[3, 4, 5, 9, 11, 12]), "3-5, 9, 11-12");
     }
 }

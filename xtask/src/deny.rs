@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::{Answer, cargo};
+use crate::{TaskResult, cargo};
 
 /// The graphs that are locked, each with whether crates may stand in it in two versions: what Capsule is
 /// compared with is built as its authors build it.
@@ -17,7 +17,7 @@ const GRAPHS: &[(&str, bool)] =
 ///
 /// # Errors
 /// When `cargo deny` is not there, or the advisories are demanded and cannot be had.
-pub(crate) fn run(root: &Path, demands_advisories: bool) -> Answer<bool> {
+pub(crate) fn run(root: &Path, demands_advisories: bool) -> TaskResult<bool> {
     let mut all_good = true;
     for (manifest, duplicates) in GRAPHS {
         let mut check = check(root, manifest, *duplicates);
@@ -65,7 +65,7 @@ fn check(root: &Path, manifest: &str, duplicates: bool) -> Command {
     check
 }
 
-fn output(command: &mut Command) -> Answer<Output> {
+fn output(command: &mut Command) -> TaskResult<Output> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     match said.contains("no such command") {

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Answer, cargo};
+use crate::{TaskResult, cargo};
 
 /// How the compiler names a machine on which the program can hold the C library in itself.
-const HOLDS_THE_LIBRARY: &str = "linux-gnu";
+const STATIC_TARGET: &str = "linux-gnu";
 
 /// What makes it hold the library, and keeps what has to be adjusted at every start small.
-const WHOLE: [&str; 3] =
+const STATIC_FLAGS: [&str; 3] =
     ["--", "-Ctarget-feature=+crt-static", "-Clink-arg=-Wl,-z,pack-relative-relocs"];
 
 /// Builds it: one file that needs no library of the machine's (ADR 33).
@@ -17,16 +17,16 @@ const WHOLE: [&str; 3] =
 /// # Errors
 /// When it does not build, or what was built does not start: a C library before 2.36 does not know the
 /// compact form, and a program that holds it finds no address of its own.
-pub(crate) fn build(root: &Path) -> Answer<()> {
+pub(crate) fn build(root: &Path) -> TaskResult<()> {
     let mut build = cargo::command(root);
     build.args(["rustc", "--locked", "--profile", "dist", "--package", "capsule-cli"]);
     build.args(["--bin", "capsule"]);
-    if host()?.ends_with(HOLDS_THE_LIBRARY) {
-        build.args(WHOLE);
+    if host_target()?.ends_with(STATIC_TARGET) {
+        build.args(STATIC_FLAGS);
     }
     cargo::run(&mut build)?;
-    let binary = cargo::target_folder(root)?.join("dist/capsule");
-    lay_down(&binary)?;
+    let binary = cargo::target_directory(root)?.join("dist/capsule");
+    rewrite_contiguous(&binary)?;
     cargo::run(Command::new(&binary).arg("--version"))?;
     println!("{}", binary.display());
     Ok(())
@@ -34,7 +34,7 @@ pub(crate) fn build(root: &Path) -> Answer<()> {
 
 /// Writes it anew in one piece. A linker writes page by page, and so the kernel keeps the file: until it is
 /// dropped from the cache, every start maps its code in more than a hundred small steps (ADR 33).
-fn lay_down(binary: &Path) -> Answer<()> {
+fn rewrite_contiguous(binary: &Path) -> TaskResult<()> {
     let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
     let whole = std::fs::read(binary).map_err(failed)?;
     let rights = std::fs::metadata(binary).map_err(failed)?.permissions();
@@ -50,7 +50,7 @@ fn lay_down(binary: &Path) -> Answer<()> {
 }
 
 /// The machine that the compiler builds for.
-fn host() -> Answer<String> {
+fn host_target() -> TaskResult<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("-vV").output();
     let output = output.map_err(|error| format!("rustc cannot be started: {error}"))?;

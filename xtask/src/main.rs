@@ -15,7 +15,7 @@ mod coverage;
 mod deny;
 mod dist;
 mod docs;
-mod house;
+mod repository;
 mod rust;
 mod tidy;
 mod tree;
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What a task gives, or why it could not be done.
-pub(crate) type Answer<T> = Result<T, String>;
+pub(crate) type TaskResult<T> = Result<T, String>;
 
 /// The tasks, for the usage text and for documents that name one.
 pub(crate) const TASKS: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match task(&words) {
+    match run_task(&words) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -53,8 +53,8 @@ fn main() -> ExitCode {
 }
 
 /// Does one task; says whether everything was found to be as it should.
-fn task(words: &[&str]) -> Answer<bool> {
-    let root = root()?;
+fn run_task(words: &[&str]) -> TaskResult<bool> {
+    let root = repository_root()?;
     match words {
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::write(&root),
@@ -74,9 +74,9 @@ fn task(words: &[&str]) -> Answer<bool> {
 }
 
 /// The repository: the folder above this package.
-fn root() -> Answer<PathBuf> {
-    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+fn repository_root() -> TaskResult<PathBuf> {
+    let name = std::env::var_os("CARGO_MANIFEST_DIR")
         .ok_or("start it as `cargo xtask`, which says where the repository is")?;
-    let above = PathBuf::from(own);
+    let above = PathBuf::from(name);
     above.parent().map(PathBuf::from).ok_or_else(|| "the repository has no folder".to_owned())
 }

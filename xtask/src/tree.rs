@@ -5,23 +5,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Answer;
+use crate::TaskResult;
 
 /// Texts beyond this size are not read; that they are too large is found by their size.
 const READ_BYTES: u64 = 4_000_000;
 
 /// The files, by path.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct FileTree {
     /// Every file, sorted by path.
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<TreeFile>,
     /// The paths that git tracks although it is told to ignore them.
     pub(crate) tracked_although_ignored: Vec<String>,
 }
 
 /// One file.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct TreeFile {
     /// Where it stands, from the root, with `/` between the parts.
     pub(crate) path: String,
     /// Its size.
@@ -32,15 +32,15 @@ pub(crate) struct File {
     pub(crate) tracked: bool,
 }
 
-impl Tree {
+impl FileTree {
     /// Reads the repository.
     ///
     /// # Errors
     /// When git cannot be asked.
-    pub(crate) fn read(root: &Path) -> Answer<Self> {
-        let tracked = listed(root, &["--cached"])?;
-        let new = listed(root, &["--others", "--exclude-standard"])?;
-        let ignored = listed(root, &["--cached", "--ignored", "--exclude-standard"])?;
+    pub(crate) fn read(root: &Path) -> TaskResult<Self> {
+        let tracked = git_files(root, &["--cached"])?;
+        let new = git_files(root, &["--others", "--exclude-standard"])?;
+        let ignored = git_files(root, &["--cached", "--ignored", "--exclude-standard"])?;
         let mut files = Vec::new();
         for path in tracked.union(&new) {
             let place = root.join(path);
@@ -54,15 +54,20 @@ impl Tree {
                 ..=READ_BYTES => std::fs::read(&place).ok().and_then(|b| String::from_utf8(b).ok()),
                 _ => None,
             };
-            files.push(File { path: path.clone(), bytes, text, tracked: tracked.contains(path) });
+            files.push(TreeFile {
+                path: path.clone(),
+                bytes,
+                text,
+                tracked: tracked.contains(path),
+            });
         }
         Ok(Self { files, tracked_although_ignored: ignored.into_iter().collect() })
     }
 
     /// A tree for tests of checks.
     #[cfg(test)]
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |(path, text): &(&str, &str)| File {
+    pub(crate) fn from_files(files: &[(&str, &str)]) -> Self {
+        let file = |(path, text): &(&str, &str)| TreeFile {
             path: (*path).to_owned(),
             bytes: text.len() as u64,
             text: Some((*text).to_owned()),
@@ -77,7 +82,7 @@ impl Tree {
     }
 
     /// Whether a file or a folder stands at this path.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    pub(crate) fn contains(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         self.files.iter().any(|file| {
             file.path
@@ -88,7 +93,7 @@ impl Tree {
 }
 
 /// What `git ls-files` lists.
-fn listed(root: &Path, options: &[&str]) -> Answer<BTreeSet<String>> {
+fn git_files(root: &Path, options: &[&str]) -> TaskResult<BTreeSet<String>> {
     let output = Command::new("git")
         .arg("-C")
         .arg(root)

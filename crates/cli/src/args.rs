@@ -1,9 +1,9 @@
 //! The command line, as typed.
 
-mod alone;
 mod approvals;
 mod audit;
 mod changes;
+mod exec_fast_path;
 mod exit_codes;
 mod plan;
 
@@ -12,14 +12,16 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use approvals::{
-    AnswerArgs, Approvals, ApprovalsList, GrantsOf, OneQuestion, Resume, ScopeArg,
+    AnswerArgs, ApprovalsCommand, ApprovalsListArgs, GrantsCommand, QuestionArg, ResumeArgs,
+    ScopeArg,
 };
 pub(crate) use audit::{
-    Audit, AuditAnchor, AuditErase, AuditExport, ExportFormat, InitArgs, Verify,
+    AuditAnchorArgs, AuditCommand, AuditEraseArgs, AuditExportArgs, ExportFormat, InitArgs,
+    VerifyArgs,
 };
 pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 use exit_codes::EXIT_CODES;
-pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
+pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
 ///
@@ -79,19 +81,19 @@ pub(crate) enum Command {
     /// Write a starter policy and editor schemas into .capsule/
     Init(InitArgs),
     /// Run a plan under a policy
-    Run(Run),
+    Run(RunArgs),
     /// Make one tool call under a policy, recorded as a run
-    Call(Call),
+    Call(CallArgs),
     /// Run one command under a policy; streams its output and ends with its status
-    Exec(Exec),
+    Exec(ExecArgs),
     /// Serve a recorded run again; executes nothing
-    Replay(Replay),
+    Replay(ReplayArgs),
     /// Show what a run did
-    Report(Report),
+    Report(ReportArgs),
     /// List runs, the newest first
-    ListRuns(ListRuns),
+    ListRuns(ListRunsArgs),
     /// Show a run, or one of its calls
-    ShowRun(ShowRun),
+    ShowRun(ShowRunArgs),
     /// Show what a run changed, or what waits in the workspace: staged, or in no commit
     Changes(Changes),
     /// Make what a run changed in its staged workspace in the workspace itself
@@ -102,36 +104,36 @@ pub(crate) enum Command {
     Undo(Undo),
     /// Show questions that wait for an answer, and answer them
     #[command(subcommand)]
-    Approvals(Approvals),
+    Approvals(ApprovalsCommand),
     /// Show what people allowed beyond a call, and take it back
     #[command(subcommand)]
-    Grants(GrantsOf),
+    Grants(GrantsCommand),
     /// Go on with a run that was suspended for an answer
-    Resume(Resume),
+    Resume(ResumeArgs),
     /// Count refusals over the runs of the store: patterns, never contents
     #[command(subcommand)]
-    Stats(StatsOf),
+    Stats(StatsCommand),
     /// Say that a decision was wrong; changes nothing, and is counted
     Feedback(FeedbackArgs),
     /// Check that the record is what was written
-    Verify(Verify),
+    Verify(VerifyArgs),
     /// Sign the record, tell others of it, write it out
     #[command(subcommand)]
-    Audit(Audit),
+    Audit(AuditCommand),
     /// Check, explain, show and compare policies
     #[command(subcommand)]
-    Policy(Policy),
+    Policy(PolicyCommand),
     /// Check plans
     #[command(subcommand)]
-    Plan(Plan),
+    Plan(PlanCommand),
     /// Mask what looks like a secret: standard input to standard output
     Redact,
     /// Check this machine: sandbox layers, kernel, store, key
     Doctor,
     /// Say what a code means, what causes it and what to do
-    ExplainCode(ExplainCode),
+    ExplainCode(ExplainCodeArgs),
     /// Print completions for a shell
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Print the manual page
     Man,
 }
@@ -157,7 +159,7 @@ pub(crate) struct LayerArg {
 
 /// Whether somebody is asked.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct AskArg {
+pub(crate) struct UnattendedArg {
     /// Ask nobody: what the policy asks about does not run
     #[arg(long)]
     pub(crate) unattended: bool,
@@ -165,7 +167,7 @@ pub(crate) struct AskArg {
 
 /// `run`.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// The plan
     pub(crate) plan: PathBuf,
     #[command(flatten)]
@@ -173,7 +175,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) layer: LayerArg,
     #[command(flatten)]
-    pub(crate) ask: AskArg,
+    pub(crate) ask: UnattendedArg,
     /// Also write the sealed run into a store of its own
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -187,7 +189,7 @@ pub(crate) struct Run {
 
 /// `call`.
 #[derive(Debug, Args)]
-pub(crate) struct Call {
+pub(crate) struct CallArgs {
     /// The tool
     pub(crate) tool: String,
     #[command(flatten)]
@@ -195,7 +197,7 @@ pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) layer: LayerArg,
     #[command(flatten)]
-    pub(crate) ask: AskArg,
+    pub(crate) ask: UnattendedArg,
     /// The arguments as JSON, for fs.edit also as `<edit path="..">`; `-` reads standard input
     #[arg(long, value_name = "JSON", conflicts_with = "words", allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
@@ -209,13 +211,13 @@ pub(crate) struct Call {
 
 /// `exec`.
 #[derive(Debug, Args)]
-pub(crate) struct Exec {
+pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArg,
     #[command(flatten)]
     pub(crate) layer: LayerArg,
     #[command(flatten)]
-    pub(crate) ask: AskArg,
+    pub(crate) ask: UnattendedArg,
     /// The folder to run in, relative to the workspace
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
@@ -232,7 +234,7 @@ pub(crate) struct Exec {
 
 /// `replay`.
 #[derive(Debug, Args)]
-pub(crate) struct Replay {
+pub(crate) struct ReplayArgs {
     /// The run: its id, the beginning of one, or `latest`
     pub(crate) run: String,
     /// Write the replay's own record into a store of its own
@@ -248,7 +250,7 @@ pub(crate) struct Replay {
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ReportFormat {
     /// For people
     Console,
     /// For programs
@@ -257,17 +259,17 @@ pub(crate) enum Format {
 
 /// `report`.
 #[derive(Debug, Args)]
-pub(crate) struct Report {
+pub(crate) struct ReportArgs {
     /// The run: its id, the beginning of one, or `latest`
     pub(crate) run: String,
     /// How it is written
     #[arg(long, value_name = "FORMAT", default_value = "console")]
-    pub(crate) format: Format,
+    pub(crate) format: ReportFormat,
 }
 
 /// `list-runs`.
 #[derive(Debug, Args)]
-pub(crate) struct ListRuns {
+pub(crate) struct ListRunsArgs {
     /// Only runs that began within this time, such as 1d
     #[arg(long, value_name = "DURATION")]
     pub(crate) since: Option<String>,
@@ -293,7 +295,7 @@ const LISTED: u64 = 100;
 
 /// `show-run`.
 #[derive(Debug, Args)]
-pub(crate) struct ShowRun {
+pub(crate) struct ShowRunArgs {
     /// The run, or one of its calls: `latest`, `r-7Q3K`, `r-7Q3K:notes`, `r-7Q3K:5`
     #[arg(value_name = "RUN[:STEP]")]
     pub(crate) run: String,
@@ -301,7 +303,7 @@ pub(crate) struct ShowRun {
 
 /// `stats`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum StatsOf {
+pub(crate) enum StatsCommand {
     /// Refused calls by code, rule, tool and program
     Denials(StatsArgs),
     /// What people were asked, what they said, and how long they looked
@@ -340,28 +342,28 @@ pub(crate) struct FeedbackArgs {
 
 /// `policy`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Policy {
+pub(crate) enum PolicyCommand {
     /// Check a policy: its syntax, its examples, and what it probably does not mean
     Check(PolicyArg),
     /// Decide a policy's examples and tests, and compare
-    Test(PolicyTest),
+    Test(PolicyTestArgs),
     /// Say what a policy decides on a call, and why
-    Explain(Explain),
+    Explain(ExplainArgs),
     /// Show a policy: its text, or every rule that holds
-    Show(PolicyShow),
+    Show(PolicyShowArgs),
     /// Compare two policies: their rules, and what they decide on calls
-    Diff(PolicyDiff),
+    Diff(PolicyDiffArgs),
     /// Propose rules for what recorded runs were refused or asked about, as a patch to be read
-    Learn(PolicyLearn),
+    Learn(PolicyLearnArgs),
     /// Print the policy language as JSON Schema
     Schema,
     /// Lay a policy out: indentation and empty lines, nothing else
-    Fmt(PolicyFmt),
+    Fmt(PolicyFmtArgs),
 }
 
 /// `policy test`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyTest {
+pub(crate) struct PolicyTestArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArg,
     /// Also say which rules decide an example or a test
@@ -374,7 +376,7 @@ pub(crate) struct PolicyTest {
 
 /// `policy fmt`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyFmt {
+pub(crate) struct PolicyFmtArgs {
     /// Only say whether it is laid out; the exit status is 1 if it is not
     #[arg(long)]
     pub(crate) check: bool,
@@ -384,7 +386,7 @@ pub(crate) struct PolicyFmt {
 
 /// `policy diff`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyDiff {
+pub(crate) struct PolicyDiffArgs {
     /// The one policy: a file, or builtin:NAME
     #[arg(value_name = "A")]
     pub(crate) before: String,
@@ -404,7 +406,7 @@ pub(crate) struct PolicyDiff {
 
 /// `policy learn`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyLearn {
+pub(crate) struct PolicyLearnArgs {
     /// The runs, or single calls of them: `latest`, `r-7Q3K`, `r-7Q3K:5`
     #[arg(value_name = "RUN[:CALL]", required = true)]
     pub(crate) runs: Vec<String>,
@@ -424,7 +426,7 @@ pub(crate) struct PolicyLearn {
 
 /// `policy show`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyShow {
+pub(crate) struct PolicyShowArgs {
     /// The policy: a file, or builtin:NAME [default: capsule/policy.yaml in the configuration folder]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<String>,
@@ -438,7 +440,7 @@ pub(crate) struct PolicyShow {
 
 /// `policy explain`.
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArgs {
     /// A logged call: RUN:STEP
     #[arg(value_name = "RUN:STEP", conflicts_with_all = ["tool", "batch"])]
     pub(crate) logged: Option<String>,
@@ -460,14 +462,14 @@ pub(crate) struct Explain {
 
 /// `explain-code`.
 #[derive(Debug, Args)]
-pub(crate) struct ExplainCode {
+pub(crate) struct ExplainCodeArgs {
     /// The code, such as path.outside-workspace; all of them if left out
     pub(crate) slug: Option<String>,
 }
 
 /// `completions`.
 #[derive(Debug, Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }

@@ -11,11 +11,12 @@ use crate::screen::Screen;
 /// Every problem, each with its place underlined.
 pub(crate) fn render(text: &Text, problems: &Diagnostics, screen: &Screen) -> String {
     let renderer = if screen.has_color() { Renderer::styled() } else { Renderer::plain() };
-    let shown: Vec<String> = problems.iter().map(|problem| one(text, problem, &renderer)).collect();
+    let shown: Vec<String> =
+        problems.iter().map(|problem| render_one(text, problem, &renderer)).collect();
     shown.join("\n\n")
 }
 
-fn one(text: &Text, problem: &Diagnostic, renderer: &Renderer) -> String {
+fn render_one(text: &Text, problem: &Diagnostic, renderer: &Renderer) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

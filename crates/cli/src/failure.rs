@@ -6,15 +6,15 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::outcome::{CodedError, Status};
 use capsule_runtime::{
-    AsideError, Cause, ChangesError, Divergence, EraseError, News, OpenError, ReplayError,
-    ResumeError, Text,
+    AnnotationError, ChangesError, Divergence, DivergenceCause, EraseError, LayerChange, OpenError,
+    ReplayError, ResumeError, Text,
 };
 use capsule_store::StoreError;
 use serde_json::{Value, json};
 
 use crate::command::layers::show_change;
 use crate::diagnostic;
-use crate::screen::{BAD, HINT, Screen, hint};
+use crate::screen::{ERROR, HINT, Screen, hint};
 
 /// Why a command ended.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ pub(crate) enum Failure {
     /// Something is wrong, and a code says what.
     Problem(CodedError),
     /// A text is wrong at these places.
-    Texts(Text, Diagnostics),
+    InvalidText(Text, Diagnostics),
     /// The workspace's layer is gone, or says less.
-    Weaker(Box<News>),
+    WeakerLayer(Box<LayerChange>),
     /// A replay met what is not in its recording.
     Diverged { label: String, divergences: Vec<Divergence> },
     /// Everything was said already, or nobody listens any more.
@@ -50,7 +50,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Store(error) => error.into(),
             OpenError::Refused(problem) => problem.into(),
-            OpenError::Weaker(news) => Self::Weaker(news),
+            OpenError::WeakerLayer(news) => Self::WeakerLayer(news),
         }
     }
 }
@@ -59,7 +59,7 @@ impl From<EraseError> for Failure {
     fn from(error: EraseError) -> Self {
         match error {
             EraseError::Store(error) => error.into(),
-            EraseError::Needed(problem) | EraseError::Left(problem) => problem.into(),
+            EraseError::StillNeeded(problem) | EraseError::LeftFiles(problem) => problem.into(),
         }
     }
 }
@@ -73,11 +73,11 @@ impl From<ChangesError> for Failure {
     }
 }
 
-impl From<AsideError> for Failure {
-    fn from(error: AsideError) -> Self {
+impl From<AnnotationError> for Failure {
+    fn from(error: AnnotationError) -> Self {
         match error {
-            AsideError::Store(error) => error.into(),
-            AsideError::Problem(problem) => problem.into(),
+            AnnotationError::Store(error) => error.into(),
+            AnnotationError::Problem(problem) => problem.into(),
         }
     }
 }
@@ -85,7 +85,7 @@ impl From<AsideError> for Failure {
 impl From<ResumeError> for Failure {
     fn from(error: ResumeError) -> Self {
         match error {
-            ResumeError::Aside(error) => error.into(),
+            ResumeError::Annotation(error) => error.into(),
             ResumeError::Changes(error) => error.into(),
             ResumeError::Replay(error) => error.into(),
         }
@@ -108,7 +108,7 @@ impl From<ReplayError> for Failure {
 
 /// Standard output cannot be written. A reader that went away (`capsule report | head`) is no
 /// failure of ours.
-pub(crate) fn unprinted(error: std::io::Error) -> Failure {
+pub(crate) fn stdout_failure(error: std::io::Error) -> Failure {
     match error.kind() {
         std::io::ErrorKind::BrokenPipe => Failure::Quiet(0),
         _ => {
@@ -119,12 +119,12 @@ pub(crate) fn unprinted(error: std::io::Error) -> Failure {
 }
 
 /// A command line that makes no sense.
-pub(crate) fn usage(message: impl Into<String>) -> Failure {
+pub(crate) fn usage_failure(message: impl Into<String>) -> Failure {
     Failure::Problem(CodedError::new(Code::Usage, message))
 }
 
 /// A command line that cannot be read: what is wrong with it, without how it should look.
-fn misread(error: &clap::Error) -> Failure {
+fn argument_failure(error: &clap::Error) -> Failure {
     let told = error.render().to_string();
     let about: Vec<&str> =
         told.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
@@ -138,12 +138,12 @@ fn misread(error: &clap::Error) -> Failure {
 
 /// Says what is wrong with a command line to whoever wrote it, and, where JSON was asked for, to the
 /// program that reads the output. Whether it could be said.
-pub(crate) fn show_misread(error: &clap::Error) -> bool {
+pub(crate) fn show_argument_error(error: &clap::Error) -> bool {
     let mut words = std::env::args_os().take_while(|word| word != "--");
     let printed = error.print();
     if error.use_stderr() && words.any(|word| word == "--json") {
         // Nobody is told if that fails, either.
-        let _ = Screen::of_programs().say_json(&misread(error).to_json());
+        let _ = Screen::for_json().print_json(&argument_failure(error).to_json());
     }
     printed.is_ok()
 }
@@ -157,7 +157,7 @@ impl Failure {
                 Exit::RuntimeError.status()
             }
             Self::Problem(problem) => problem.code.exit().status(),
-            Self::Texts(..) | Self::Weaker(_) => Exit::BadUsage.status(),
+            Self::InvalidText(..) | Self::WeakerLayer(_) => Exit::BadUsage.status(),
             Self::Diverged { .. } => Exit::ReplayDiverged.status(),
             Self::Quiet(exit) => *exit,
         }
@@ -167,10 +167,10 @@ impl Failure {
     pub(crate) fn show(&self, screen: &Screen) {
         match self {
             Self::Problem(problem) => show_problem(screen, problem),
-            Self::Texts(text, problems) => {
-                screen.complain(&diagnostic::render(text, problems, screen));
+            Self::InvalidText(text, problems) => {
+                screen.eprint(&diagnostic::render(text, problems, screen));
             }
-            Self::Weaker(news) => {
+            Self::WeakerLayer(news) => {
                 show_change(news, screen);
                 show_problem(screen, &news.refusal());
             }
@@ -178,15 +178,18 @@ impl Failure {
                 for divergence in divergences {
                     show_divergence(screen, label, divergence);
                 }
-                if divergences.iter().any(|own| own.cause == Cause::PlanChanged) {
-                    screen.complain("then    run the changed plan anew with `capsule run`");
+                if divergences
+                    .iter()
+                    .any(|divergence| divergence.cause == DivergenceCause::PlanChanged)
+                {
+                    screen.eprint("then    run the changed plan anew with `capsule run`");
                 }
             }
             Self::Quiet(_) => return,
         }
-        if screen.owes_json() {
+        if screen.needs_json() {
             // Nobody is told if that fails, either.
-            let _ = screen.say_json(&self.to_json());
+            let _ = screen.print_json(&self.to_json());
         }
     }
 
@@ -196,17 +199,20 @@ impl Failure {
             Self::Problem(problem) => {
                 (problem.code, problem.message.clone(), problem.suggestion.clone())
             }
-            Self::Weaker(news) => {
+            Self::WeakerLayer(news) => {
                 let refusal = news.refusal();
                 (refusal.code, refusal.message, refusal.suggestion)
             }
-            Self::Texts(_, problems) => {
-                let first = problems.iter().find(|own| own.severity == Severity::Error);
-                let told = |own: &Diagnostic| (own.code, own.message.clone(), own.hint.clone());
+            Self::InvalidText(_, problems) => {
+                let first = problems.iter().find(|problem| problem.severity == Severity::Error);
+                let told = |diagnostic: &Diagnostic| {
+                    (diagnostic.code, diagnostic.message.clone(), diagnostic.hint.clone())
+                };
                 first.map_or((Code::Usage, "the text is wrong".into(), None), told)
             }
             Self::Diverged { divergences, .. } => {
-                let cause = divergences.first().map_or("", |own| own.cause.words());
+                let cause =
+                    divergences.first().map_or("", |divergence| divergence.cause.description());
                 (Code::ReplayDiverged, cause.into(), None)
             }
             Self::Quiet(_) => (Code::Usage, String::new(), None),
@@ -219,7 +225,7 @@ impl Failure {
             "suggestion": suggestion,
             "exit": self.exit(),
         });
-        if let (Self::Texts(text, problems), Some(map)) = (self, told.as_object_mut()) {
+        if let (Self::InvalidText(text, problems), Some(map)) = (self, told.as_object_mut()) {
             map.insert("problems".into(), diagnostic::to_json(text, problems));
         }
         told
@@ -228,9 +234,9 @@ impl Failure {
 
 fn show_problem(screen: &Screen, problem: &CodedError) {
     let message = escape::line(&problem.message).into_owned();
-    screen.complain(&format!("{BAD}error{BAD:#}: {message} [{}]", problem.code));
+    screen.eprint(&format!("{ERROR}error{ERROR:#}: {message} [{}]", problem.code));
     if let Some(hint) = hint(problem) {
-        screen.complain(&format!("{HINT}hint{HINT:#}: {hint}"));
+        screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));
     }
 }
 
@@ -239,24 +245,27 @@ fn show_divergence(screen: &Screen, label: &str, divergence: &Divergence) {
         Some(step) => format!(" at step `{}`", escape::line(step)),
         None => String::new(),
     };
-    screen.complain(&format!(
-        "{BAD}{}{BAD:#}{step} ({} of {} served)",
+    screen.eprint(&format!(
+        "{ERROR}{}{ERROR:#}{step} ({} of {} served)",
         Code::ReplayDiverged,
         divergence.served,
         divergence.calls
     ));
     for difference in &divergence.differences {
-        let what = escape::line(&difference.what).into_owned();
+        let what = escape::line(&difference.name).into_owned();
         let value = |text: &str| capsule_report::clip(&escape::line(text), 300);
-        screen.complain(&format!("  {what}"));
-        screen.complain(&format!("    recorded  {}", value(&difference.recorded)));
-        screen.complain(&format!("    now       {}", value(&difference.now)));
+        screen.eprint(&format!("  {what}"));
+        screen.eprint(&format!("    recorded  {}", value(&difference.recorded)));
+        screen.eprint(&format!("    now       {}", value(&difference.now)));
     }
-    let place = divergence.place.as_ref().map(|place| format!(": {}", escape::line(place)));
-    screen.complain(&format!("cause   {}{}", divergence.cause.words(), place.unwrap_or_default()));
+    let place = divergence.location.as_ref().map(|place| format!(": {}", escape::line(place)));
+    screen.eprint(&format!(
+        "cause   {}{}",
+        divergence.cause.description(),
+        place.unwrap_or_default()
+    ));
     if let Some(nearest) = divergence.nearest {
-        screen.complain(&format!(
-            "effect  no recorded answer fits; the nearest is {label}:{nearest}"
-        ));
+        screen
+            .eprint(&format!("effect  no recorded answer fits; the nearest is {label}:{nearest}"));
     }
 }

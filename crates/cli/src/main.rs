@@ -4,18 +4,18 @@
 mod args;
 mod card;
 mod command;
+mod context;
 mod diagnostic;
 mod failure;
-mod live;
+mod output_relay;
 mod repository;
 mod screen;
 mod signal;
-mod surroundings;
-mod through;
+mod timeline;
 
 use std::process::ExitCode;
 
-use capsule_runtime::Commands;
+use capsule_runtime::CommandRunner;
 use clap::error::ErrorKind;
 
 use crate::args::Arguments;
@@ -25,24 +25,25 @@ use crate::screen::Screen;
 fn main() -> ExitCode {
     // The executor is this same program, started again by the sandbox with a hidden argument.
     let first = std::env::args_os().nth(1);
-    if first.as_ref().is_some_and(|own| own == capsule_sandbox::EXECUTOR_ARGUMENT) {
+    if first.as_ref().is_some_and(|name| name == capsule_sandbox::EXECUTOR_ARGUMENT) {
         return capsule_sandbox::executor_main();
     }
     // A command is run by a copy of this process. It is made before anything else is read, so that it
     // holds nothing of that.
-    let commands = first.filter(|own| own == "exec").map(|_| Commands::of_one_at_once());
+    let commands =
+        first.filter(|name| name == "exec").map(|_| CommandRunner::for_one_command_forked());
     if std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
         // It is looked up then.
-        capsule_sandbox::look_up_by_own_means();
+        capsule_sandbox::use_builtin_name_lookup();
     }
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to standard output and is no error; clap knows which is which.
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let printed = failure::show_misread(&error);
+            let printed = failure::show_argument_error(&error);
             // Nobody needs to wait for an executor that nobody needs.
-            commands.inspect(Commands::part);
+            commands.inspect(CommandRunner::detach);
             return ExitCode::from(if asked && printed { 0 } else { 2 });
         }
     };

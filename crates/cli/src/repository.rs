@@ -11,25 +11,26 @@ use std::rc::Rc;
 use capsule_core::code::Code;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{Cancel, Commands, Hush};
+use capsule_runtime::{Cancel, CommandRunner, NullSink};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::args::{LayerArg, PolicyArg};
-use crate::command::{Ended, One};
+use crate::command::{SingleCall, SingleCallResult};
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::surroundings::Surroundings;
 
-const TOOL: &str = "git.status";
+const STATUS_TOOL: &str = "git.status";
 
 /// What is in no commit.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Uncommitted {
     /// The paths that differ from the last commit.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<StatusEntry>,
     /// How many more there are that are not shown.
     #[serde(default)]
-    pub(crate) left_out: u64,
+    #[serde(rename = "left_out")]
+    pub(crate) hidden: u64,
     /// Whether there are more than were counted.
     #[serde(default)]
     pub(crate) truncated: bool,
@@ -41,7 +42,7 @@ pub(crate) struct Uncommitted {
 
 /// A path that differs from the last commit.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct StatusEntry {
     /// The path; of a folder that is new as a whole, with a slash behind it.
     pub(crate) path: String,
     /// How the file differs from what is staged for a commit.
@@ -50,20 +51,20 @@ pub(crate) struct Entry {
 
 impl Uncommitted {
     /// Whether a path of the workspace is among them.
-    pub(crate) fn holds(&self, path: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|own| own.path == path || own.path.ends_with('/') && path.starts_with(&own.path))
+    pub(crate) fn contains(&self, path: &str) -> bool {
+        self.entries.iter().any(|entry| {
+            entry.path == path || entry.path.ends_with('/') && path.starts_with(&entry.path)
+        })
     }
 
     /// How many paths there are, as far as they were counted.
     pub(crate) fn count(&self) -> u64 {
-        u64::try_from(self.entries.len()).unwrap_or(u64::MAX).saturating_add(self.left_out)
+        u64::try_from(self.entries.len()).unwrap_or(u64::MAX).saturating_add(self.hidden)
     }
 
     /// Why the workspace is no clean copy of a repository, if it is none: something in it would be lost
     /// with it.
-    pub(crate) fn unclean(&self) -> Option<String> {
+    pub(crate) fn why_not_clean(&self) -> Option<String> {
         let plural = |count, one: &'static str, more| if count == 1 { one } else { more };
         match (self.count(), &self.upstream, self.ahead) {
             (0, _, _) if self.truncated => Some("not all of it was looked at".into()),
@@ -83,10 +84,10 @@ impl Uncommitted {
 }
 
 /// A folder for a store that goes away with it.
-struct Scratch(PathBuf);
+struct ScratchStore(PathBuf);
 
-impl Scratch {
-    fn beside(store: &Path) -> Result<Self, CodedError> {
+impl ScratchStore {
+    fn create_beside(store: &Path) -> Result<Self, CodedError> {
         let folder = store.parent().unwrap_or_else(|| Path::new("."));
         let place = folder.join(format!(".asking-{}", std::process::id()));
         // One of a process that had this number before and was killed.
@@ -100,7 +101,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchStore {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -111,29 +112,29 @@ impl Drop for Scratch {
 /// # Errors
 /// Git could not be asked, or says something that is not understood.
 pub(crate) fn uncommitted(
-    around: &Surroundings,
+    ctx: &CliContext,
     workspace: &Path,
 ) -> Result<Option<Uncommitted>, Failure> {
-    let scratch = Scratch::beside(&around.store)?;
-    let asking = around.elsewhere(workspace, scratch.0.join("store.db"));
+    let scratch = ScratchStore::create_beside(&ctx.store)?;
+    let asking = ctx.with_workspace_and_store(workspace, scratch.0.join("store.db"));
     let policy = PolicyArg { policy: Some("builtin:readonly".into()), profile: None };
-    let law = asking.law(&policy, Some(&around.store))?;
-    let one = One {
-        name: TOOL.to_owned(),
-        origin: RunKind::Call,
+    let bound = asking.load_policy(&policy, Some(&ctx.store))?;
+    let one = SingleCall {
+        name: STATUS_TOOL.to_owned(),
+        kind: RunKind::Call,
         subject: None,
-        tool: TOOL,
+        tool: STATUS_TOOL,
         args: json!({}),
-        law: &law,
+        policy: &bound,
         layer: LayerArg { accept_layer: false },
-        prompt: Box::new(capsule_runtime::Empty),
-        commands: Commands::default(),
-        sink: Rc::new(Hush),
+        prompt: Box::new(capsule_runtime::NoPrompt),
+        command_runner: CommandRunner::default(),
+        sink: Rc::new(NullSink),
         cancel: Cancel::default(),
         out: None,
-        with: None,
+        resumption: None,
     };
-    let Ended { delivered, .. } = one.submit(&asking, None)?;
+    let SingleCallResult { delivered, .. } = one.submit(&asking, None)?;
     match (delivered.problem, delivered.value) {
         (Some(problem), _) if problem.code == Code::GitNone => Ok(None),
         (Some(problem), _) => Err(problem.into()),
@@ -149,9 +150,9 @@ pub(crate) fn uncommitted(
 ///
 /// # Errors
 /// It is none.
-pub(crate) fn is_clean_copy(around: &Surroundings, workspace: &Path) -> Result<(), String> {
-    match uncommitted(around, workspace) {
-        Ok(Some(told)) => told.unclean().map_or(Ok(()), Err),
+pub(crate) fn require_clean_copy(ctx: &CliContext, workspace: &Path) -> Result<(), String> {
+    match uncommitted(ctx, workspace) {
+        Ok(Some(told)) => told.why_not_clean().map_or(Ok(()), Err),
         Ok(None) => Err("it is no repository".into()),
         Err(Failure::Problem(problem)) => Err(problem.message),
         Err(_) => Err("git cannot be asked".into()),
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_clean_copy_has_nothing_to_lose() {
-        let told = |text: &str| serde_json::from_str::<Uncommitted>(text).unwrap().unclean();
+        let told = |text: &str| serde_json::from_str::<Uncommitted>(text).unwrap().why_not_clean();
         let rows = [
             (r#"{"entries": [], "upstream": "o/m", "ahead": 0}"#, None),
             (r#"{"entries": [], "upstream": "o/m", "ahead": 2}"#, Some("2 ahead")),
@@ -187,8 +188,8 @@ mod tests {
         let entries = r#"{"entries": [{"path": "new/", "worktree": "untracked"},
             {"path": "a", "worktree": "modified"}], "upstream": "o/m", "ahead": 0}"#;
         let told: Uncommitted = serde_json::from_str(entries).unwrap();
-        assert!(told.unclean().unwrap().starts_with("2 paths in it are"));
-        let held = ["a", "new/b", "new", "ab"].map(|path| told.holds(path));
+        assert!(told.why_not_clean().unwrap().starts_with("2 paths in it are"));
+        let held = ["a", "new/b", "new", "ab"].map(|path| told.contains(path));
         assert_eq!(held, [true, true, false, false]);
     }
 }

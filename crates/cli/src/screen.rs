@@ -13,24 +13,24 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::{Color, Globals};
-use crate::failure::{Failure, unprinted};
+use crate::failure::{Failure, stdout_failure};
 
 /// Something went wrong.
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// Something went well.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const SUCCESS: Style = AnsiColor::Green.on_default();
 /// Something wants care.
-pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
 /// As it is.
 pub(crate) const PLAIN: Style = Style::new();
 /// What to do next.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// The widest that a report gets on a terminal; longer lines are hard to read.
-const WIDEST: usize = 120;
+const MAX_COLUMNS: usize = 120;
 
 /// Whether anything was said on standard output.
-static SAID: AtomicBool = AtomicBool::new(false);
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// What is printed, where, and how wide.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +45,13 @@ impl Screen {
     /// The screen that a command was given.
     pub(crate) fn new(globals: &Globals) -> Self {
         let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-        let width = terminal.map_or(80, |(width, _)| usize::from(width.0).clamp(40, WIDEST));
+        let width = terminal.map_or(80, |(width, _)| usize::from(width.0).clamp(40, MAX_COLUMNS));
         let layout = Layout { width, plain: globals.plain };
         Self { json: globals.json, color: globals.color, layout }
     }
 
     /// One for programs that read the output, where nobody could say how it should look.
-    pub(crate) const fn of_programs() -> Self {
+    pub(crate) const fn for_json() -> Self {
         Self { json: true, color: Color::Never, layout: Layout { width: 80, plain: true } }
     }
 
@@ -61,8 +61,8 @@ impl Screen {
     }
 
     /// Whether a program that reads the output has nothing yet that it can parse.
-    pub(crate) fn owes_json(&self) -> bool {
-        self.json && !SAID.load(Ordering::Relaxed)
+    pub(crate) fn needs_json(&self) -> bool {
+        self.json && !HAS_PRINTED.load(Ordering::Relaxed)
     }
 
     fn choice(&self) -> ColorChoice {
@@ -83,25 +83,25 @@ impl Screen {
     }
 
     /// Prints a line to standard output.
-    pub(crate) fn say(&self, line: &str) -> Result<(), Failure> {
-        SAID.store(true, Ordering::Relaxed);
+    pub(crate) fn print_line(&self, line: &str) -> Result<(), Failure> {
+        HAS_PRINTED.store(true, Ordering::Relaxed);
         let mut out = AutoStream::new(io::stdout().lock(), self.choice());
-        writeln!(out, "{line}").map_err(unprinted)
+        writeln!(out, "{line}").map_err(stdout_failure)
     }
 
     /// Prints a text as it is, for whoever it is piped to.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
-        io::stdout().lock().write_all(text.as_bytes()).map_err(unprinted)
+        io::stdout().lock().write_all(text.as_bytes()).map_err(stdout_failure)
     }
 
     /// Prints lines to standard output.
-    pub(crate) fn say_all(&self, lines: &[String]) -> Result<(), Failure> {
-        lines.iter().try_for_each(|line| self.say(line))
+    pub(crate) fn print_lines(&self, lines: &[String]) -> Result<(), Failure> {
+        lines.iter().try_for_each(|line| self.print_line(line))
     }
 
     /// Prints a value to standard output, for people to read where people read it.
-    pub(crate) fn say_json(&self, value: &Value) -> Result<(), Failure> {
-        self.say(&shown(&serde_json::to_string_pretty(value).unwrap_or_default()))
+    pub(crate) fn print_json(&self, value: &Value) -> Result<(), Failure> {
+        self.print_line(&escape_json(&serde_json::to_string_pretty(value).unwrap_or_default()))
     }
 
     /// Prints JSON that is made while it is printed, as [`Self::say_json`] prints a value.
@@ -114,20 +114,20 @@ impl Screen {
         let mut out = BufWriter::with_capacity(1 << 16, shown);
         let made = make(&mut out).map_err(|error| match error {
             ReportError::Store(error) => Failure::from(error),
-            ReportError::Write(error) => unprinted(error),
+            ReportError::Write(error) => stdout_failure(error),
         })?;
         let ended = out.write_all(b"\n").and_then(|()| out.flush());
-        ended.map_err(unprinted)?;
+        ended.map_err(stdout_failure)?;
         Ok(made)
     }
 
     /// Prints a value in one line, its fields in their own order.
-    pub(crate) fn say_json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.say(&shown(&serde_json::to_string(value).unwrap_or_default()))
+    pub(crate) fn print_json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.print_line(&escape_json(&serde_json::to_string(value).unwrap_or_default()))
     }
 
     /// Prints a line to standard error; nobody is told if that fails.
-    pub(crate) fn complain(&self, line: &str) {
+    pub(crate) fn eprint(&self, line: &str) {
         let mut out = AutoStream::new(io::stderr().lock(), self.choice());
         let _ = writeln!(out, "{line}");
     }
@@ -142,14 +142,14 @@ struct Shown<'o> {
 
 impl Write for Shown<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        SAID.store(true, Ordering::Relaxed);
+        HAS_PRINTED.store(true, Ordering::Relaxed);
         self.rest.extend(bytes);
         let whole = match std::str::from_utf8(&self.rest) {
             Ok(_) => self.rest.len(),
             Err(error) => error.valid_up_to(),
         };
         let whole: Vec<u8> = self.rest.drain(..whole).collect();
-        self.out.write_all(shown(&String::from_utf8_lossy(&whole)).as_bytes())?;
+        self.out.write_all(escape_json(&String::from_utf8_lossy(&whole)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -166,7 +166,7 @@ pub(crate) fn hint(problem: &CodedError) -> Option<String> {
         true => suggestion
             .trim_end_matches('.')
             .split(". ")
-            .map(fragment)
+            .map(to_fragment)
             .collect::<Vec<_>>()
             .join("; "),
         false => suggestion.to_owned(),
@@ -174,7 +174,7 @@ pub(crate) fn hint(problem: &CodedError) -> Option<String> {
     Some(escape::line(&told).into_owned())
 }
 
-fn fragment(sentence: &str) -> String {
+fn to_fragment(sentence: &str) -> String {
     let mut chars = sentence.chars();
     chars.next().into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
@@ -182,7 +182,7 @@ fn fragment(sentence: &str) -> String {
 /// JSON that shows what it holds: characters that would do something other than show themselves are
 /// escaped, which is the same value to whoever parses it. They stand in texts only, where line feeds
 /// are escaped already.
-fn shown(json: &str) -> Cow<'_, str> {
+fn escape_json(json: &str) -> Cow<'_, str> {
     let hides = |c: char| c != '\n' && escape::is_hostile(c);
     if !json.contains(hides) {
         return Cow::Borrowed(json);

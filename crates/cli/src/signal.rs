@@ -7,7 +7,7 @@ use capsule_runtime::Cancel;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A flag that the signals set which ask us to end. A second Ctrl+C ends us at once.
-pub(crate) fn cancel() -> Cancel {
+pub(crate) fn cancel_on_signal() -> Cancel {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // The order matters: what ends us looks at the flag before it is set the first time. A

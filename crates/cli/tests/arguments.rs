@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, side_by_side};
+use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::{Value, json};
 
 const POLICY: &str = r#"version: 1
@@ -28,10 +28,10 @@ tools:
 
 fn capsule() -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("secret/key", "KEY\n");
-    capsule.file("secret/sub/x", "x\n");
-    capsule.file("docs/a.md", "DOC\n");
-    capsule.file(".env", "TOKEN\n");
+    capsule.write_file("secret/key", "KEY\n");
+    capsule.write_file("secret/sub/x", "x\n");
+    capsule.write_file("docs/a.md", "DOC\n");
+    capsule.write_file(".env", "TOKEN\n");
     symlink("secret/sub", capsule.workspace().join("lnk")).unwrap();
     symlink("docs", capsule.workspace().join("open")).unwrap();
     let who = "-c user.name=a -c user.email=a@b commit -qm first";
@@ -50,7 +50,7 @@ fn capsule() -> Capsule {
 #[track_caller]
 fn check(rows: &[(Value, &str)]) {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let mut wrong = Vec::new();
     for (args, code) in rows {
         let line =
@@ -168,7 +168,7 @@ fn ordinary_use_is_not_refused() {
 #[track_caller]
 fn check_open(rows: &[(Value, &str)]) {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let mut wrong = Vec::new();
     for (args, _) in rows {
         let args = args.to_string();
@@ -209,7 +209,7 @@ fn too_many_paths_are_refused_and_not_half_judged() {
 #[test]
 fn a_clamped_time_is_marked() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for (timeout, clamped) in [("1h", true), ("5s", false)] {
         let args = json!({ "argv": ["cat", "docs/a.md"], "timeout": timeout }).to_string();
         let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
@@ -222,7 +222,7 @@ fn a_clamped_time_is_marked() {
 #[test]
 fn a_missing_folder_is_a_tool_error() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let args = json!({ "argv": ["cat"], "cwd": "nowhere" }).to_string();
     let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
     let answer = capsule.run(&line).exits(1).json();
@@ -233,14 +233,14 @@ fn a_missing_folder_is_a_tool_error() {
 #[test]
 fn what_a_rule_closes_is_closed_under_every_name() {
     let capsule = capsule();
-    capsule.file("secret/x", "NEEDLE\n");
-    capsule.file("docs/own", "open\n");
+    capsule.write_file("secret/x", "NEEDLE\n");
+    capsule.write_file("docs/own", "open\n");
     let root = capsule.workspace();
     for (from, to) in [("secret/x", "plain.txt"), ("docs/own", "also.txt")] {
         std::fs::hard_link(root.join(from), root.join(to)).unwrap();
     }
     symlink("plain.txt", root.join("link")).unwrap();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let read = |path: &str| {
         let args = json!({ "path": path }).to_string();
         capsule.run(&["call", "fs.read", "--policy", &policy, "--json", "--args", &args])
@@ -303,14 +303,14 @@ fn what_nobody_may_read_is_not_split() {
         let capsule = capsule();
         let root = capsule.workspace();
         for (text, other) in [("secret/x", "y"), ("plain", "plain-too")] {
-            capsule.file(text, if text == "plain" { "open" } else { "NEEDLE" });
+            capsule.write_file(text, if text == "plain" { "open" } else { "NEEDLE" });
             std::fs::hard_link(root.join(text), root.join(other)).unwrap();
         }
         for name in ["a.meta", "z.meta"] {
             std::fs::hard_link(root.join("secret/x"), root.join(name)).unwrap();
         }
-        capsule.file("secret/alone", "old");
-        let policy = capsule.policy(&format!(
+        capsule.write_file("secret/alone", "old");
+        let policy = capsule.write_policy(&format!(
             "version: 1
 sandbox: {{ workspace: {workspace}, level: workspace-write }}
 never: {never}
@@ -326,7 +326,7 @@ tools:
 "
         ));
         let plan = format!("version: 1\ndefaults: {{ on_error: continue }}\nsteps:\n{steps}");
-        let ran = capsule.run(&["run", &capsule.plan(&plan), "--policy", &policy, "--json"]);
+        let ran = capsule.run(&["run", &capsule.write_plan(&plan), "--policy", &policy, "--json"]);
         let story = ran.json();
         for (at, (tool, args, ending)) in STEPS.iter().enumerate() {
             let told = &story["steps"][at]["ending"];
@@ -413,20 +413,20 @@ tools:
             rows.extend((!found).then(|| (floor, command, text, policy(""), true)));
         }
     }
-    let wrong = side_by_side(rows, |(floor, command, text, policy, found)| {
+    let wrong = run_in_parallel(rows, |(floor, command, text, policy, found)| {
         let capsule = capsule();
-        capsule.file("docs/a.md", "NEEDLE of docs\n");
-        capsule.file("docs/needle", "NEEDLE\n");
-        capsule.file("NEEDLE", "");
-        capsule.file("docs/a.c", "#include \"../deep/own/x\"\n");
-        capsule.file("list", "deep/own/x\n");
+        capsule.write_file("docs/a.md", "NEEDLE of docs\n");
+        capsule.write_file("docs/needle", "NEEDLE\n");
+        capsule.write_file("NEEDLE", "");
+        capsule.write_file("docs/a.c", "#include \"../deep/own/x\"\n");
+        capsule.write_file("list", "deep/own/x\n");
         if command.contains("git ") {
-            capsule.file("deep/own/x", "as it was\n");
+            capsule.write_file("deep/own/x", "as it was\n");
             commit_deep(&capsule.workspace());
         }
-        capsule.file("deep/own/x", format!("{DEEP}\n"));
+        capsule.write_file("deep/own/x", format!("{DEEP}\n"));
         let args = json!({ "command": command }).to_string();
-        let policy = capsule.policy(&policy);
+        let policy = capsule.write_policy(&policy);
         let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
         let ran = match floor {
             "landlock" => capsule.run_without_namespaces(&line),

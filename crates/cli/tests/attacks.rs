@@ -20,7 +20,7 @@ use capsule_core::action::Facts;
 use capsule_core::policy::{BindRoots, PolicyDraft, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe, explain_case};
-use capsule_testkit::{Capsule, Server, side_by_side};
+use capsule_testkit::{Capsule, HttpServer, run_in_parallel};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -223,7 +223,7 @@ fn check_file(wanted: &str) {
     let (_, file) = files().into_iter().find(|(name, _)| name == wanted).unwrap();
     let rows: Vec<Row> = file.row.into_iter().filter(|row| row.test.is_none()).collect();
     let checked = rows.len();
-    let failures = side_by_side(rows, |row| {
+    let failures = run_in_parallel(rows, |row| {
         let wrong = check(&row).into_iter();
         wrong.map(|why| format!("{} {}: {why}", row.id, row.what)).collect::<Vec<_>>()
     });
@@ -337,10 +337,10 @@ fn scene(row: &Row) -> Scene {
     let mut kept: Vec<Box<dyn std::any::Any>> = Vec::new();
     let mut word = None;
     for (path, content) in &row.files {
-        capsule.file(path, content);
+        capsule.write_file(path, content);
     }
     for (path, content) in &row.outside {
-        let path = capsule.around().join(path);
+        let path = capsule.directory().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
@@ -377,7 +377,7 @@ fn scene(row: &Row) -> Scene {
         word = Some(name);
     }
     if row.loopback {
-        let server = Server::fixed("200 OK", "", "x");
+        let server = HttpServer::fixed("200 OK", "", "x");
         word = Some(server.port().to_string());
         kept.push(Box::new(server));
     }
@@ -388,8 +388,8 @@ fn scene(row: &Row) -> Scene {
         let store = root.join("state/store.db");
         capsule.set("CAPSULE_STORE", &store.to_string_lossy());
     }
-    let policy = capsule.policy(&policy_text(row));
-    let before = tree(capsule.around(), &capsule.home());
+    let policy = capsule.write_policy(&policy_text(row));
+    let before = tree(capsule.directory(), &capsule.home());
     Scene { capsule, policy, before, _kept: kept, word }
 }
 
@@ -487,7 +487,7 @@ fn texts(row: &Row, text: &str) -> Vec<String> {
 
 fn changes(scene: &Scene) -> Vec<String> {
     let ours = |path: &Path| path.ends_with("state") || path.to_string_lossy().contains("/state/");
-    let mut after = tree(scene.capsule.around(), &scene.capsule.home());
+    let mut after = tree(scene.capsule.directory(), &scene.capsule.home());
     after.retain(|path, _| !ours(path));
     let mut before = scene.before.clone();
     before.retain(|path, _| !ours(path));

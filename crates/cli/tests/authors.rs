@@ -68,7 +68,7 @@ fn says(rule: &Value, name: &str) -> Value {
 #[test]
 fn a_policy_is_shown_as_it_decides() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let shown = resolved(&capsule, &policy);
     let file = shown["file"].as_str().unwrap().to_owned();
     for (section, name, word, line) in [
@@ -119,7 +119,7 @@ fn a_policy_is_shown_as_it_decides() {
 #[test]
 fn what_is_inherited_is_shown_where_it_stands() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\nname: e\nextends: builtin:developer\nprofile: mine\nprofiles:\n  mine: { decide: { fs.read: ask }, unattended: fail, requires: { sandbox: enforced } }\nbudgets: { run: { calls: 7 }, loops: { same_call: 3 } }\nrisk: { block_at: none }\ncapabilities: { fs.read: { label: look } }\n",
     );
     let shown = resolved(&capsule, &policy);
@@ -150,7 +150,7 @@ fn what_is_inherited_is_shown_where_it_stands() {
 #[test]
 fn each_rule_that_decides_is_shown() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for policy in [policy.as_str(), "builtin:developer", "builtin:assistant", "builtin:readonly"] {
         let shown = resolved(&capsule, policy);
         let rules = shown["rules"].as_array().unwrap();
@@ -191,7 +191,7 @@ fn each_rule_that_decides_is_shown() {
 #[test]
 fn a_policy_is_shown_as_written() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let shown = capsule.run(&["policy", "show", "--policy", &policy]).exits(0).stdout;
     let (head, text) = shown.split_once('\n').unwrap();
     assert!(head.starts_with("# ") && head.contains("sha256"), "{head}");
@@ -211,7 +211,7 @@ fn other(capsule: &Capsule, changes: &[(&str, &str)]) -> String {
         assert!(text.contains(old), "{old}");
         text = text.replace(old, new);
     }
-    let path = capsule.around().join("other.yaml");
+    let path = capsule.directory().join("other.yaml");
     fs::write(&path, text).unwrap();
     path.to_string_lossy().into_owned()
 }
@@ -224,7 +224,7 @@ fn diff(capsule: &Capsule, a: &str, b: &str, more: &[&str]) -> Value {
 #[test]
 fn rules_that_differ_are_told_and_moved_ones_are_not() {
     let capsule = capsule();
-    let a = capsule.policy(POLICY);
+    let a = capsule.write_policy(POLICY);
     let moved = other(&capsule, &[("name: docs\n", "# A comment.\nname: docs\n\n")]);
     let quiet = diff(&capsule, &a, &moved, &[]);
     assert_eq!(quiet["rules"], json!({ "added": [], "removed": [], "changed": [] }));
@@ -255,8 +255,8 @@ fn rules_that_differ_are_told_and_moved_ones_are_not() {
 #[test]
 fn decisions_that_differ_are_told_for_calls_and_for_runs() {
     let capsule = capsule();
-    capsule.file("a.md", "text");
-    let a = capsule.policy(POLICY);
+    capsule.write_file("a.md", "text");
+    let a = capsule.write_policy(POLICY);
     let b =
         other(&capsule, &[("log: allow", "log: deny"), ("deny: [\"out/**\"]", "deny: [\"a.md\"]")]);
     let calls = [
@@ -265,7 +265,7 @@ fn decisions_that_differ_are_told_for_calls_and_for_runs() {
         json!({ "id": "three", "tool": "fs.read", "args": { "path": "out/x" } }),
     ];
     let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
-    capsule.file("calls.jsonl", &lines);
+    capsule.write_file("calls.jsonl", &lines);
     let batch = diff(&capsule, &a, &b, &["--batch", "calls.jsonl"]);
     assert_eq!(batch["calls"], 3);
     let ids: Vec<&Value> =
@@ -296,8 +296,8 @@ fn decisions_that_differ_are_told_for_calls_and_for_runs() {
 #[test]
 fn a_profile_can_be_chosen() {
     let capsule = capsule();
-    let a = capsule.policy("version: 1\nname: a\ntools: { fs.read: {}, fs.write: {} }\n");
-    let b = capsule.around().join("b.yaml");
+    let a = capsule.write_policy("version: 1\nname: a\ntools: { fs.read: {}, fs.write: {} }\n");
+    let b = capsule.directory().join("b.yaml");
     fs::write(&b, "version: 1\nname: b\ntools: { fs.read: {}, fs.write: { decision: allow } }\n")
         .unwrap();
     let b = b.to_str().unwrap();
@@ -311,7 +311,7 @@ fn a_profile_can_be_chosen() {
     let wrong = [&show[..], &["--profile", "nobody"]].concat();
     assert!(capsule.run(&wrong).exits(2).stderr.contains("has no profile `nobody`"));
 
-    capsule.file(
+    capsule.write_file(
         "calls.jsonl",
         r#"{"id": 1, "tool": "fs.write", "args": {"path": "x", "content": ""}}"#,
     );
@@ -328,7 +328,7 @@ fn a_profile_can_be_chosen() {
 #[test]
 fn what_the_last_runs_did_not_need_is_noted() {
     let capsule = capsule();
-    capsule.file("a.md", "text");
+    capsule.write_file("a.md", "text");
     let text = "version: 1
 name: quiet
 never: [{ id: no-src, capabilities: [fs.read], paths: [\"src/**\"], because: Not ours. }]
@@ -342,7 +342,7 @@ tools:
       cat: allow
       git: { subcommands: { log: allow, push: { decision: deny, because: No. } } }
 ";
-    let policy = capsule.policy(text);
+    let policy = capsule.write_policy(text);
     let notes = || {
         let ran = capsule.run(&["policy", "check", "--json", "--policy", &policy]).exits(0).json();
         let problems = ran["problems"].as_array().unwrap().clone();
@@ -373,7 +373,7 @@ tools:
     let expected = [said(6, "fs.list"), said(7, "http.get"), said(12, "shell.run/git")];
     assert_eq!(notes(), expected);
     // Another policy's runs say nothing about this one.
-    let other = capsule.policy(&text.replace("quiet", "loud"));
+    let other = capsule.write_policy(&text.replace("quiet", "loud"));
     let ran = capsule.run(&["policy", "check", "--policy", &other]).exits(0);
     assert!(!ran.stderr.contains("opens something"), "{}", ran.stderr);
     // A store that is none is told and changes no exit status.

@@ -53,7 +53,7 @@ fn written(capsule: &Capsule, name: &str) -> bool {
 
 /// A call that is asked about, with the card on the screen.
 fn asked(capsule: &Capsule) -> Terminal {
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let mut own =
         Terminal::start(capsule, &["call", "fs.write", "--policy", &policy, "--args", WRITE]);
     own.card();
@@ -80,7 +80,7 @@ fn allowed_once() {
 #[test]
 fn a_write_that_is_staged_is_shown_so() {
     let capsule = capsule();
-    let policy = capsule.policy(&POLICY.replace("workspace: direct", "workspace: staged"));
+    let policy = capsule.write_policy(&POLICY.replace("workspace: direct", "workspace: staged"));
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
     let mut own = Terminal::start(&capsule, &args);
     own.until("a staged copy is changed");
@@ -97,8 +97,8 @@ fn a_write_that_is_staged_is_shown_so() {
 #[test]
 fn allowed_for_the_session() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "version: 1\nname: two\nsteps:\n  \
          - { id: a, tool: fs.write, args: { path: docs/a.md, content: one } }\n  \
          - { id: b, tool: fs.write, args: { path: docs/b.md, content: two } }\n",
@@ -125,9 +125,9 @@ fn allowed_for_the_session() {
 #[test]
 fn denied_in_the_persons_words() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--json"];
-    let out = capsule.around().join("out.json");
+    let out = capsule.directory().join("out.json");
     let by = format!("exec \"$@\" >{}", out.display());
     let mut own = Terminal::start_by(&capsule, &by, &args, &[]);
     own.card();
@@ -146,8 +146,8 @@ fn denied_in_the_persons_words() {
 #[test]
 fn stopped() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "version: 1\nname: two\nsteps:\n  \
          - { id: a, tool: fs.write, args: { path: docs/a.md, content: one }, on_error: continue }\n  \
          - { id: b, tool: fs.write, args: { path: free/b.md, content: two } }\n",
@@ -246,7 +246,7 @@ fn the_window_changes() {
 #[test]
 fn a_list_is_asked_about_once() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let command = r#"{"command": "printf one; printf two && printf three"}"#;
     let args = ["call", "shell.run", "--policy", &policy, "--args", command];
     let mut own = Terminal::start(&capsule, &args);
@@ -262,7 +262,7 @@ fn a_list_is_asked_about_once() {
 #[test]
 fn output_does_not_meet_the_card() {
     let capsule = capsule();
-    let policy = capsule.policy(&POLICY.replace("ls]", "ls, perl]"));
+    let policy = capsule.write_policy(&POLICY.replace("ls]", "ls, perl]"));
     let args = ["exec", "--policy", &policy, "--", "perl", "-e", "print qq(before\\nafter\\n)"];
     let mut own = Terminal::start(&capsule, &args);
     own.card();
@@ -282,7 +282,7 @@ fn output_does_not_meet_the_card() {
 #[test]
 fn plain_lines_are_answered_by_their_word() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--plain"];
     let mut own = Terminal::start(&capsule, &args);
     own.until("Answer with a number and the word `");
@@ -325,7 +325,7 @@ fn nobody_is_asked() {
     ];
     for (by, flags, more) in rows {
         let capsule = capsule();
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         let mut args = vec!["call", "fs.write", "--policy", &policy, "--args", WRITE];
         args.extend(flags);
         let (status, shown) = Terminal::start_by(&capsule, by, &args, more).end();
@@ -338,7 +338,7 @@ fn nobody_is_asked() {
 #[test]
 fn nobody_is_asked_in_the_background() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
     let by = "set -m; \"$@\" <&1 & wait $!";
     let (status, shown) = Terminal::start_by(&capsule, by, &args, &[]).end();
@@ -350,8 +350,8 @@ fn nobody_is_asked_in_the_background() {
 #[test]
 fn piped_data_is_not_the_person() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let data = capsule.around().join("args.json");
+    let policy = capsule.write_policy(POLICY);
+    let data = capsule.directory().join("args.json");
     fs::write(&data, WRITE).unwrap();
     let by = format!("cat {} | \"$@\"", data.display());
     let args = ["call", "fs.write", "--policy", &policy, "--args", "-"];
@@ -367,7 +367,7 @@ fn piped_data_is_not_the_person() {
 fn a_storm_in_a_terminal_answers_nothing() {
     fn storm(seed: u64) {
         let capsule = capsule();
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
         let mut own = Terminal::start(&capsule, &args);
         let mut number = seed;
@@ -410,7 +410,7 @@ fn a_storm_in_a_terminal_answers_nothing() {
 /// Everything that lies around a workspace, but for the store.
 fn around(capsule: &Capsule) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
-    let mut folders = vec![capsule.around().to_owned()];
+    let mut folders = vec![capsule.directory().to_owned()];
     let store = capsule.store().to_string_lossy().into_owned();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -444,7 +444,7 @@ fn always_is_a_patch_of_the_policy() {
     let learn = format!("capsule policy learn {label}:1");
     assert!(shown.contains(&learn), "{shown}");
     fs::remove_file(capsule.workspace().join("docs/a.md")).unwrap();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let mut now = around(&capsule);
     now.retain(|(name, _)| *name != policy);
     assert_eq!(now, before, "a yes is in the journal and nowhere else");
@@ -479,7 +479,7 @@ fn the_second_card_offers_the_rule() {
     own.press("1");
     own.until("\x1b[?1049l");
     assert_eq!(own.end().0, 0);
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--plain"];
     let mut own = Terminal::start(&capsule, &args);
     own.until("before     allowed as r-");
@@ -508,7 +508,7 @@ tools: { fs.write: ask }
 #[test]
 fn deciding_later() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let call = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
     let mut own = Terminal::start(&capsule, &call);
     own.until("Approve?");
@@ -517,12 +517,12 @@ fn deciding_later() {
     assert_eq!(own.end().0, 4);
     assert_eq!(approval(&capsule)["outcome"], json!("withdrawn"));
 
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1\nname: two\nsteps:\n  \
          - { id: a, tool: fs.write, args: { path: docs/a.md, content: one } }\n  \
          - { id: b, tool: fs.write, args: { path: docs/b.md, content: two } }\n",
     );
-    let policy = capsule.policy(WAITS);
+    let policy = capsule.write_policy(WAITS);
     for (line, status) in [
         (vec!["call", "fs.write", "--policy", &policy, "--args", WRITE], 0),
         (vec!["run", &plan, "--policy", &policy], 4),
@@ -555,7 +555,7 @@ fn no_place_of_a_card_shows_a_secret() {
     let capsule = capsule();
     let body = "q7Zr2LxP9bVn4KtW8sDy3MfH6cJa1GvE5uRi";
     let secret = ["ghp", "_", body].concat();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1
 sandbox: {{ workspace: direct }}
 tools:
@@ -586,7 +586,7 @@ tools:
 #[test]
 fn one_command_is_allowed_once_and_not_for_longer() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for args in [
         &["exec", "--policy", policy.as_str(), "--", "printf", "hello"][..],
         &["call", "fs.write", "--policy", &policy, "--args", WRITE],
@@ -620,8 +620,8 @@ fn one_command_is_allowed_once_and_not_for_longer() {
 #[test]
 fn a_small_window_is_asked_too() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "- { tool: shell.run, args: { argv: [printf, \"%s\", hello] } }
 - { tool: shell.run, args: { argv: [printf, \"%s\", again] } }
 ",
@@ -667,7 +667,7 @@ fn word_of(own: &Terminal) -> String {
 #[test]
 fn a_word_of_several_lines_is_shown_as_lines() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let message = "subject\n\n- one\n\tindented\n- two";
     let args = ["exec", "--policy", policy.as_str(), "--", "printf", "%s", message];
     let mut own = Terminal::start(&capsule, &args);

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("src/a.txt", "b\na\n");
-    capsule.file("src/b.txt", "c\n");
-    capsule.file("src/-rf", "minus\n");
+    capsule.write_file("src/a.txt", "b\na\n");
+    capsule.write_file("src/b.txt", "c\n");
+    capsule.write_file("src/-rf", "minus\n");
     capsule
 }
 
@@ -137,7 +137,7 @@ fn lists_do_what_bash_does() {
     ] {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         lay_out(&capsule.workspace());
-        let policy = capsule.policy(OPEN);
+        let policy = capsule.write_policy(OPEN);
         let answer = call(&capsule, &policy, text);
         let result = &answer["result"];
         let _ = capsule.run(&["apply", "latest"]);
@@ -148,7 +148,7 @@ fn lists_do_what_bash_does() {
             status,
             tree(&capsule.workspace()),
         );
-        let bash = capsule.around().join("bash");
+        let bash = capsule.directory().join("bash");
         fs::create_dir(&bash).unwrap();
         lay_out(&bash);
         let mut shell = Command::new("bash");
@@ -178,8 +178,8 @@ fn lists_do_what_bash_does() {
 #[test]
 fn a_list_is_judged_in_every_folder_that_it_may_run_in() {
     let capsule = capsule();
-    capsule.file("secret/a.txt", "s\n");
-    let policy = capsule.policy(
+    capsule.write_file("secret/a.txt", "s\n");
+    let policy = capsule.write_policy(
         "version: 1\nsandbox: { level: workspace-write }\ntools:\n  fs.read: { decision: allow, paths: { allow: [\"**\"], deny: [\"secret/**\"] } }\n  \
          shell.run: { form: command, effects: { reads: allow, writes: allow } }\n",
     );
@@ -228,8 +228,8 @@ fn what_commands_wrote_for_a_build_is_asked_about() {
         (vec![run("echo x > rules; make")], false),
     ] {
         let capsule = capsule();
-        capsule.file("sub/x", "");
-        let plan = capsule.plan(&json!(steps).to_string());
+        capsule.write_file("sub/x", "");
+        let plan = capsule.write_plan(&json!(steps).to_string());
         let ran = capsule.run(&["run", &plan, "--policy", "builtin:developer", "--json"]);
         let text = format!("{}{}", ran.stdout, ran.stderr);
         assert_eq!(text.contains("approval.needed"), asked, "{steps:?}: {text}");
@@ -276,7 +276,7 @@ fn programs_without_a_rule_write_where_the_level_lets_them() {
     assert!(capsule.workspace().join("out/a.txt").exists());
     // Without the level, programs that no rule names write nothing; nor do they under a policy that
     // only looks.
-    let strict = capsule.policy(
+    let strict = capsule.write_policy(
         "version: 1\ntools: { shell.run: { form: command, effects: { reads: allow, writes: allow } } }\n",
     );
     let answer = call(&capsule, &strict, "touch new");
@@ -288,7 +288,7 @@ fn programs_without_a_rule_write_where_the_level_lets_them() {
 #[test]
 fn a_wrapped_program_is_bound_by_its_rule() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\nsandbox: { level: workspace-write }\ntools:\n  shell.run:\n    form: command\n    \
          executables:\n      timeout: allow\n      touch: { decision: allow, writes: [\"out/**\"] }\n",
     );

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran, Server};
+use capsule_testkit::{Capsule, CommandOutput, HttpServer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -31,8 +31,8 @@ fn capsule() -> Capsule {
 #[test]
 fn exec_is_transparent() {
     let capsule = capsule();
-    capsule.file("a.txt", "hello\n");
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("a.txt", "hello\n");
+    let policy = capsule.write_policy(POLICY);
     let exec = |words: &[&str]| {
         let mut line = vec!["exec", "--policy", &policy, "--"];
         line.extend(words);
@@ -61,9 +61,9 @@ fn exec_is_transparent() {
 #[test]
 fn failures_are_objects_too() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan("- { id: one, tool: shell.run, args: { argv: [ls] } }\n");
-    let bad = capsule.file("bad.yaml", "version: 1\ntoools: {}\n");
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan("- { id: one, tool: shell.run, args: { argv: [ls] } }\n");
+    let bad = capsule.write_file("bad.yaml", "version: 1\ntoools: {}\n");
     let bad = bad.to_string_lossy().into_owned();
     let exec = |args: &[&str]| [&["exec", "--json"], args, &["--", "ls"]].concat().join("\n");
     let run = |args: &[&str]| [&["run", "--json"], args].concat().join("\n");
@@ -93,7 +93,7 @@ fn failures_are_objects_too() {
 #[test]
 fn exec_tells_programs_whether_it_ran() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let exec = |words: &[&str]| {
         let mut line = vec!["exec", "--json", "--policy", &policy, "--"];
         line.extend(words);
@@ -112,8 +112,8 @@ fn exec_tells_programs_whether_it_ran() {
 #[test]
 fn calls_give_folder_and_input() {
     let capsule = capsule();
-    capsule.file("sub/a.txt", "x");
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("sub/a.txt", "x");
+    let policy = capsule.write_policy(POLICY);
     let call = |args: Value| {
         let args = args.to_string();
         capsule.run(&["call", "shell.run", "--policy", &policy, "--args", &args]).json()
@@ -135,7 +135,7 @@ fn calls_give_folder_and_input() {
 #[test]
 fn commands_are_bounded() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let call = |args: Value| {
         let args = args.to_string();
         capsule.run(&["call", "shell.run", "--policy", &policy, "--args", &args])
@@ -172,8 +172,9 @@ fn the_environment_is_made_for_the_command() {
     let mut capsule = capsule();
     capsule.set("TOKEN", "secret");
     capsule.set("LANG", "de_DE.UTF-8");
-    let policy = capsule
-        .policy(&format!("{POLICY}    env: {{ pass: [LANG, MISSING], set: {{ CI: \"1\" }} }}\n"));
+    let policy = capsule.write_policy(&format!(
+        "{POLICY}    env: {{ pass: [LANG, MISSING], set: {{ CI: \"1\" }} }}\n"
+    ));
     let ran = capsule.run(&["exec", "--policy", &policy, "--", "env"]).exits(0);
     let mut names: Vec<&str> =
         ran.stdout.lines().map(|line| line.split('=').next().unwrap()).collect();
@@ -190,8 +191,8 @@ fn the_environment_is_made_for_the_command() {
 #[test]
 fn a_protected_file_that_appears_later_is_hidden() {
     let capsule = capsule();
-    capsule.file("a/keep.txt", "x");
-    let policy = capsule.policy(
+    capsule.write_file("a/keep.txt", "x");
+    let policy = capsule.write_policy(
         "version: 1
 never: [{ id: mine, capabilities: [fs.read, fs.meta], paths: [\"**/*.secret\"], because: Secret. }]
 tools:
@@ -200,7 +201,7 @@ tools:
 ",
     );
     let look = "for (glob('a/* new/*')) { open(F, '<', $_) && defined(<F>) and print qq($_ ) }";
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "- {{ tool: shell.run, args: {{ argv: [perl, -e, \"{look}\"] }}, expect: {{ stdout: \"a/keep.txt \" }} }}
 - {{ tool: fs.write, args: {{ path: a/late.secret, content: s }} }}
 - {{ tool: fs.write, args: {{ path: new/later.secret, content: s }} }}
@@ -218,7 +219,7 @@ tools:
 #[test]
 fn without_namespaces_nothing_runs() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let ran = capsule.run_without_namespaces(&["exec", "--policy", &policy, "--", "ls"]).exits(8);
     for word in ["sandbox.below-floor", "capsule doctor"] {
         assert!(ran.stderr.contains(word), "{}", ran.stderr);
@@ -234,11 +235,11 @@ fn without_a_view_every_command_says_why() {
     const NO_ROOM: &str = "could not show a ";
     let capsule = capsule();
     let program = |n| format!("      p{n}: {{ decision: allow, path: /srv/p{n} }}\n");
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1\ntools:\n  shell.run:\n    executables:\n      ls: {{ decision: allow }}\n{}",
         (0..PROGRAMS).map(program).collect::<String>()
     ));
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "- { id: one, tool: shell.run, args: { argv: [ls] }, on_error: continue }
 - { id: two, tool: shell.run, args: { argv: [ls] }, on_error: continue }
 ",
@@ -270,9 +271,10 @@ fn without_a_view_every_command_says_why() {
 /// E25: another port of an address that is named is another address.
 #[test]
 fn another_port_is_another_address() {
-    let (named, other) = (Server::fixed("200 OK", "", "yes"), Server::fixed("200 OK", "", "no"));
+    let (named, other) =
+        (HttpServer::fixed("200 OK", "", "yes"), HttpServer::fixed("200 OK", "", "no"));
     let capsule = capsule();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}/**\"]\n    \
          private_ips: {{ allow: [127.0.0.1] }}\n",
         named.port()
@@ -284,7 +286,7 @@ fn another_port_is_another_address() {
     assert_eq!(get(named.url("/")), 0);
     assert_eq!(get(other.url("/")), 3);
     assert_eq!(get(format!("http://[::1]:{}/", named.port())), 3);
-    assert_eq!(other.seen(), []);
+    assert_eq!(other.requests(), []);
 }
 
 fn start(capsule: &Capsule, args: &[&str]) -> Child {
@@ -333,7 +335,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 #[test]
 fn a_killed_run_leaves_nothing_and_says_so() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for round in 0..5 {
         let word = format!("capsule-kill-test-{}-{round}", std::process::id());
         let script = format!("fork; fork; $0 = '{word}'; sleep 60");
@@ -399,7 +401,7 @@ fn the_copy_that_runs_a_command_has_nothing_of_the_user() {
     let mut capsule = capsule();
     let canary = format!("canary-{}", std::process::id());
     capsule.set("CAPSULE_TEST_CANARY", &canary);
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let time = format!("4.0{}", std::process::id());
     let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", &time]);
     let executor = executor_of(child.id());
@@ -427,7 +429,7 @@ fn the_copy_that_runs_a_command_has_nothing_of_the_user() {
 fn what_the_user_preloads_is_not_copied() {
     let mut capsule = capsule();
     capsule.set("LD_LIBRARY_PATH", "/nowhere/capsule-test-libraries");
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let time = format!("3.0{}", std::process::id());
     let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", &time]);
     let executor = executor_of(child.id());
@@ -446,7 +448,7 @@ fn what_the_user_preloads_is_not_copied() {
 #[test]
 fn commands_may_use_all_processors() {
     let capsule = capsule();
-    let policy = capsule.policy(&POLICY.replace("pwd]", "pwd, nproc]"));
+    let policy = capsule.write_policy(&POLICY.replace("pwd]", "pwd, nproc]"));
     let mut all = std::process::Command::new("nproc");
     let all = all.env_remove("OMP_NUM_THREADS").env_remove("OMP_THREAD_LIMIT").output().unwrap();
     let ran = capsule.run(&["exec", "--policy", &policy, "--", "nproc"]).exits(0);
@@ -458,7 +460,7 @@ fn commands_may_use_all_processors() {
 #[test]
 fn time_is_kept_whoever_waits() {
     let capsule = capsule();
-    let policy = capsule.policy(&POLICY.replace("timeout: 5s", "timeout: 2s"));
+    let policy = capsule.write_policy(&POLICY.replace("timeout: 5s", "timeout: 2s"));
     let word = format!("capsule-time-test-{}", std::process::id());
     let named = called(&word);
     let sleeper = format!("{named}; sleep 60");
@@ -482,10 +484,10 @@ fn time_is_kept_whoever_waits() {
 #[test]
 fn limits_that_were_reached_are_named() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let fill =
         "$b = q(x) x 1_000_000; for $n (1..400) { open F, qq(>/tmp/$n); syswrite F, $b } exit 3";
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "- {{ id: fill, tool: shell.run, args: {{ argv: [perl, -e, {}] }} }}\n",
         json!(fill)
     ));
@@ -510,7 +512,7 @@ fn limits_are_named_on_every_screen() {
         let capsule = capsule();
         // Each runs into its own limit, however slow the machine is.
         let limits = "{ timeout: 60s, processes_max: 12, stdout_max: 1KB, cpu: 1s }";
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1\nsandbox: {{ floor: {floor} }}\ntools:\n  shell.run:\n    decision: allow
     executables: [perl]\n    limits: {limits}\n"
         ));
@@ -542,7 +544,7 @@ fn limits_are_named_on_every_screen() {
 fn daemons_are_named_on_every_screen() {
     for floor in ["namespaces", "landlock"] {
         let capsule = capsule();
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1\nsandbox: {{ floor: {floor} }}\ntools:\n  shell.run:\n    decision: allow
     executables: [perl]\n"
         ));
@@ -569,7 +571,7 @@ fn daemons_are_named_on_every_screen() {
 }
 
 /// Runs the binary where the tier of that name is the highest that there is.
-fn in_tier(capsule: &Capsule, floor: &str, words: &[&str]) -> Ran {
+fn in_tier(capsule: &Capsule, floor: &str, words: &[&str]) -> CommandOutput {
     match floor {
         "landlock" => capsule.run_without_namespaces(words),
         _ => capsule.run(words),
@@ -581,7 +583,7 @@ fn plan_of(capsule: &Capsule, script: &str) -> String {
 }
 
 fn plan_with(capsule: &Capsule, args: &Value) -> String {
-    capsule.plan(&format!("- {{ id: one, tool: shell.run, args: {args} }}\n"))
+    capsule.write_plan(&format!("- {{ id: one, tool: shell.run, args: {args} }}\n"))
 }
 
 /// A program that goes on when one of its processes was ended for the memory of all keeps the end
@@ -589,7 +591,7 @@ fn plan_with(capsule: &Capsule, args: &Value) -> String {
 #[test]
 fn who_lived_on_when_memory_ran_out_keeps_its_status() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\ntools:\n  shell.run:\n    decision: allow\n    executables: [perl]
     limits: { timeout: 20s, memory: 128MiB }\n",
     );
@@ -614,7 +616,7 @@ fn who_lived_on_when_memory_ran_out_keeps_its_status() {
 #[test]
 fn a_full_file_is_named() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\ntools:\n  shell.run:\n    decision: allow\n    executables:
       perl: { writes: ['**'] }\n    limits: { timeout: 20s, timeout_max: 60s }\n",
     );
@@ -631,10 +633,10 @@ fn a_full_file_is_named() {
 #[test]
 fn interrupting_seals_the_run() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let word = format!("capsule-interrupt-test-{}", std::process::id());
     let script = format!("$| = 1; print 'partly'; {}; sleep 60", called(&word));
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "- {{ id: first, tool: shell.run, args: {{ argv: [perl, -e, \"{script}\"], timeout: 20s }} }}
 - {{ id: second, tool: shell.run, args: {{ argv: [ls] }} }}\n"
     ));
@@ -666,15 +668,15 @@ fn interrupting_seals_the_run() {
 #[test]
 fn every_kind_of_ending_replays() {
     let capsule = capsule();
-    capsule.file("b.bin", [0u8, 255, 1].repeat(100));
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("b.bin", [0u8, 255, 1].repeat(100));
+    let policy = capsule.write_policy(POLICY);
     let step = |script: &str| {
         let time = if script.starts_with("sleep") { "1s" } else { "20s" };
         format!(
             "- {{ tool: shell.run, args: {{ argv: [perl, -e, \"{script}\"], timeout: {time} }}, on_error: continue }}\n"
         )
     };
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         &[
             step("print 'x' x 100_000"),
             step("binmode STDOUT; print chr(255) x 10"),
@@ -710,10 +712,10 @@ fn every_kind_of_ending_replays() {
 #[test]
 fn hostile_text_is_inert_on_the_screen() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}evil\u{200b}\u{9b}31m";
-    capsule.file("a.txt", hostile);
-    let plan = capsule.plan(&format!(
+    capsule.write_file("a.txt", hostile);
+    let plan = capsule.write_plan(&format!(
         "- {{ id: a, name: n, tool: fs.read, args: {{ path: {} }}, on_error: continue }}
 - {{ id: b, tool: shell.run, args: {{ argv: [perl, -e, 'print STDERR \"\\x1b[2Jhi\"; exit 1', {}] }}, on_error: continue }}
 - {{ id: c, tool: fs.read, args: {{ path: a.txt }}, expect: {{ text: other }}, on_error: continue }}\n",
@@ -741,7 +743,7 @@ fn hostile_text_is_inert_on_the_screen() {
 #[test]
 fn a_replayed_command_keeps_its_status() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for (script, status) in [("exit 200", 200), ("kill 9, $$; sleep 1", 137), ("exit 0", 0)] {
         let words = ["perl", "-e", script];
         let line = [&["exec", "--policy", &policy, "--"], &words[..]].concat();
@@ -777,8 +779,8 @@ tools:
 #[test]
 fn calls_with_secrets_replay() {
     let capsule = capsule();
-    capsule.file("a.txt", "x");
-    let policy = capsule.policy(SECRETS);
+    capsule.write_file("a.txt", "x");
+    let policy = capsule.write_policy(SECRETS);
     let token = format!("ghp_{}", "a".repeat(36));
     let refused = format!("ghp_{}", "b".repeat(36));
     let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA";
@@ -831,9 +833,9 @@ fn calls_with_secrets_replay() {
 #[test]
 fn plans_with_secrets_replay() {
     let capsule = capsule();
-    let policy = capsule.policy(SECRETS);
+    let policy = capsule.write_policy(SECRETS);
     let token = format!("ghp_{}", "a".repeat(36));
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "version: 1
 inputs: {{ token: {{ default: none }} }}
 steps:
@@ -848,7 +850,7 @@ steps:
     let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", &input]).exits(0);
     let replayed = capsule.run(&["replay", "latest"]).exits(0);
     assert_eq!(replayed.stdout, ran.stdout);
-    let policy = capsule.policy(&format!("{SECRETS}# {token}\n"));
+    let policy = capsule.write_policy(&format!("{SECRETS}# {token}\n"));
     let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", &input]).exits(1);
     assert_eq!(capsule.run(&["replay", "latest"]).exits(1).stdout, ran.stdout);
 }
@@ -857,7 +859,7 @@ steps:
 #[test]
 fn arguments_that_are_no_text_are_refused() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let mut child = capsule
         .command(&["call", "fs.read", "--policy", &policy, "--args", "-"])
         .stdin(Stdio::piped())
@@ -875,9 +877,9 @@ fn arguments_that_are_no_text_are_refused() {
 #[test]
 fn json_hides_nothing() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let text = "a\u{202e}b\u{2066}c\u{200b}d\u{85}e\u{e0041}f\u{1b}g\u{e000}日本";
-    capsule.file("a.txt", text);
+    capsule.write_file("a.txt", text);
     let args = json!({ "path": "a.txt" }).to_string();
     let ran = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", &args]).exits(0);
     let shown = capsule.run(&["report", "latest", "--json"]).exits(0);
@@ -895,8 +897,8 @@ fn json_hides_nothing() {
 #[test]
 fn reports_count_what_happened() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "- { tool: fs.read, args: { path: nothing }, on_error: continue }
 - { tool: fs.read, args: { path: /etc/passwd } }
 ",
@@ -910,9 +912,9 @@ fn reports_count_what_happened() {
 #[test]
 fn small_commands_are_exact() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    fs::create_dir(capsule.around().join("other")).unwrap();
-    let other = capsule.around().join("other").to_string_lossy().into_owned();
+    let policy = capsule.write_policy(POLICY);
+    fs::create_dir(capsule.directory().join("other")).unwrap();
+    let other = capsule.directory().join("other").to_string_lossy().into_owned();
     let made = capsule.run(&["init", "--workspace", &other, "--json"]).exits(0).json();
     let files = ["schema/plan.v1.json", "schema/policy.v1.json", "policy.yaml"];
     let files = files.map(|file| format!("{other}/.capsule/{file}"));
@@ -946,7 +948,7 @@ fn small_commands_are_exact() {
 #[test]
 fn output_that_passes_through_is_masked() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let script =
         "$| = 1; print 'token ghp_'; select undef, undef, undef, 0.2; print 'a' x 36, qq( end\\n)";
     let ran = capsule.run(&["exec", "--policy", &policy, "--", "perl", "-e", script]).exits(0);
@@ -961,7 +963,7 @@ fn output_that_passes_through_is_masked() {
 #[test]
 fn output_streams() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let script = "$| = 1; print qq(first\\n); sleep 3; print qq(second\\n)";
     let began = Instant::now();
     let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "perl", "-e", script]);
@@ -1006,7 +1008,7 @@ fn doctor_tries_the_walls() {
     );
     assert!(!ran.stdout.contains("workspace: owners"), "{}", ran.stdout);
     if rustix::process::geteuid().is_root() {
-        let theirs = capsule.file("of/others", "x");
+        let theirs = capsule.write_file("of/others", "x");
         std::os::unix::fs::chown(theirs, Some(1_000), None).unwrap();
         let told = capsule.run(&["doctor"]).exits(0).stdout;
         let says =

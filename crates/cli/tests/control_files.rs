@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use capsule_testkit::{Capsule, Ran, side_by_side};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 use serde_json::{Value, json};
 use toml::Table;
 
@@ -43,7 +43,7 @@ fn decide(capsule: &Capsule, paths: &[String]) -> Vec<Value> {
         let args = json!({ "path": path, "content": "x" });
         json!({ "id": id.to_string(), "tool": "fs.write", "args": args }).to_string()
     });
-    let file = capsule.file("calls.jsonl", calls.collect::<Vec<_>>().join("\n"));
+    let file = capsule.write_file("calls.jsonl", calls.collect::<Vec<_>>().join("\n"));
     let line = ["policy", "explain", "--policy", "builtin:developer", "--json", "--batch"];
     let ran = capsule.run(&[&line[..], &[file.to_str().unwrap()]].concat());
     let answers: Vec<Value> =
@@ -254,7 +254,7 @@ impl Bed {
     fn new(writes: &str) -> Self {
         let capsule = capsule();
         let policy = POLICY.replace("WRITES", writes);
-        let staged = capsule.policy(&format!("version: 1\n{policy}"));
+        let staged = capsule.write_policy(&format!("version: 1\n{policy}"));
         let direct = staged.replace("policy.yaml", "direct.yaml");
         fs::write(&direct, format!("version: 1\nsandbox: {{ workspace: direct }}\n{policy}"))
             .unwrap();
@@ -262,7 +262,7 @@ impl Bed {
     }
 
     /// Makes files, with the directories that they need.
-    fn make(&self, policy: &str, paths: &[&str]) -> Ran {
+    fn make(&self, policy: &str, paths: &[&str]) -> CommandOutput {
         let script = "use File::Path; use File::Basename; for (@ARGV) { File::Path::make_path(dirname($_)); \
                       open(my $f, '>>', $_) or die \"$_: $!\"; print $f 'new'; close $f or die }";
         let line = ["exec", "--policy", policy, "--json", "--", "perl", "-e", script, "--"];
@@ -316,9 +316,9 @@ const OPEN: &[&str] = &[
 fn new_hidden_names_are_asked_about() {
     let tried =
         ASKED.iter().map(|path| (*path, false)).chain(OPEN.iter().map(|path| (*path, true)));
-    let wrong = side_by_side(tried.collect::<Vec<_>>(), |(path, is_open)| {
+    let wrong = run_in_parallel(tried.collect::<Vec<_>>(), |(path, is_open)| {
         let bed = Bed::new("\"**\"");
-        bed.capsule.file(".old/own", "own");
+        bed.capsule.write_file(".old/own", "own");
         let _ = bed.make(&bed.staged, &[path]).exits(0);
         let applied = bed.capsule.run(&["apply", "latest"]);
         let told = applied.stderr.contains("change.asked") && applied.stderr.contains("--with");
@@ -347,7 +347,7 @@ fn new_hidden_names_are_asked_about() {
 #[test]
 fn a_tool_that_writes_at_once_asks_before() {
     let bed = Bed::new("\"**\"");
-    bed.capsule.file(".old/own", "own");
+    bed.capsule.write_file(".old/own", "own");
     for (path, status) in
         [(".newtool/rc", 4), ("AGENTS.md", 4), (".old/new", 0), (".venv/x", 0), ("src/a", 0)]
     {

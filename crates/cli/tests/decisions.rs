@@ -66,7 +66,7 @@ fn decided(lines: &[Line]) -> Vec<Value> {
         json!({ "id": id, "tool": "shell.run", "args": { "command": line.command } }).to_string()
     };
     let batch: Vec<String> = lines.iter().enumerate().map(call).collect();
-    capsule.file("../batch.jsonl", batch.join("\n"));
+    capsule.write_file("../batch.jsonl", batch.join("\n"));
     let batch = capsule.workspace().join("../batch.jsonl");
     let words = ["policy", "explain", "--policy", "builtin:developer", "--json", "--batch"];
     let words: Vec<&str> = words.into_iter().chain([batch.to_str().unwrap()]).collect();

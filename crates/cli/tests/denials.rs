@@ -66,9 +66,9 @@ const MET_ELSEWHERE: &[Code] = &[
 #[test]
 fn every_denial_says_what_to_do() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("docs/a.md", "a");
+    capsule.write_file("docs/a.md", "a");
     symlink("a.md", capsule.workspace().join("docs/link")).unwrap();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let read = |path: &str| ("fs.read", json!({ "path": path }));
     let run = |line: &str| ("shell.run", json!({ "argv": line.split(' ').collect::<Vec<_>>() }));
     let get = |url: &str| ("http.get", json!({ "url": url }));
@@ -138,7 +138,7 @@ fn every_denial_says_what_to_do() {
 #[test]
 fn a_denial_of_our_own_files_says_what_to_do() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.file("rules.yaml", "version: 1\ntools: { fs.read: allow }\n");
+    let policy = capsule.write_file("rules.yaml", "version: 1\ntools: { fs.read: allow }\n");
     let policy = policy.to_str().unwrap();
     let line = ["policy", "explain", "--policy", policy, "--json", "--tool", "fs.read", "--args"];
     let line: Vec<&str> = line.into_iter().chain([r#"{"path":"rules.yaml"}"#]).collect();

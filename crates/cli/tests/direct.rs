@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use rustix::fs::FileType;
 
 const POLICY: &str = r#"version: 1
@@ -58,26 +58,26 @@ impl Bed {
                 fs::write(root.join(path), "# as it was\n").unwrap();
             }
         }
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         Self { capsule, policy }
     }
 
-    fn exec(&self, argv: &[&str]) -> Ran {
+    fn exec(&self, argv: &[&str]) -> CommandOutput {
         let line = ["exec", "--policy", &self.policy, "--json", "--"];
         self.capsule.run(&[&line, argv].concat())
     }
 
-    fn perl(&self, script: &str) -> Ran {
+    fn perl(&self, script: &str) -> CommandOutput {
         self.exec(&["perl", "-e", &format!("{PUT}{script}")])
     }
 
     /// A script that the walls keep from what it wants.
     #[track_caller]
-    fn perl_fails(&self, script: &str) -> Ran {
+    fn perl_fails(&self, script: &str) -> CommandOutput {
         failed(script, self.perl(script))
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         self.capsule.run(words)
     }
 
@@ -85,15 +85,15 @@ impl Bed {
         fs::read_to_string(self.capsule.workspace().join(path)).ok()
     }
 
-    fn check(&self, policy: &str) -> Ran {
-        let policy = self.capsule.policy(policy);
+    fn check(&self, policy: &str) -> CommandOutput {
+        let policy = self.capsule.write_policy(policy);
         self.run(&["policy", "check", "--policy", &policy])
     }
 }
 
 /// The program ran and could not do it; its own status is the one of the command.
 #[track_caller]
-fn failed(script: &str, ran: Ran) -> Ran {
+fn failed(script: &str, ran: CommandOutput) -> CommandOutput {
     assert_eq!(ran.json()["code"], "exec.exit-nonzero", "{script}: {}", ran.stdout);
     ran
 }
@@ -165,7 +165,7 @@ fn changes_are_made_at_once_and_said_to_be() {
 #[test]
 fn tools_and_commands_share_the_workspace() {
     let bed = Bed::new();
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         r#"version: 1
 steps:
   - id: write
@@ -324,7 +324,7 @@ fn a_folder_that_is_closed_behind_it_hides_nothing() {
 
 /// What somebody else does while a command runs: it says that it runs, and waits for them.
 #[track_caller]
-fn meanwhile(bed: &Bed, act: impl FnOnce(&Path)) -> (Ran, Duration) {
+fn meanwhile(bed: &Bed, act: impl FnOnce(&Path)) -> (CommandOutput, Duration) {
     let root = bed.capsule.workspace();
     let script = "put('open/runs', 1); for (1..400) { last if -e 'open/go'; select(undef, undef, undef, 0.05) }";
     let script = format!("{PUT}{script}");
@@ -348,7 +348,8 @@ fn what_somebody_replaces_ends_the_command() {
     for path in [".git/config", ".env", ".git", "keys/server.pem", ".github/workflows"] {
         let bed = Bed::new();
         let (ended, took) = meanwhile(&bed, |root| {
-            let (new, old) = (bed.capsule.around().join("new"), bed.capsule.around().join("old"));
+            let (new, old) =
+                (bed.capsule.directory().join("new"), bed.capsule.directory().join("old"));
             if root.join(path).is_dir() {
                 fs::create_dir(&new).unwrap();
                 fs::rename(root.join(path), &old).unwrap();
@@ -405,7 +406,7 @@ fn what_somebody_saves_in_a_held_folder_holds_nobody_up() {
 fn the_record_lies_where_no_command_writes() {
     let bed = Bed::new();
     let root = bed.capsule.workspace();
-    let elsewhere = bed.capsule.around().join("elsewhere");
+    let elsewhere = bed.capsule.directory().join("elsewhere");
     symlink(root.join("open"), &elsewhere).unwrap();
     let touch = |store: &str, argv: &[&str]| {
         let line = ["exec", "--policy", &bed.policy, "--json", "--store", store, "--"];
@@ -493,7 +494,7 @@ fn a_hidden_link_stays() {
     symlink("v1", root.join("current")).unwrap();
     symlink("current/token", root.join("token")).unwrap();
     let never = "never:\n  - { id: own, capabilities: [fs.read], paths: [token] }\n";
-    let policy = bed.capsule.policy(&format!("{POLICY}{never}"));
+    let policy = bed.capsule.write_policy(&format!("{POLICY}{never}"));
     for script in [
         "unlink 'token' or die",
         "rename 'token', 'other' or die",
@@ -626,14 +627,14 @@ fn policies_say_what_direct_can_hold() {
     let digest = "audit: { payloads: digest }\n";
     let _ = bed.check(&policy("writes: [\"**\"]", digest)).exits(0);
     // Nothing may write.
-    let file = bed.capsule.policy(&policy("reads: [\"**\"]", ""));
+    let file = bed.capsule.write_policy(&policy("reads: [\"**\"]", ""));
     let ran = bed.run(&["exec", "--policy", &file, "--json", "--", "touch", "new"]).exits(1);
     assert!(ran.json()["result"].get("direct").is_none(), "{}", ran.stdout);
     assert_eq!(bed.read("new"), None);
     let told = bed.run(&["report", "latest"]).exits(0).stdout;
     assert!(!told.contains("direct"), "{told}");
     // Every program may.
-    let file = bed.capsule.policy(
+    let file = bed.capsule.write_policy(
         "version: 1\nsandbox: { workspace: direct, level: workspace-write }\ntools:\n  shell.run: { \
          decision: allow, executables: [touch] }\n",
     );
@@ -647,7 +648,7 @@ fn policies_say_what_direct_can_hold() {
 fn own_invariants_hold_whole_folders() {
     let bed = Bed::new();
     let never = "never:\n  - { id: own, capabilities: [fs.write, fs.delete], paths: [\"src/**\", \"conf/*\"], except: [\"src/free/**\"] }\n";
-    let policy = bed.capsule.policy(&format!("{POLICY}{never}"));
+    let policy = bed.capsule.write_policy(&format!("{POLICY}{never}"));
     fs::create_dir_all(bed.capsule.workspace().join("conf")).unwrap();
     let perl = |script: &str| {
         let script = format!("{PUT}{script}");
@@ -663,7 +664,7 @@ fn own_invariants_hold_whole_folders() {
     }
     let _ = perl("put('new', 1)").exits(0);
     let everything = "never:\n  - { id: all, capabilities: [fs.write], paths: [\"**\"] }\n";
-    let policy = bed.capsule.policy(&format!("{POLICY}{everything}"));
+    let policy = bed.capsule.write_policy(&format!("{POLICY}{everything}"));
     let line = ["exec", "--policy", &policy, "--json", "--", "perl", "-e", "mkdir 'n'"];
     let refused = bed.run(&line);
     assert_ne!(refused.status, 0, "{}", refused.stdout);
@@ -705,7 +706,7 @@ fn what_is_meant_for_the_host_is_not_taken() {
     let read_only = "version: 1\ntools:\n  shell.run: { executables: { perl: allow } }\n";
     let policies = [POLICY, &POLICY.replace("writes: [\"**\"] }", "}"), read_only];
     for policy in policies {
-        let policy = bed.capsule.policy(policy);
+        let policy = bed.capsule.write_policy(policy);
         let ran = bed.run(&["exec", "--policy", &policy, "--json", "--", "perl", "-e", script]);
         assert_eq!(ran.json()["result"]["exit_code"], 9, "{policy}: {}", ran.stdout);
     }

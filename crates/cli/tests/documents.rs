@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use capsule_testkit::{Capsule, Ran, Server};
+use capsule_testkit::{Capsule, CommandOutput, HttpServer};
 use serde_json::Value;
 
 /// The repository.
@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 fn repository() -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     for file in ["README.md", "crates/core/src/lib.rs"] {
-        capsule.file(file, fs::read(root().join(file)).unwrap());
+        capsule.write_file(file, fs::read(root().join(file)).unwrap());
     }
     for example in ["first-run", "fetch"] {
         for entry in fs::read_dir(root().join("examples").join(example)).unwrap() {
@@ -28,7 +28,7 @@ fn repository() -> Capsule {
             if entry.file_type().unwrap().is_file() {
                 let name = entry.file_name().into_string().unwrap();
                 let content = fs::read(entry.path()).unwrap();
-                capsule.file(&format!("examples/{example}/{name}"), content);
+                capsule.write_file(&format!("examples/{example}/{name}"), content);
             }
         }
     }
@@ -109,7 +109,7 @@ fn the_commands_of_the_readme_run() {
             shell.env("HOME", capsule.home()).env_remove("CAPSULE_STORE");
             shell
         };
-        let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+        let ran: CommandOutput = command.stdin(Stdio::null()).output().unwrap().into();
         assert_eq!(ran.status, status, "{line}\n{}\n{}", ran.stdout, ran.stderr);
         count += 1;
     }
@@ -147,7 +147,7 @@ fn the_first_run_reads_well() {
 fn the_fetch_example_fetches() {
     let capsule = repository();
     let issues = fs::read_to_string(root().join("examples/fetch/issues.json")).unwrap();
-    let server = Server::fixed("200 OK", "Content-Type: application/json\r\n", &issues);
+    let server = HttpServer::fixed("200 OK", "Content-Type: application/json\r\n", &issues);
     let port = format!("port={}", server.port());
     let policy = "examples/fetch/policy.yaml";
     let line = ["run", "examples/fetch/plan.yaml", "--policy", policy, "--input", &port];

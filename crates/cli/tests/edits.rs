@@ -25,7 +25,7 @@ struct Bed {
 impl Bed {
     fn under(policy: &str) -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-        let policy = capsule.policy(policy);
+        let policy = capsule.write_policy(policy);
         Self { capsule, policy }
     }
 
@@ -86,8 +86,9 @@ fn edit(path: &str, search: &str, replace: &str) -> Value {
 #[test]
 fn edits_are_made_and_told() {
     let bed = Bed::under(OPEN);
-    let path =
-        bed.capsule.file("src/a.py", "def f():\r\n    return 1\r\n\r\ndef g():\r\n    pass\r\n");
+    let path = bed
+        .capsule
+        .write_file("src/a.py", "def f():\r\n    return 1\r\n\r\ndef g():\r\n    pass\r\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let made =
         bed.result("fs.edit", edit("src/a.py", "def f():\n    return 1", "def f():\n    return 2"));
@@ -103,7 +104,7 @@ fn edits_are_made_and_told() {
     let made = bed.result("fs_edit", edit("src/a.py", "pass", literal));
     assert_eq!((&made["matched"], &made["line"]), (&json!("exact"), &json!(5)));
     assert!(bed.read("src/a.py").ends_with(&format!("    {literal}\r\n")));
-    bed.capsule.file("latin", b"caf\xe9 one\n");
+    bed.capsule.write_file("latin", b"caf\xe9 one\n");
     let made = bed.result("fs.edit", edit("latin", "one", "\u{e8}"));
     assert_eq!(made["encoding"], "latin-1");
     assert_eq!(fs::read(bed.capsule.workspace().join("latin")).unwrap(), b"caf\xe9 \xe8\n");
@@ -118,11 +119,11 @@ fn edits_are_made_and_told() {
 #[test]
 fn what_is_not_sure_is_refused() {
     let bed = Bed::under(OPEN);
-    bed.capsule.file("a.txt", "one\ntwo\nthree one\n");
-    bed.capsule.file("bin", b"a\0b");
-    bed.capsule.file("wide", b"\xe9\n");
-    bed.capsule.file("big", "x\n".repeat(600_000));
-    bed.capsule.file("huge", "x\n".repeat(1_300_000));
+    bed.capsule.write_file("a.txt", "one\ntwo\nthree one\n");
+    bed.capsule.write_file("bin", b"a\0b");
+    bed.capsule.write_file("wide", b"\xe9\n");
+    bed.capsule.write_file("big", "x\n".repeat(600_000));
+    bed.capsule.write_file("huge", "x\n".repeat(1_300_000));
     let counted =
         |count: u64| json!({ "path": "a.txt", "search": "one", "replace": "x", "count": count });
     let before = bed.tree();
@@ -165,7 +166,7 @@ fn what_is_not_sure_is_refused() {
 fn what_comes_closest_is_masked() {
     let bed = Bed::under(OPEN);
     let token = format!("ghp_{}", "a1B2".repeat(9));
-    bed.capsule.file(
+    bed.capsule.write_file(
         "a.txt",
         format!("first line\nthe token of the service for uploads = {token}\nlast line\n"),
     );
@@ -176,7 +177,7 @@ fn what_comes_closest_is_masked() {
     assert!(!answer.to_string().contains(&token));
     let key =
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", "QUJD".repeat(16));
-    bed.capsule.file("b.txt", format!("a\n{key}b\n"));
+    bed.capsule.write_file("b.txt", format!("a\n{key}b\n"));
     let answer = bed.call("fs.edit", &edit("b.txt", &format!("{}x", "QUJD".repeat(16)), "x"));
     // What is hidden comes close to nothing: else it could be guessed.
     assert_eq!(answer["code"], "edit.not-found", "{answer}");
@@ -199,7 +200,7 @@ fn an_edit_quotes_only_what_may_be_read() {
         let bed = Bed::under(&format!(
             "version: 1\ntools:\n  fs.edit: {{ decision: allow, paths: [\"**\"] }}\n{read}"
         ));
-        bed.capsule.file("private/plan.txt", plan);
+        bed.capsule.write_file("private/plan.txt", plan);
         let answers = asked.map(|(search, count, code)| {
             let mut args = edit("private/plan.txt", search, "x");
             if let Some(count) = count {
@@ -248,7 +249,7 @@ fn an_edit_quotes_only_what_may_be_read() {
 #[test]
 fn a_block_is_the_same_call() {
     let bed = Bed::under(OPEN);
-    bed.capsule.file("a.html", "<p>a &lt; b</p>\n");
+    bed.capsule.write_file("a.html", "<p>a &lt; b</p>\n");
     let call = |text: &str| {
         let line = ["call", "fs.edit", "--policy", &bed.policy, "--args", "-"];
         bed.capsule.run_with(&line, text)
@@ -279,7 +280,7 @@ tools:
 ",
     );
     for path in ["private/a", "frozen/a", "asked/a", "open/a", ".env", ".hidden"] {
-        bed.capsule.file(path, "text");
+        bed.capsule.write_file(path, "text");
     }
     symlink("open/a", bed.capsule.workspace().join("link")).unwrap();
     symlink("../private/a", bed.capsule.workspace().join("open/link")).unwrap();
@@ -300,7 +301,7 @@ tools:
         assert_eq!(bed.code("fs.edit", edit(path, "nope", "new")), code, "{path}");
     }
     let _ = bed.result("fs.edit", edit("open/a", "text", "new"));
-    let ask = bed.capsule.policy("version: 1\ntools:\n  fs.read: ask\n  fs.edit: allow\n");
+    let ask = bed.capsule.write_policy("version: 1\ntools:\n  fs.read: ask\n  fs.edit: allow\n");
     let args = edit("open/a", "new", "text").to_string();
     let ran = bed.capsule.run(&["call", "fs.edit", "--policy", &ask, "--args", &args]);
     assert_eq!(ran.exits(4).json()["rule"], "fs.read");
@@ -311,11 +312,11 @@ tools:
 fn what_is_named_is_deleted() {
     let bed = Bed::under(OPEN);
     let root = bed.capsule.workspace();
-    bed.capsule.file("keep/a", "kept");
-    bed.capsule.file("file", "12345");
-    bed.capsule.file("deep/er/b", "1");
-    bed.capsule.file("deep/er/c", "22");
-    bed.capsule.file("deep/.hidden", "");
+    bed.capsule.write_file("keep/a", "kept");
+    bed.capsule.write_file("file", "12345");
+    bed.capsule.write_file("deep/er/b", "1");
+    bed.capsule.write_file("deep/er/c", "22");
+    bed.capsule.write_file("deep/.hidden", "");
     fs::create_dir(root.join("empty")).unwrap();
     for (link, target) in [
         ("link", "keep"),
@@ -376,24 +377,26 @@ tools:
         "asked/x",
         "g/x",
     ] {
-        bed.capsule.file(path, "text");
+        bed.capsule.write_file(path, "text");
     }
     symlink("c/keys", root.join("f/.ssh")).unwrap();
     fs::hard_link(root.join(".env"), root.join("g/other")).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
-        bed.capsule.file("h/x", "").with_file_name("pipe"),
+        bed.capsule.write_file("h/x", "").with_file_name("pipe"),
         rustix::fs::FileType::Fifo,
         rustix::fs::Mode::from_raw_mode(0o600),
         0,
     )
     .unwrap();
-    let large = fs::File::create(bed.capsule.file("i/large", "")).unwrap();
+    let large = fs::File::create(bed.capsule.write_file("i/large", "")).unwrap();
     large.set_len(65_000_000).unwrap();
-    std::os::unix::net::UnixListener::bind(bed.capsule.file("j/x", "").with_file_name("socket"))
-        .unwrap();
+    std::os::unix::net::UnixListener::bind(
+        bed.capsule.write_file("j/x", "").with_file_name("socket"),
+    )
+    .unwrap();
     let odd = std::ffi::OsStr::new("new\nline");
-    fs::write(bed.capsule.file("k/x", "").with_file_name(odd), "").unwrap();
+    fs::write(bed.capsule.write_file("k/x", "").with_file_name(odd), "").unwrap();
     let before = bed.tree();
     for (path, code) in [
         (".", "path.not-allowed"),
@@ -442,9 +445,9 @@ tools:
 #[test]
 fn edits_and_deletions_are_recorded_and_replayed() {
     let bed = Bed::under(OPEN);
-    bed.capsule.file("a", "one\n");
-    bed.capsule.file("d/b", "two\n");
-    let plan = bed.capsule.plan(
+    bed.capsule.write_file("a", "one\n");
+    bed.capsule.write_file("d/b", "two\n");
+    let plan = bed.capsule.write_plan(
         "version: 1
 steps:
   - { id: edit, tool: fs.edit, args: { path: a, search: one, replace: 1 }, expect: { matched: exact } }
@@ -470,7 +473,7 @@ steps:
     let undo: Vec<Vec<u8>> =
         undo.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let undo: Vec<Value> = undo.iter().map(|own| serde_json::from_slice(own).unwrap()).collect();
-    let kept = |change: &Value| bed.capsule.kept(change["before"]["sha256"].as_str().unwrap());
+    let kept = |change: &Value| bed.capsule.backup(change["before"]["sha256"].as_str().unwrap());
     assert_eq!(undo.len(), 2, "an edit that is not made keeps nothing");
     assert_eq!(undo[0]["changes"][0]["path"], "a");
     assert_eq!(kept(&undo[0]["changes"][0]), Some(b"one\n".to_vec()));
@@ -495,11 +498,11 @@ tools:
 ",
     );
     for path in ["a", "d/b", "d/er/c", "keep"] {
-        bed.capsule.file(path, "one\n");
+        bed.capsule.write_file(path, "one\n");
     }
     symlink("keep", bed.capsule.workspace().join("link")).unwrap();
     let before = bed.tree();
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         "version: 1
 steps:
   - { tool: fs.edit, args: { path: a, search: one, replace: two } }
@@ -531,8 +534,8 @@ steps:
 #[test]
 fn another_file_system_is_not_entered() {
     let bed = Bed::under(OPEN);
-    bed.capsule.file("d/mounted/x", "x");
-    bed.capsule.file("d/y", "y");
+    bed.capsule.write_file("d/mounted/x", "x");
+    bed.capsule.write_file("d/y", "y");
     let inner = [
         "call",
         "fs.delete",
@@ -551,7 +554,7 @@ fn another_file_system_is_not_entered() {
         .current_dir(bed.capsule.workspace())
         .env_clear();
     command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = capsule_testkit::Ran::from(command.output().unwrap());
+    let ran = capsule_testkit::CommandOutput::from(command.output().unwrap());
     assert_eq!(ran.json()["code"], "path.outside-workspace", "{ran:?}");
     assert_eq!(bed.read("d/y"), "y");
     assert_eq!(bed.capsule.workspace().join("d").metadata().unwrap().nlink(), 3);

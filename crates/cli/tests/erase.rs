@@ -54,9 +54,9 @@ fn what_is_erased_is_gone_and_the_record_is_whole() {
     let _ = capsule.run(&["init"]).exits(0);
     // Nothing is staged where no command writes.
     let policy =
-        capsule.policy(&OPEN.replace(", touch: { decision: allow, writes: [\"**\"] }", ""));
-    capsule.file("a.txt", WORDS);
-    let plan = capsule.plan(
+        capsule.write_policy(&OPEN.replace(", touch: { decision: allow, writes: [\"**\"] }", ""));
+    capsule.write_file("a.txt", WORDS);
+    let plan = capsule.write_plan(
         "version: 1\nsteps:\n  - { id: a, tool: fs.read, args: { path: a.txt } }\n  - { id: b, tool: fs.write, args: \
          { path: a.txt, content: other, mode: overwrite } }\n",
     );
@@ -118,14 +118,14 @@ fn what_is_erased_is_gone_and_the_record_is_whole() {
 #[test]
 fn a_run_that_is_needed_is_kept() {
     let capsule = capsule();
-    let policy = capsule.policy(OPEN);
+    let policy = capsule.write_policy(OPEN);
     let _ = capsule.run(&["exec", "--policy", &policy, "--", "touch", "new"]).exits(0);
     let ran = capsule.run(&["audit", "erase", "latest"]).exits(2);
     assert!(ran.stderr.contains("staged changes"), "{}", ran.stderr);
     let _ = capsule.run(&["discard", "latest"]).exits(0);
     let _ = capsule.run(&["audit", "erase", "latest"]).exits(0);
     // A question that waits.
-    let asking = capsule.policy(&format!(
+    let asking = capsule.write_policy(&format!(
         "{OPEN}  fs.list: ask\nprofiles:\n  supervised:\n    decide: {{ \"*\": ask }}\n    unattended: wait\n\
          profile: supervised\n"
     ));
@@ -151,12 +151,12 @@ fn a_run_that_is_needed_is_kept() {
 #[test]
 fn a_run_that_others_go_on_from_is_kept() {
     let capsule = capsule();
-    capsule.file("a.txt", WORDS);
-    let policy = capsule.policy(
+    capsule.write_file("a.txt", WORDS);
+    let policy = capsule.write_policy(
         "version: 1\nname: asks\ntools: { fs.read: ask-each, fs.list: allow }\nprofiles:\n  supervised:\n    \
          decide: { \"*\": ask }\n    unattended: wait\nprofile: supervised\n",
     );
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1\nsteps:\n  - { id: l, tool: fs.list, args: { path: . } }\n  - { id: a, tool: fs.read, args: { path: \
          a.txt } }\n  - { id: b, tool: fs.read, args: { path: a.txt, limit: 3 } }\n",
     );
@@ -191,8 +191,8 @@ fn a_run_that_others_go_on_from_is_kept() {
 fn erasing_again_ends_what_was_begun() {
     let capsule = capsule();
     let policy =
-        capsule.policy(&OPEN.replace(", touch: { decision: allow, writes: [\"**\"] }", ""));
-    capsule.file("a.txt", WORDS);
+        capsule.write_policy(&OPEN.replace(", touch: { decision: allow, writes: [\"**\"] }", ""));
+    capsule.write_file("a.txt", WORDS);
     let args = ["call", "fs.read", "--args", "{\"path\":\"a.txt\"}", "--policy", &policy];
     let _ = capsule.run(&args).exits(0);
     // Somebody reads.
@@ -265,12 +265,12 @@ fn erased_by_hand(file: &str) {
 fn nothing_is_erased_behind_a_signature() {
     let capsule = capsule();
     let public = capsule.run(&["init", "--json"]).exits(0).json()["key"]["public"].clone();
-    let key = capsule.around().join("key.pub").to_string_lossy().into_owned();
+    let key = capsule.directory().join("key.pub").to_string_lossy().into_owned();
     fs::write(&key, public.as_str().unwrap()).unwrap();
-    let policy = capsule.policy(OPEN);
-    let out = capsule.around().join("out.db").to_string_lossy().into_owned();
-    let plan =
-        capsule.plan("version: 1\nsteps:\n  - { id: l, tool: shell.run, args: { argv: [ls] } }\n");
+    let policy = capsule.write_policy(OPEN);
+    let out = capsule.directory().join("out.db").to_string_lossy().into_owned();
+    let plan = capsule
+        .write_plan("version: 1\nsteps:\n  - { id: l, tool: shell.run, args: { argv: [ls] } }\n");
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--out", &out]).exits(0);
     let _ = capsule.run(&["verify", &out, "--key", &key]).exits(0);
     let refused = capsule.run(&["--store", &out, "audit", "erase", "latest"]).exits(2);
@@ -310,11 +310,11 @@ fn nothing_is_erased_behind_a_signature() {
 #[test]
 fn a_run_does_not_erase_itself() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\nname: short\ntools: { shell.run: { executables: { sleep: allow } } }\naudit: { \
          erase_payloads_after: 1s }\n",
     );
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1\nsteps:\n  - { id: s, tool: shell.run, args: { argv: [sleep, \"3\"] } }\n",
     );
     let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
@@ -325,8 +325,8 @@ fn a_run_does_not_erase_itself() {
 #[test]
 fn policies_say_how_long_it_is_kept() {
     let capsule = capsule();
-    let short = capsule.policy(&format!("{OPEN}audit: {{ erase_payloads_after: 2s }}\n"));
-    capsule.file("a.txt", WORDS);
+    let short = capsule.write_policy(&format!("{OPEN}audit: {{ erase_payloads_after: 2s }}\n"));
+    capsule.write_file("a.txt", WORDS);
     let read = |policy: &str| {
         let args = ["call", "fs.read", "--args", "{\"path\":\"a.txt\"}", "--policy", policy];
         let _ = capsule.run(&args).exits(0);
@@ -341,7 +341,7 @@ fn policies_say_how_long_it_is_kept() {
     let _ = capsule.run(&["replay", &first]).exits(5);
     let _ = capsule.run(&["replay", &second]).exits(0);
     // Under a policy that says nothing, nothing is erased, and nothing of it is.
-    let keeping = capsule.policy(OPEN);
+    let keeping = capsule.write_policy(OPEN);
     let third = read(&keeping);
     std::thread::sleep(Duration::from_millis(2_100));
     let _ = read(&keeping);

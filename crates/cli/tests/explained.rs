@@ -34,7 +34,7 @@ fn explain(capsule: &Capsule, policy: &str, more: &[&str], tool: &str, args: &Va
 #[test]
 fn one_check_decides_and_is_shown() {
     let capsule = capsule();
-    let own = capsule.policy(POLICY);
+    let own = capsule.write_policy(POLICY);
     let command = |text: &str| ("shell.run", json!({ "command": text }));
     for (tool, args) in [
         ("fs.read", json!({ "path": "a" })),
@@ -78,7 +78,7 @@ fn one_check_decides_and_is_shown() {
 #[test]
 fn every_check_is_shown() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let text = explain(&capsule, &policy, &[], "fs.read", &json!({ "path": "drafts/a" }));
     let names: Vec<&str> = text
         .lines()
@@ -113,8 +113,8 @@ fn every_check_is_shown() {
 #[test]
 fn a_recorded_call_is_explained_in_the_same_way() {
     let capsule = capsule();
-    capsule.file("a", "x");
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("a", "x");
+    let policy = capsule.write_policy(POLICY);
     let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--", "path=a"]).exits(0);
     let own = capsule.run(&["policy", "explain", "latest:1"]).exits(0).stdout;
     assert!(own.contains("✔ rule     allow, which decides · fs.read policy.yaml:5:3"), "{own}");

@@ -27,7 +27,7 @@ struct Files {
 impl Files {
     fn under(policy: &str) -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-        let policy = capsule.policy(policy);
+        let policy = capsule.write_policy(policy);
         Self { capsule, policy }
     }
 
@@ -57,7 +57,7 @@ impl Files {
 #[test]
 fn reading_is_bounded_and_pages() {
     let files = Files::under(OPEN);
-    files.capsule.file("big.txt", "0123456789".repeat(30_000));
+    files.capsule.write_file("big.txt", "0123456789".repeat(30_000));
     let read = |args: Value| files.result("fs.read", args);
     let first = read(json!({ "path": "big.txt" }));
     assert_eq!(first["text"].as_str().unwrap().len(), 50_000);
@@ -76,7 +76,7 @@ fn reading_is_bounded_and_pages() {
 #[test]
 fn binary_files_are_previewed() {
     let files = Files::under(OPEN);
-    files.capsule.file("b.bin", [0u8, 159, 146, 150].repeat(5_000));
+    files.capsule.write_file("b.bin", [0u8, 159, 146, 150].repeat(5_000));
     let result = files.result("fs.read", json!({ "path": "b.bin" }));
     assert_eq!(result["binary"], true);
     assert_eq!(result.get("text"), None);
@@ -89,9 +89,9 @@ fn binary_files_are_previewed() {
 fn nothing_outside_is_reached() {
     let files = Files::under(OPEN);
     let root = files.capsule.workspace();
-    fs::write(files.capsule.around().join("secret"), "s").unwrap();
-    fs::create_dir(files.capsule.around().join("ws-evil")).unwrap();
-    fs::write(files.capsule.around().join("ws-evil/x"), "s").unwrap();
+    fs::write(files.capsule.directory().join("secret"), "s").unwrap();
+    fs::create_dir(files.capsule.directory().join("ws-evil")).unwrap();
+    fs::write(files.capsule.directory().join("ws-evil/x"), "s").unwrap();
     symlink("../secret", root.join("link")).unwrap();
     symlink("/etc", root.join("etc")).unwrap();
     symlink("..", root.join("up")).unwrap();
@@ -119,8 +119,8 @@ fn nothing_outside_is_reached() {
         let write = json!({ "path": path, "content": "x" });
         assert_eq!(files.code("fs.write", write), "path.outside-workspace", "{path}");
     }
-    assert!(!files.capsule.around().join("new-outside").exists());
-    assert_eq!(fs::read(files.capsule.around().join("secret")).unwrap(), b"s");
+    assert!(!files.capsule.directory().join("new-outside").exists());
+    assert_eq!(fs::read(files.capsule.directory().join("secret")).unwrap(), b"s");
 }
 
 /// CAP-8: hidden files and credentials are closed out of the box, under any name.
@@ -130,9 +130,9 @@ fn credentials_are_closed_under_every_name() {
         &OPEN.replace("fs.read: allow", "fs.read: { decision: allow, hidden: allow }"),
     );
     let root = files.capsule.workspace();
-    files.capsule.file(".env", "TOKEN=1");
-    files.capsule.file("deploy/server.pem", "key");
-    files.capsule.file(".env.example", "TOKEN=");
+    files.capsule.write_file(".env", "TOKEN=1");
+    files.capsule.write_file("deploy/server.pem", "key");
+    files.capsule.write_file(".env.example", "TOKEN=");
     symlink(".env", root.join("innocent")).unwrap();
     fs::hard_link(root.join(".env"), root.join("notes.txt")).unwrap();
     for path in [".env", "deploy/server.pem", "innocent", "notes.txt", "./.env", "x/../.env"] {
@@ -147,7 +147,7 @@ fn credentials_are_closed_under_every_name() {
 #[test]
 fn hidden_files_are_denied_by_default() {
     let files = Files::under(OPEN);
-    files.capsule.file(".config/app", "x");
+    files.capsule.write_file(".config/app", "x");
     for path in [".config/app", ".config/not-there"] {
         let (_, answer) = files.call("fs.read", json!({ "path": path }));
         assert_eq!(answer["code"], "path.hidden");
@@ -205,9 +205,9 @@ fn search_sees_metadata_only() {
     let files = Files::under(OPEN);
     let root = files.capsule.workspace();
     for n in 0..150 {
-        files.capsule.file(&format!("d{}/f{n}.md", n % 7), "x".repeat(n));
+        files.capsule.write_file(&format!("d{}/f{n}.md", n % 7), "x".repeat(n));
     }
-    files.capsule.file("d0/old.txt", "o");
+    files.capsule.write_file("d0/old.txt", "o");
     let old = fs::File::options().write(true).open(root.join("d0/old.txt")).unwrap();
     old.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(86_400)).unwrap();
     // A file that cannot be opened is found all the same.
@@ -233,7 +233,7 @@ fn search_sees_metadata_only() {
 #[test]
 fn a_pattern_is_never_an_option() {
     let files = Files::under(OPEN);
-    files.capsule.file("--pre=sh", "x");
+    files.capsule.write_file("--pre=sh", "x");
     for name in ["--pre=*", "-f/etc/shadow", "--exec=rm"] {
         let result = files.result("fs.search", json!({ "name": name }));
         let found = result["entries"].as_array().unwrap().len();
@@ -252,9 +252,9 @@ tools:
 ",
     );
     for path in ["docs/a.md", "docs/.hidden", "docs/.env", "src/a.rs", "src/a.c", "top.md"] {
-        files.capsule.file(path, "x");
+        files.capsule.write_file(path, "x");
     }
-    files.capsule.file("docs/k/id_rsa", "x");
+    files.capsule.write_file("docs/k/id_rsa", "x");
     let paths = |result: Value| -> Vec<String> {
         let entries = result["entries"].as_array().unwrap().clone();
         entries.iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect()
@@ -316,7 +316,7 @@ fn whose_a_file_is_stays() {
         let edits = "  fs.edit: allow\n";
         let policy = format!("{OPEN}{edits}sandbox: {{ workspace: {workspace} }}\n");
         let files = Files::under(&policy);
-        let path = files.capsule.file("docs/theirs", "old\n");
+        let path = files.capsule.write_file("docs/theirs", "old\n");
         let theirs = rustix::process::geteuid().is_root().then_some((12_345, 54_321));
         let own = fs::metadata(&path).unwrap();
         let (user, group) = theirs.unwrap_or((own.uid(), own.gid()));
@@ -350,7 +350,7 @@ fn whose_a_file_is_stays() {
 fn writing_keeps_what_was_there() {
     let files = Files::under(OPEN);
     let root = files.capsule.workspace();
-    files.capsule.file("docs/run.sh", "old");
+    files.capsule.write_file("docs/run.sh", "old");
     fs::set_permissions(root.join("docs/run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
     symlink("docs", root.join("d")).unwrap();
     let _ = files.result("fs.write", json!({ "path": "d/run.sh", "content": "new" }));
@@ -365,9 +365,9 @@ fn writing_keeps_what_was_there() {
     let change = &record["changes"][0];
     assert_eq!((&record["v"], &change["path"]), (&json!(2), &json!("docs/run.sh")));
     assert_eq!(change["before"]["mode"], 0o750);
-    let kept = files.capsule.kept(change["before"]["sha256"].as_str().unwrap());
+    let kept = files.capsule.backup(change["before"]["sha256"].as_str().unwrap());
     assert_eq!(kept, Some(b"old".to_vec()));
-    assert_eq!(files.capsule.kept(change["after"]["sha256"].as_str().unwrap()), None);
+    assert_eq!(files.capsule.backup(change["after"]["sha256"].as_str().unwrap()), None);
 }
 
 /// NFR-6, G10: what looks like a credential is masked in what is delivered and in what is kept.
@@ -375,7 +375,7 @@ fn writing_keeps_what_was_there() {
 fn credentials_are_masked_at_the_boundary() {
     let files = Files::under(OPEN);
     let token = format!("ghp_{}", "Z9".repeat(18));
-    files.capsule.file("notes.txt", format!("token {token} end"));
+    files.capsule.write_file("notes.txt", format!("token {token} end"));
     let result = files.result("fs.read", json!({ "path": "notes.txt" }));
     let text = result["text"].as_str().unwrap();
     assert!(text.starts_with("token «token:github:40:") && text.ends_with("» end"), "{text}");
@@ -398,14 +398,14 @@ fn a_window_does_not_undo_a_mask() {
         "-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n",
         format!("{}\n", "Qk7".repeat(20)).repeat(60)
     );
-    files.capsule.file("tok", format!("token {token} end\n{key}tail"));
+    files.capsule.write_file("tok", format!("token {token} end\n{key}tail"));
     let mut plan = String::from("version: 1\nname: windows\nsteps:\n");
     for (offset, limit) in [(0, 20), (6, 30), (8, 30), (20, 30), (45, 40), (60, 500), (500, 2000)] {
         plan.push_str(&format!(
             "- {{ tool: fs.read, args: {{ path: tok, offset: {offset}, limit: {limit} }} }}\n"
         ));
     }
-    let plan = files.capsule.plan(&plan);
+    let plan = files.capsule.write_plan(&plan);
     let ran =
         files.capsule.run(&["run", &plan, "--policy", &files.policy, "--json"]).exits(0).json();
     let calls = ran["calls"].as_array().unwrap();
@@ -513,7 +513,7 @@ fn arguments_have_one_reading() {
 #[test]
 fn our_own_files_are_out_of_reach() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.file("policy.yaml", OPEN);
+    let policy = capsule.write_file("policy.yaml", OPEN);
     let policy = policy.to_string_lossy().into_owned();
     let store = capsule.workspace().join("state/store.db");
     let store = store.to_string_lossy().into_owned();
@@ -539,7 +539,7 @@ fn our_own_files_are_out_of_reach() {
     }
     let listed = call("fs.list", json!({ "path": ".", "depth": 3 })).to_string();
     assert!(!listed.contains("store.db") && !listed.contains("policy.yaml"), "{listed}");
-    let config = capsule.policy(OPEN);
+    let config = capsule.write_policy(OPEN);
     let answer = capsule.run(&[
         "call",
         "fs.write",

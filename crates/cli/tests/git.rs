@@ -12,7 +12,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use capsule_testkit::{Capsule, side_by_side};
+use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::{Value, json};
 
 const POLICY: &str = "version: 1
@@ -63,8 +63,8 @@ fn git_with(capsule: &Capsule, words: &[&str], stdin: &str) -> String {
 fn repository() -> Capsule {
     let capsule = capsule();
     git(&capsule, &["init", "-q"]);
-    capsule.file("a.md", "one\n");
-    capsule.file("docs/b.md", "two\n");
+    capsule.write_file("a.md", "one\n");
+    capsule.write_file("docs/b.md", "two\n");
     git(&capsule, &["add", "."]);
     git(&capsule, &["commit", "-qm", "first\n\nwith a body"]);
     capsule
@@ -86,9 +86,9 @@ fn result(capsule: &Capsule, policy: &str, tool: &str, args: Value) -> Value {
 #[test]
 fn a_repository_tells_its_state_its_differences_and_its_commits() {
     let capsule = repository();
-    let policy = capsule.policy(POLICY);
-    capsule.file("a.md", "one\nmore\n");
-    capsule.file("new file.md", "x\n");
+    let policy = capsule.write_policy(POLICY);
+    capsule.write_file("a.md", "one\nmore\n");
+    capsule.write_file("new file.md", "x\n");
     git(&capsule, &["mv", "docs/b.md", "docs/c.md"]);
     let status = result(&capsule, &policy, "git.status", json!({}));
     assert_eq!(status["branch"], "main");
@@ -125,9 +125,9 @@ fn a_repository_tells_its_state_its_differences_and_its_commits() {
 #[test]
 fn paths_are_taken_literally() {
     let capsule = repository();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for name in ["*.md", ":(top)x", "-rf", "--output=F", "[a].md", "a.md.orig", "'q\"\\ \u{fc}"] {
-        capsule.file(name, "x\n");
+        capsule.write_file(name, "x\n");
         git(&capsule, &["add", "--", &format!("./{name}")]);
         let diff =
             result(&capsule, &policy, "git.diff", json!({ "paths": [name], "staged": true }));
@@ -156,7 +156,7 @@ fn paths_are_taken_literally() {
 #[test]
 fn answers_are_bounded() {
     let capsule = repository();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   git.status: { decision: allow, limits: { results: 2 } }
@@ -165,12 +165,12 @@ tools:
 ",
     );
     for number in 0..3 {
-        capsule.file(&format!("{number}"), "x\n".repeat(200));
+        capsule.write_file(&format!("{number}"), "x\n".repeat(200));
         git(&capsule, &["add", "."]);
         git(&capsule, &["commit", "-qm", "more"]);
     }
     for number in 0..3 {
-        capsule.file(&format!("{number}"), "");
+        capsule.write_file(&format!("{number}"), "");
     }
     let status = result(&capsule, &policy, "git.status", json!({}));
     assert_eq!(status["entries"].as_array().unwrap().len(), 2);
@@ -190,9 +190,9 @@ tools:
 #[test]
 fn a_branch_is_told_with_what_it_follows() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     git(&capsule, &["init", "-q"]);
-    capsule.file("a.md", "x\n");
+    capsule.write_file("a.md", "x\n");
     git(&capsule, &["add", "."]);
     let status = result(&capsule, &policy, "git.status", json!({}));
     assert_eq!((&status["branch"], status.get("commit")), (&json!("main"), None));
@@ -219,8 +219,8 @@ fn config(capsule: &Capsule, key: &str, value: &str) {
 }
 
 fn attributes(capsule: &Capsule, line: &str) {
-    capsule.file(".gitattributes", line);
-    capsule.file("a.md", "changed\n");
+    capsule.write_file(".gitattributes", line);
+    capsule.write_file("a.md", "changed\n");
 }
 
 /// A commit that says that it is signed.
@@ -237,13 +237,13 @@ fn sign(capsule: &Capsule) {
 /// A repository in the repository, with a configuration of its own.
 fn submodule(capsule: &Capsule) {
     git(capsule, &["init", "-q", "sub"]);
-    capsule.file("sub/a", "x");
+    capsule.write_file("sub/a", "x");
     git(capsule, &["-C", "sub", "add", "."]);
     git(capsule, &["-C", "sub", "commit", "-qm", "inner"]);
     git(capsule, &["add", "sub"]);
     git(capsule, &["commit", "-qm", "with it"]);
     git(capsule, &["-C", "sub", "config", "core.fsmonitor", "/workspace/evil"]);
-    capsule.file("sub/a", "y");
+    capsule.write_file("sub/a", "y");
 }
 
 /// A clone that has git fetch a missing file, by a transport that is a program.
@@ -257,7 +257,7 @@ fn partial(capsule: &Capsule) {
     config(capsule, "remote.o.partialclonefilter", "blob:none");
     config(capsule, "remote.o.url", "ext::/workspace/evil");
     config(capsule, "protocol.ext.allow", "always");
-    capsule.file("a.md", "changed\n");
+    capsule.write_file("a.md", "changed\n");
 }
 
 const HOSTILE: &[Hostile] = &[
@@ -291,8 +291,8 @@ const HOSTILE: &[Hostile] = &[
     (
         "filter by the attributes that no tree holds",
         |c| {
-            c.file("a.md", "changed\n");
-            c.file(".git/info/attributes", "*.md filter=x diff=x\n");
+            c.write_file("a.md", "changed\n");
+            c.write_file(".git/info/attributes", "*.md filter=x diff=x\n");
             config(c, "filter.x.clean", "./evil");
         },
         &["diff"],
@@ -301,7 +301,7 @@ const HOSTILE: &[Hostile] = &[
         "filter in an included file",
         |c| {
             attributes(c, "*.md filter=x\n");
-            c.file("more", "[filter \"x\"]\n clean = ./evil\n[core]\n fsmonitor = ./evil\n");
+            c.write_file("more", "[filter \"x\"]\n clean = ./evil\n[core]\n fsmonitor = ./evil\n");
             config(c, "include.path", "../more");
         },
         &["status"],
@@ -310,7 +310,7 @@ const HOSTILE: &[Hostile] = &[
         "filter in a file that is included for this branch",
         |c| {
             attributes(c, "*.md filter=x\n");
-            c.file("more", "[filter \"x\"]\n clean = ./evil\n");
+            c.write_file("more", "[filter \"x\"]\n clean = ./evil\n");
             config(c, "includeIf.onbranch:main.path", "../more");
         },
         &["diff"],
@@ -344,7 +344,7 @@ const HOSTILE: &[Hostile] = &[
     (
         "program for all differences",
         |c| {
-            c.file("a.md", "changed\n");
+            c.write_file("a.md", "changed\n");
             config(c, "diff.external", "./evil");
         },
         &["diff"],
@@ -397,7 +397,7 @@ fn idle(capsule: &Capsule) {
     for hook in
         ["post-index-change", "fsmonitor-watchman", "post-checkout", "reference-transaction"]
     {
-        let path = capsule.file(&format!("hooks/{hook}"), EVIL);
+        let path = capsule.write_file(&format!("hooks/{hook}"), EVIL);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     config(capsule, "core.hooksPath", "/workspace/hooks");
@@ -405,7 +405,7 @@ fn idle(capsule: &Capsule) {
 
 fn hostile(done: fn(&Capsule)) -> Capsule {
     let capsule = repository();
-    let evil = capsule.file("evil", EVIL);
+    let evil = capsule.write_file("evil", EVIL);
     fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
     done(&capsule);
     // Not as git has written it down, so that it has to look at what is in there, and not only where the clock
@@ -420,13 +420,13 @@ fn hostile(done: fn(&Capsule)) -> Capsule {
 /// B4, B5, B10, B11: what a repository names does not run. A plain command shows that it would.
 #[test]
 fn nothing_that_a_repository_names_runs() {
-    let wrong = side_by_side(HOSTILE, |(what, done, line)| {
+    let wrong = run_in_parallel(HOSTILE, |(what, done, line)| {
         let mut wrong = Vec::new();
         let capsule = hostile(*done);
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         let shown = ["exec", "--policy", &policy, "--json", "--", "git"];
         let plain: Vec<&str> = shown.into_iter().chain(line.iter().copied()).collect();
-        let marked = capsule.file(PLAIN, "");
+        let marked = capsule.write_file(PLAIN, "");
         let plain = capsule.run(&plain).json();
         fs::remove_file(marked).unwrap();
         if !plain.to_string().contains("EVIL") {
@@ -449,8 +449,8 @@ fn nothing_that_a_repository_names_runs() {
 #[test]
 fn what_git_would_only_start_elsewhere_is_not_heeded() {
     let capsule = hostile(idle);
-    let policy = capsule.policy(POLICY);
-    let changed = capsule.file("a.md", "changed\n");
+    let policy = capsule.write_policy(POLICY);
+    let changed = capsule.write_file("a.md", "changed\n");
     let status = result(&capsule, &policy, "git.status", json!({}));
     assert_eq!(status["entries"][0]["path"], "a.md");
     assert_eq!(result(&capsule, &policy, "git.log", json!({}))["entries"][0]["subject"], "first");
@@ -463,13 +463,13 @@ fn what_git_would_only_start_elsewhere_is_not_heeded() {
 #[test]
 fn weaker_walls_answer_alike() {
     let capsule = hostile(|c| {
-        c.file(".env", "TOKEN=1\n");
+        c.write_file(".env", "TOKEN=1\n");
         git(c, &["add", "-f", ".env"]);
         attributes(c, "*.md filter=x\n");
         config(c, "filter.x.clean", "./evil");
         config(c, "core.fsmonitor", "./evil");
     });
-    let policy = capsule.policy(&format!("{POLICY}sandbox: {{ floor: landlock }}\n"));
+    let policy = capsule.write_policy(&format!("{POLICY}sandbox: {{ floor: landlock }}\n"));
     for (tool, args) in [
         ("git.status", "{}"),
         ("git.diff", "{}"),
@@ -492,7 +492,7 @@ fn a_repository_elsewhere_is_refused() {
     let at = |setup: fn(&Capsule)| {
         let capsule = capsule();
         setup(&capsule);
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         call(&capsule, &policy, "git.status", &json!({}))
     };
     assert_eq!(at(|_| {})["code"], "git.no-repository");
@@ -510,7 +510,7 @@ fn a_repository_elsewhere_is_refused() {
         ("a shared folder", |c| {
             git(c, &["init", "-q", "other"]);
             git(c, &["init", "-q"]);
-            c.file(".git/commondir", "../other/.git\n");
+            c.write_file(".git/commondir", "../other/.git\n");
         }),
         ("a linked worktree", |c| {
             git(c, &["init", "-q", "../main"]);
@@ -526,13 +526,13 @@ fn a_repository_elsewhere_is_refused() {
     // Where the files are is ours to say.
     let capsule = repository();
     config(&capsule, "core.worktree", "/etc");
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let status = result(&capsule, &policy, "git.status", json!({}));
     assert_eq!(status["entries"], json!([]));
     // A workspace that looks like a repository without files is none.
     let bare = self::capsule();
     git(&bare, &["init", "-q", "--bare", "."]);
-    let answer = call(&bare, &bare.policy(POLICY), "git.log", &json!({}));
+    let answer = call(&bare, &bare.write_policy(POLICY), "git.log", &json!({}));
     assert_eq!(answer["code"], "git.no-repository");
 }
 
@@ -540,19 +540,19 @@ fn a_repository_elsewhere_is_refused() {
 #[test]
 fn what_is_closed_is_left_out_and_said_to_be() {
     let capsule = repository();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "{POLICY}  fs.read: {{ decision: allow, hidden: allow, paths: {{ allow: [\"**\"], deny: [\"private/**\"] }} }}\n"
     ));
-    capsule.file(".env", "TOKEN=old\n");
-    capsule.file("keys/server.pem", "PEM\n");
-    capsule.file("private/x", "PRIVATE\n");
-    capsule.file("linked.md", "old\n");
+    capsule.write_file(".env", "TOKEN=old\n");
+    capsule.write_file("keys/server.pem", "PEM\n");
+    capsule.write_file("private/x", "PRIVATE\n");
+    capsule.write_file("linked.md", "old\n");
     git(&capsule, &["add", "-f", "."]);
     git(&capsule, &["commit", "-qm", "all of it"]);
-    capsule.file(".env", "TOKEN=new\n");
-    capsule.file("keys/server.pem", "PEM2\n");
-    capsule.file("private/x", "PRIVATE2\n");
-    capsule.file("a.md", "open\n");
+    capsule.write_file(".env", "TOKEN=new\n");
+    capsule.write_file("keys/server.pem", "PEM2\n");
+    capsule.write_file("private/x", "PRIVATE2\n");
+    capsule.write_file("a.md", "open\n");
     // Another name of a closed file is closed as well, and one of a protected file protected.
     fs::remove_file(capsule.workspace().join("linked.md")).unwrap();
     fs::hard_link(capsule.workspace().join("private/x"), capsule.workspace().join("linked.md"))
@@ -593,7 +593,7 @@ fn what_is_closed_is_left_out_and_said_to_be() {
 #[test]
 fn staged_changes_are_seen() {
     let capsule = repository();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   git.status: allow
@@ -602,7 +602,7 @@ tools:
 sandbox: { workspace: staged, level: workspace-write }
 ",
     );
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1
 steps:
   - { id: write, tool: fs.write, args: { path: a.md, content: new, mode: overwrite } }
@@ -618,9 +618,9 @@ outputs: { text: { $ref: steps.diff.text } }
 #[test]
 fn answers_replay_exactly() {
     let capsule = repository();
-    capsule.file("a.md", "changed\n");
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    capsule.write_file("a.md", "changed\n");
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "version: 1
 steps:
   - { id: status, tool: git.status, args: {} }

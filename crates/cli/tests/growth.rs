@@ -31,13 +31,13 @@ fn cost(steps: u32, step: &str) -> f64 {
 /// The processor time in seconds of such a plan.
 fn spent(steps: u32, step: &str) -> f64 {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let mut plan = String::from("version: 1\nname: many\nsteps:\n");
     for number in 0..steps {
-        let _ = capsule.file(&format!("in/f{number}.txt"), format!("hello {number}\n"));
+        let _ = capsule.write_file(&format!("in/f{number}.txt"), format!("hello {number}\n"));
         plan += &step.replace("{n}", &number.to_string());
     }
-    let plan = capsule.plan(&plan);
+    let plan = capsule.write_plan(&plan);
     let run = capsule.command(&["run", &plan, "--policy", &policy]);
     // The kernel counts the time of a child for the process that waited for it.
     let mut timed = Command::new("perl");

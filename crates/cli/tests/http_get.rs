@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Server};
+use capsule_testkit::{Capsule, HttpServer};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -13,8 +13,8 @@ fn capsule() -> Capsule {
 }
 
 /// A policy that names the server, with more of the tool's keys.
-fn policy(capsule: &Capsule, server: &Server, more: &str) -> String {
-    capsule.policy(&format!(
+fn policy(capsule: &Capsule, server: &HttpServer, more: &str) -> String {
+    capsule.write_policy(&format!(
         "version: 1
 tools:
   http.get:
@@ -37,7 +37,7 @@ fn get(capsule: &Capsule, policy: &str, url: &str) -> (i32, Value) {
 /// CAP-6: a page is fetched, and its text, status and telling headers come back.
 #[test]
 fn a_named_address_is_fetched() {
-    let server = Server::fixed(
+    let server = HttpServer::fixed(
         "200 OK",
         "Content-Type: application/json\r\nSet-Cookie: secret=1\r\n",
         r#"[{"n":1}]"#,
@@ -53,7 +53,7 @@ fn a_named_address_is_fetched() {
     assert_eq!(result["headers"]["content-type"], "application/json");
     assert_eq!(result["headers"].get("set-cookie"), None);
     assert_eq!(result["truncated"], false);
-    let seen = server.seen();
+    let seen = server.requests();
     assert_eq!(seen[0].target, "/a?b=c");
     assert!(!seen[0].headers.iter().any(|line| line.starts_with("cookie")));
 }
@@ -61,10 +61,10 @@ fn a_named_address_is_fetched() {
 /// CAP-6: an address is private unless the policy names it, whatever way it is written.
 #[test]
 fn private_addresses_are_refused() {
-    let server = Server::fixed("200 OK", "", "secret");
+    let server = HttpServer::fixed("200 OK", "", "secret");
     let capsule = capsule();
     let port = server.port();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1
 tools:
   http.get:
@@ -79,13 +79,13 @@ tools:
         let (status, answer) = get(&capsule, &policy, &format!("http://{host}:{port}/"));
         assert_eq!((status, &answer["code"]), (3, &json!("net.private-address")), "{host}");
     }
-    assert_eq!(server.seen(), [], "nothing was asked");
+    assert_eq!(server.requests(), [], "nothing was asked");
 }
 
 /// CAP-6: a name that the policy does not name is not looked up; the answer is the policy's.
 #[test]
 fn a_name_that_is_not_named_is_not_resolved() {
-    let server = Server::fixed("200 OK", "", "x");
+    let server = HttpServer::fixed("200 OK", "", "x");
     let capsule = capsule();
     let policy = policy(&capsule, &server, "");
     let began = Instant::now();
@@ -99,7 +99,7 @@ fn a_name_that_is_not_named_is_not_resolved() {
 /// CAP-6: a redirect is judged like a call of its own.
 #[test]
 fn redirects_are_judged_at_every_hop() {
-    let server = Server::start(|request, stream| {
+    let server = HttpServer::start(|request, stream| {
         let location = match request.target.as_str() {
             "/good" => "/end".to_owned(),
             "/loop" => "/loop".to_owned(),
@@ -134,7 +134,7 @@ fn redirects_are_judged_at_every_hop() {
     let told = reason.as_str().unwrap();
     assert!(told.contains("is refused: the address 169.254.169.254 is link-local"), "{told}");
     // Decision 24: a plan can expect it.
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "version: 1\nsteps:\n- tool: http.get\n  args: {{ url: \"{}\" }}\n  \
          expect: {{ denied: net.private-address }}\n",
         server.url("/private")
@@ -145,9 +145,9 @@ fn redirects_are_judged_at_every_hop() {
 /// CAP-6, decision 26: a redirect that a person would have to approve is not followed, and says so.
 #[test]
 fn a_redirect_that_must_be_asked_for_is_asked_for() {
-    let other = Server::fixed("200 OK", "", "other");
+    let other = HttpServer::fixed("200 OK", "", "other");
     let to = other.url("/");
-    let server = Server::start(move |_, stream| {
+    let server = HttpServer::start(move |_, stream| {
         let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
         let _ = stream.write_all(head.as_bytes());
     });
@@ -174,9 +174,9 @@ tools:
         server.port(),
         other.port()
     );
-    let (ended, answer) = get(&capsule, &capsule.policy(&named), &server.url("/"));
+    let (ended, answer) = get(&capsule, &capsule.write_policy(&named), &server.url("/"));
     assert_eq!((ended, &answer["code"]), (4, &json!("approval.needed")), "{answer}");
-    assert_eq!(other.seen(), [], "nothing was asked of the other one");
+    assert_eq!(other.requests(), [], "nothing was asked of the other one");
 }
 
 /// CAP-6: a body in a coding that was not asked for is refused, not delivered as text.
@@ -190,7 +190,8 @@ fn a_coding_that_was_not_asked_for_is_refused() {
         ("identity", true),
         ("Identity", true),
     ] {
-        let server = Server::fixed("200 OK", &format!("Content-Encoding: {header}\r\n"), "coded");
+        let server =
+            HttpServer::fixed("200 OK", &format!("Content-Encoding: {header}\r\n"), "coded");
         let policy = policy(&capsule, &server, "");
         let (status, answer) = get(&capsule, &policy, &server.url("/"));
         match good {
@@ -207,7 +208,7 @@ fn a_coding_that_was_not_asked_for_is_refused() {
 #[test]
 fn a_cut_body_does_not_show_a_part_of_a_credential() {
     let token = format!("ghp_{}", "Z9".repeat(18));
-    let server = Server::fixed("200 OK", "", &format!("{} {token} end", "x".repeat(979)));
+    let server = HttpServer::fixed("200 OK", "", &format!("{} {token} end", "x".repeat(979)));
     let capsule = capsule();
     let policy = policy(&capsule, &server, "limits: { bytes_max: 1KB }");
     let (_, answer) = get(&capsule, &policy, &server.url("/"));
@@ -227,7 +228,7 @@ fn bodies_are_bounded() {
         encoder.write_all(&vec![b'a'; 20_000_000]).unwrap();
         encoder.finish().unwrap()
     };
-    let server = Server::start(move |request, stream| {
+    let server = HttpServer::start(move |request, stream| {
         let _ = match request.target.as_str() {
             "/long" => {
                 let head = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n";
@@ -275,17 +276,17 @@ fn bodies_are_bounded() {
 /// CAP-12: what cannot be fetched says why, with a class and an exit of its own.
 #[test]
 fn failures_have_codes() {
-    let server = Server::start(|_, stream| drop(stream.write_all(b"not http at all\r\n\r\n")));
+    let server = HttpServer::start(|_, stream| drop(stream.write_all(b"not http at all\r\n\r\n")));
     let capsule = capsule();
     let policy_path = policy(&capsule, &server, "");
     let (status, answer) = get(&capsule, &policy_path, &server.url("/"));
     assert_eq!((status, &answer["code"]), (1, &json!("net.protocol")));
     assert_eq!(answer["status"], "tool_error");
     let closed = {
-        let gone = Server::fixed("200 OK", "", "");
+        let gone = HttpServer::fixed("200 OK", "", "");
         gone.port()
     };
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{closed}\"]\n    \
          private_ips: {{ allow: [127.0.0.1] }}\n"
     ));
@@ -296,7 +297,7 @@ fn failures_have_codes() {
 /// Headers that say who asks or whom are not the call's to set.
 #[test]
 fn headers_are_an_allowlist() {
-    let server = Server::fixed("200 OK", "", "x");
+    let server = HttpServer::fixed("200 OK", "", "x");
     let capsule = capsule();
     let policy = policy(&capsule, &server, "");
     for (name, value, good) in [
@@ -317,13 +318,13 @@ fn headers_are_an_allowlist() {
 /// CAP-3: quotas bound a run.
 #[test]
 fn quotas_are_counted() {
-    let server = Server::fixed("200 OK", "", "0123456789");
+    let server = HttpServer::fixed("200 OK", "", "0123456789");
     let capsule = capsule();
     let policy = policy(&capsule, &server, "quota: { calls: 2, per_host: 2 }");
     let url = server.url("/");
     let step = format!("- {{ tool: http.get, args: {{ url: \"{url}\" }} }}\n");
-    let plan = capsule.plan(&step.repeat(3));
+    let plan = capsule.write_plan(&step.repeat(3));
     let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(7);
     assert!(ran.stdout.contains("quota.calls"), "{}", ran.stdout);
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -49,9 +49,9 @@ const MARK: &str = "version: 1\nlayer: workspace\n";
 impl Bed {
     fn new() -> Self {
         let capsule = capsule();
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         for (path, text) in [("docs/a.md", "a"), ("src/a.rs", "a"), ("README.md", "readme")] {
-            capsule.file(path, text);
+            capsule.write_file(path, text);
         }
         Self { capsule, policy }
     }
@@ -64,14 +64,14 @@ impl Bed {
     }
 
     fn layer(&self, text: &str) {
-        self.capsule.file(PLACE, format!("{MARK}{text}"));
+        self.capsule.write_file(PLACE, format!("{MARK}{text}"));
     }
 
     fn place(&self) -> PathBuf {
         self.capsule.workspace().join(PLACE)
     }
 
-    fn run(&self, line: &[&str]) -> Ran {
+    fn run(&self, line: &[&str]) -> CommandOutput {
         let (command, rest) = line.split_first().unwrap();
         let line: Vec<&str> =
             [*command, "--policy", &self.policy].into_iter().chain(rest.iter().copied()).collect();
@@ -348,7 +348,7 @@ fn what_no_layer_may_say_is_refused() {
         assert!(ran.stderr.contains(says), "{layer}: {}", ran.stderr);
         assert!(ran.stderr.contains(PLACE), "{layer}: {}", ran.stderr);
     }
-    bed.capsule.file(PLACE, "version: 1\nlayer: user\n");
+    bed.capsule.write_file(PLACE, "version: 1\nlayer: user\n");
     let ran = bed.run(&["exec", "--", "ls"]).exits(2);
     assert!(ran.stderr.contains("a layer of the workspace, not `user`"), "{}", ran.stderr);
     bed.layer("");
@@ -365,7 +365,7 @@ fn what_cannot_be_read_could_be_a_layer() {
         bed.place()
     };
     let outside = |bed: &Bed| {
-        let path = bed.capsule.around().join("elsewhere/policy.yaml");
+        let path = bed.capsule.directory().join("elsewhere/policy.yaml");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, MARK).unwrap();
         path
@@ -417,7 +417,7 @@ fn what_cannot_be_read_could_be_a_layer() {
 #[test]
 fn a_policy_of_the_workspace_is_one_when_it_is_named() {
     let bed = Bed::new();
-    bed.capsule.file(
+    bed.capsule.write_file(
         PLACE,
         "version: 1\nname: here\nworkspace: { root: .. }\ntools: { fs.list: allow }\n",
     );
@@ -429,9 +429,10 @@ fn a_policy_of_the_workspace_is_one_when_it_is_named() {
     // `init` writes a policy, and no layer.
     let other = capsule();
     let _ = other.run(&["init"]).exits(0);
-    other.file("a", "a");
-    let policy = other
-        .policy("version: 1\nname: p\ntools: { fs.read: { hidden: allow, decision: allow } }\n");
+    other.write_file("a", "a");
+    let policy = other.write_policy(
+        "version: 1\nname: p\ntools: { fs.read: { hidden: allow, decision: allow } }\n",
+    );
     let _ = other.run(&["call", "fs.read", "--policy", &policy, "--", "path=a"]).exits(0);
     assert!(!other.run(&["report", "latest"]).exits(0).stdout.contains("layer"));
 }
@@ -525,7 +526,7 @@ fn a_changed_layer_is_shown_once() {
         "{report}"
     );
     // Another workspace is another history.
-    let other = bed.capsule.around().join("other");
+    let other = bed.capsule.directory().join("other");
     fs::create_dir(&other).unwrap();
     let line = ["call", "fs.list", "--policy", &bed.policy, "--workspace", other.to_str().unwrap()];
     let line: Vec<&str> = line.into_iter().chain(["--", "path=."]).collect();
@@ -539,7 +540,7 @@ fn a_weaker_layer_waits_for_a_person() {
     let weaker: [Make<'_>; 6] = [
         ("is gone, which r-", &|bed| fs::remove_file(bed.place()).unwrap()),
         ("is gone, which r-", &|bed| {
-            bed.capsule.file(PLACE, "version: 1\nname: no-layer\ntools: {}\n");
+            bed.capsule.write_file(PLACE, "version: 1\nname: no-layer\ntools: {}\n");
         }),
         ("never, tools", &|bed| bed.layer("")),
         ("met it: never two", &|bed| {
@@ -560,7 +561,8 @@ fn a_weaker_layer_waits_for_a_person() {
         make(&bed);
         let runs = || bed.capsule.run(&["list-runs"]).exits(0).stdout.lines().count();
         let before = runs();
-        let plan = bed.capsule.plan("version: 1\nsteps: [{ tool: fs.list, args: { path: . } }]\n");
+        let plan =
+            bed.capsule.write_plan("version: 1\nsteps: [{ tool: fs.list, args: { path: . } }]\n");
         for line in [&list[..], &["exec", "--", "ls"], &["run", &plan]] {
             let ran = bed.run(line).exits(2);
             assert!(ran.stderr.contains("policy.layer-weaker"), "{at}: {}", ran.stderr);
@@ -597,7 +599,7 @@ fn a_layer_that_was_not_kept_is_not_compared() {
     let bed = Bed::with("tools: { fs.write: ask }\n");
     let text =
         "version: 1\nname: digests\naudit: { payloads: digest }\ntools: { fs.list: allow }\n";
-    let policy = bed.capsule.policy(text);
+    let policy = bed.capsule.write_policy(text);
     let list = ["call", "fs.list", "--policy", &policy, "--", "path=."];
     let _ = bed.capsule.run(&list).exits(0);
     let _ = bed.capsule.run(&list).exits(0);
@@ -610,14 +612,14 @@ fn a_layer_that_was_not_kept_is_not_compared() {
 #[test]
 fn a_layer_that_changes_while_a_run_goes_on_waits() {
     let bed = Bed::with("tools: { fs.write: ask }\n");
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         "version: 1
 steps:
   - { id: wait, tool: shell.run, args: { argv: [sleep, \"2\"] } }
   - { id: read, tool: fs.read, args: { path: README.md } }
 ",
     );
-    let policy = bed.capsule.policy(
+    let policy = bed.capsule.write_policy(
         "version: 1\nname: p\ntools: { fs.read: allow, shell.run: { executables: { sleep: allow } } }\n",
     );
     let mut command = bed.capsule.command(&["run", &plan, "--policy", &policy]);
@@ -638,7 +640,7 @@ steps:
 #[test]
 fn a_layer_is_out_of_reach() {
     let mut bed = Bed::with("tools: { fs.write: ask }\n");
-    bed.policy = bed.capsule.policy(
+    bed.policy = bed.capsule.write_policy(
         &POLICY.replace("tools:", "lift: [{ id: no-self-modification, because: A test. }]\ntools:"),
     );
     for (tool, args) in [read(PLACE), write(PLACE), run("cat .capsule/policy.yaml")] {
@@ -684,9 +686,9 @@ tools:
     limits: { timeout: 1s, timeout_max: 1s }
 "#;
     let mut bed = Bed::with(layer);
-    bed.policy = bed.capsule.policy(policy);
+    bed.policy = bed.capsule.write_policy(policy);
     for path in ["private/a", "vendor/a", "out/a"] {
-        bed.capsule.file(path, "a");
+        bed.capsule.write_file(path, "a");
     }
     for name in ["SHOWN", "HIDDEN", "OTHER"] {
         bed.capsule.set(name, "value");
@@ -727,10 +729,10 @@ fn direct_changes_are_bounded_by_both() {
     let mut bed = Bed::with(
         "never: [{ id: n, paths: [\"out/kept/**\"] }]\ntools: { shell.run: { executables: { touch: { writes: [\"out/**\", \"src/**\"] } } } }\n",
     );
-    bed.policy = bed.capsule.policy(
+    bed.policy = bed.capsule.write_policy(
         "version: 1\nname: d\ntools: { shell.run: { executables: { touch: { decision: allow, writes: [\"out/**\", \"docs/**\"] } } } }\nsandbox: { workspace: direct }\n",
     );
-    bed.capsule.file("out/kept/a", "a");
+    bed.capsule.write_file("out/kept/a", "a");
     for (path, is_made) in
         [("out/x", true), ("docs/x", false), ("src/x", false), ("out/kept/x", false)]
     {
@@ -756,8 +758,10 @@ fn the_users_layer_tightens_every_policy() {
         "version: 1\nlayer: user\nnever: [{ id: mine, paths: [\"docs/**\"], because: Mine. }]\n",
     )
     .unwrap();
-    bed.capsule
-        .file("here.yaml", "version: 1\nname: here\ntools: { fs.read: allow, fs.list: allow }\n");
+    bed.capsule.write_file(
+        "here.yaml",
+        "version: 1\nname: here\ntools: { fs.read: allow, fs.list: allow }\n",
+    );
     let here = bed.capsule.workspace().join("here.yaml").to_string_lossy().into_owned();
     for policy in [bed.policy.as_str(), here.as_str(), "builtin:developer"] {
         let line = [
@@ -802,7 +806,7 @@ fn the_users_layer_tightens_every_policy() {
 #[test]
 fn the_users_policy_is_taken_where_none_is_named() {
     let capsule = capsule();
-    capsule.file("a", "a");
+    capsule.write_file("a", "a");
     for line in
         [&["call", "fs.read", "--", "path=a"][..], &["exec", "--", "ls"], &["policy", "check"]]
     {
@@ -820,10 +824,10 @@ fn the_users_policy_is_taken_where_none_is_named() {
         capsule.run(&["policy", "explain", "--json", "--tool", "fs.list", "--", "path=."]);
     assert_eq!(decided.exits(0).json()["code"], "policy.no-rule");
     // One that is named takes its place; a layer in the workspace tightens either.
-    let policy =
-        capsule.policy("version: 1\nname: named\ntools: { fs.list: allow, fs.read: allow }\n");
+    let policy = capsule
+        .write_policy("version: 1\nname: named\ntools: { fs.list: allow, fs.read: allow }\n");
     let _ = capsule.run(&["call", "fs.list", "--policy", &policy, "--", "path=."]).exits(0);
-    capsule.file(PLACE, format!("{MARK}tools: {{ fs.read: deny }}\n"));
+    capsule.write_file(PLACE, format!("{MARK}tools: {{ fs.read: deny }}\n"));
     let _ = capsule.run(&["call", "fs.read", "--", "path=a"]).exits(3);
     let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--", "path=a"]).exits(3);
     fs::write(&config, "not a policy: [").unwrap();
@@ -892,14 +896,15 @@ tests:
         tested.stdout
     );
     // The policy's own tests are asked of the policy alone.
-    let policy = bed.capsule.policy(
+    let policy = bed.capsule.write_policy(
         "version: 1\nname: p\ntools: { fs.read: { decision: allow, examples: { allow: [{ path: docs/a }] } } }\n",
     );
     bed.layer("never: [{ id: n, paths: [\"docs/**\"], because: No. }]\n");
     let _ = bed.capsule.run(&["policy", "check", "--policy", &policy]).exits(0);
     // A plan is decided under the layers without running, too.
-    let plan =
-        bed.capsule.plan("version: 1\nsteps: [{ tool: fs.read, args: { path: docs/a.md } }]\n");
+    let plan = bed
+        .capsule
+        .write_plan("version: 1\nsteps: [{ tool: fs.read, args: { path: docs/a.md } }]\n");
     let dry = bed.run(&["run", &plan, "--dry-run"]).exits(3);
     assert!(dry.stdout.contains("deny"), "{}", dry.stdout);
 }
@@ -911,9 +916,9 @@ fn a_layer_lies_over_what_a_policy_extends() {
     let mut bed = Bed::with(
         "tools: { shell.run: { executables: { git: { subcommands: { fetch: deny } } } }, fs.search: ask }\n",
     );
-    bed.policy = bed
-        .capsule
-        .policy("version: 1\nname: over\nextends: builtin:developer\ntools: { fs.list: ask }\n");
+    bed.policy = bed.capsule.write_policy(
+        "version: 1\nname: over\nextends: builtin:developer\ntools: { fs.list: ask }\n",
+    );
     let search = ("fs.search", json!({ "name": "a" }));
     let list = ("fs.list", json!({ "path": "." }));
     for ((tool, args), decision, at) in [
@@ -930,7 +935,7 @@ fn a_layer_lies_over_what_a_policy_extends() {
     let _ = bed.run(&["exec", "--", "git", "fetch"]).exits(3);
     let _ = bed.capsule.run(&["replay", "latest"]).exits(3);
     // What the layer makes impossible is said of the layer.
-    bed.policy = bed.capsule.policy(
+    bed.policy = bed.capsule.write_policy(
         "version: 1\nname: d\naudit: { payloads: digest }\ntools: { shell.run: { executables: { touch: { writes: [\"out\"] } } } }\nsandbox: { workspace: direct }\n",
     );
     bed.layer("sandbox: { workspace: staged }\n");

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::policy::{DIALECT, PolicyDraft};
 use capsule_core::yaml;
-use capsule_runtime::{CATALOGUE, lay_out};
-use capsule_testkit::{Capsule, side_by_side};
+use capsule_runtime::{CATALOGUE, format_policy};
+use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::Value;
 
 /// The repository.
@@ -183,9 +183,9 @@ fn white_space_decides_nothing() {
             for space in 0..4 {
                 let text = written(&policy, style, space);
                 assert_eq!(as_json(&text), policy, "{text}");
-                let laid = lay_out(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+                let laid = format_policy(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
                 assert_eq!(as_json(&laid), policy, "of:\n{text}\nbecame:\n{laid}");
-                assert_eq!(lay_out(&laid).unwrap(), laid, "of:\n{laid}");
+                assert_eq!(format_policy(&laid).unwrap(), laid, "of:\n{laid}");
                 let comments = |text: &str| text.matches('#').count();
                 assert_eq!(comments(&laid), comments(&text), "of:\n{text}\nbecame:\n{laid}");
                 assert!(!laid.contains("\n\n\n") && !laid.contains(" \n"), "{laid}");
@@ -230,10 +230,10 @@ fn broken_texts_stay_what_they_are() {
         }
     }
     let count = broken.len();
-    let laid = side_by_side(broken, |text| {
-        let Ok(laid) = lay_out(&text) else { return false };
+    let laid = run_in_parallel(broken, |text| {
+        let Ok(laid) = format_policy(&text) else { return false };
         assert_eq!(as_json(&laid), as_json(&text), "of:\n{text}");
-        assert_eq!(lay_out(&laid).unwrap(), laid, "of:\n{text}");
+        assert_eq!(format_policy(&laid).unwrap(), laid, "of:\n{text}");
         true
     });
     let same = laid.into_iter().filter(|own| *own).count();
@@ -244,7 +244,7 @@ fn broken_texts_stay_what_they_are() {
 #[test]
 fn what_is_shipped_is_laid_out() {
     for policy in shipped() {
-        assert_eq!(lay_out(&policy).unwrap(), policy);
+        assert_eq!(format_policy(&policy).unwrap(), policy);
     }
 }
 
@@ -254,7 +254,7 @@ fn a_file_is_laid_out_in_its_place() {
     let wild =
         "version: 1\n\n\n# Why.\ntools:\n      fs.read:   allow   # reads\n      fs.list: allow\n";
     let neat = "version: 1\n\n# Why.\ntools:\n  fs.read:   allow   # reads\n  fs.list: allow\n";
-    let path = capsule.policy(wild);
+    let path = capsule.write_policy(wild);
     let said = capsule.run(&["policy", "fmt", "--check", &path]).exits(1).stdout;
     assert!(said.contains("not laid out"), "{said}");
     assert_eq!(fs::read_to_string(&path).unwrap(), wild);
@@ -278,7 +278,7 @@ fn a_file_is_laid_out_in_its_place() {
     let beside = fs::read_dir(Path::new(&path).parent().unwrap()).unwrap();
     let names: Vec<_> = beside.map(|own| own.unwrap().file_name()).collect();
     assert!(names.iter().all(|own| !own.to_string_lossy().contains(".new")), "{names:?}");
-    let broken = capsule.policy("version: 1\ntols: {}\n");
+    let broken = capsule.write_policy("version: 1\ntols: {}\n");
     let why = capsule.run(&["policy", "fmt", &broken]).exits(2).stderr;
     assert!(why.contains("did you mean `tools`"), "{why}");
     assert_eq!(fs::read_to_string(&broken).unwrap(), "version: 1\ntols: {}\n");
@@ -291,9 +291,9 @@ fn a_policy_that_is_laid_out_has_the_same_rules() {
     for policy in shipped().into_iter().filter(|own| !own.contains("\ndeny:")) {
         let wild = written(&as_json(&policy), 3, 5);
         assert!(PolicyDraft::parse(&wild, "p", "/home/ada", CATALOGUE).is_ok(), "{wild}");
-        let a = capsule.policy(&wild);
-        let b = capsule.around().join("b.yaml");
-        fs::write(&b, lay_out(&wild).unwrap()).unwrap();
+        let a = capsule.write_policy(&wild);
+        let b = capsule.directory().join("b.yaml");
+        fs::write(&b, format_policy(&wild).unwrap()).unwrap();
         let b = b.to_string_lossy();
         let line = ["policy", "diff", "--json", "--workspace", ".", &a, &b];
         let rules = capsule.run(&line).exits(0).json()["rules"].clone();

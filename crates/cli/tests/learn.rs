@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, side_by_side};
+use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -59,7 +59,7 @@ fn run(capsule: &Capsule, policy: &str, calls: &[(&str, Value)]) -> Value {
     let steps: Vec<Value> =
         calls.iter().map(|(tool, args)| json!({ "tool": tool, "args": args })).collect();
     let plan = json!({ "version": 1, "name": "try", "defaults": { "on_error": "continue" }, "steps": steps });
-    let plan = capsule.plan(&plan.to_string());
+    let plan = capsule.write_plan(&plan.to_string());
     let _ = capsule.run(&["run", &plan, "--policy", policy]);
     capsule.run(&["policy", "learn", "latest", "--json"]).exits(0).json()
 }
@@ -80,7 +80,7 @@ fn words(of: &Value, name: &str) -> BTreeMap<u64, String> {
 
 /// The policy with the patch, as a person applies it.
 fn patched(capsule: &Capsule, policy: &str, patch: &str) -> String {
-    let folder = capsule.around().join("patched");
+    let folder = capsule.directory().join("patched");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).unwrap();
     let name = Path::new(policy).file_name().unwrap();
@@ -88,7 +88,7 @@ fn patched(capsule: &Capsule, policy: &str, patch: &str) -> String {
     fs::write(folder.join("x.patch"), patch).unwrap();
     let mut git = Command::new("git");
     git.args(["apply", "-p1", "x.patch"]).current_dir(&folder);
-    let applied = git.env("GIT_CEILING_DIRECTORIES", capsule.around()).output().unwrap();
+    let applied = git.env("GIT_CEILING_DIRECTORIES", capsule.directory()).output().unwrap();
     assert!(applied.status.success(), "{}\n{patch}", String::from_utf8_lossy(&applied.stderr));
     folder.join(name).to_str().unwrap().to_owned()
 }
@@ -100,9 +100,9 @@ fn patched(capsule: &Capsule, policy: &str, patch: &str) -> String {
 fn refusals_become_narrow_rules() {
     let capsule = capsule();
     for file in ["docs/a.md", "docs/b.md", "README.md"] {
-        capsule.file(file, "text");
+        capsule.write_file(file, "text");
     }
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let write = |path: &str| ("fs.write", json!({ "path": path, "content": "x" }));
     let get = |url: &str| ("http.get", json!({ "url": url }));
     let learned = run(
@@ -194,7 +194,7 @@ fn refusals_become_narrow_rules() {
 #[test]
 fn wider_rules_are_told_and_not_proposed() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let learned = run(
         &capsule,
         &policy,
@@ -246,7 +246,7 @@ fn wider_rules_are_told_and_not_proposed() {
 #[test]
 fn what_stays_refused_is_told() {
     let capsule = capsule();
-    let policy = capsule.policy(&POLICY.replace(
+    let policy = capsule.write_policy(&POLICY.replace(
         "tools:\n",
         "lift:\n  - { id: no-network-programs, because: Asked here. }\n  - { id: no-credentials, because: None here. }\ntools:\n",
     ));
@@ -342,9 +342,9 @@ fn nothing_else_changes() {
             &["git log", "git add a", "mkdir a"][..],
         ),
     ];
-    let _ = side_by_side(policies, |(text, learns)| {
+    let _ = run_in_parallel(policies, |(text, learns)| {
         let capsule = capsule();
-        let policy = capsule.policy(text);
+        let policy = capsule.write_policy(text);
         let mut calls: Vec<_> = learns.iter().map(|line| command(line)).collect();
         // The paths of a file tool bind commands as well.
         calls.push(("fs.write", json!({ "path": "notes.md", "content": "x" })));
@@ -352,7 +352,7 @@ fn nothing_else_changes() {
         let proposed = learned["proposals"].as_array().unwrap();
         assert_eq!(proposed.len(), calls.len(), "{learned:#}");
         let after = patched(&capsule, &policy, learned["patch"].as_str().unwrap());
-        capsule.file("calls.jsonl", &lines);
+        capsule.write_file("calls.jsonl", &lines);
         let line = ["policy", "diff", &policy, &after, "--json", "--batch", "calls.jsonl"];
         let differences = capsule.run(&line).exits(0).json()["differences"].clone();
         let order = ["allow", "ask", "ask-each", "deny"];
@@ -385,7 +385,7 @@ fn names_none(line: &str) -> bool {
 #[test]
 fn the_patch_replaces_nothing() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let _ = run(&capsule, &policy, &[("fs.read", json!({ "path": "docs/a.md" }))]);
     let to = |file: &str| capsule.run(&["policy", "learn", "latest", "-o", file]);
     let ran = to("x.patch").exits(0);
@@ -409,7 +409,7 @@ fn the_policy_must_be_ones_own_and_sound() {
     let _ = read("builtin:base").exits(3);
     let ran = capsule.run(&["policy", "learn", "latest"]).exits(2);
     assert!(ran.stderr.contains("`extends: builtin:base`"), "{}", ran.stderr);
-    let policy = capsule.policy("version: 1\nname: p\ntools: { fs.list: allow }\n");
+    let policy = capsule.write_policy("version: 1\nname: p\ntools: { fs.list: allow }\n");
     let _ = read(&policy).exits(3);
     let runs = capsule.run(&["list-runs", "--json"]).exits(0).json();
     let labels: Vec<&str> =
@@ -422,7 +422,7 @@ fn the_policy_must_be_ones_own_and_sound() {
     assert_eq!(learned["proposals"][0]["calls"].as_array().unwrap().len(), 2, "{learned:#}");
     let _ = capsule.run(&["policy", "learn"]).exits(2);
     let _ = capsule.run(&["policy", "learn", "r-none"]).exits(2);
-    let wrong = capsule.policy(
+    let wrong = capsule.write_policy(
         "version: 1\nname: p\ntools: { fs.list: allow }\ntests: [{ name: t, call: { tool: fs.list, args: { path: a } }, expect: { decision: deny } }]\n",
     );
     let ran = capsule.run(&["policy", "learn", "latest", "--policy", &wrong]).exits(2);
@@ -433,7 +433,7 @@ fn the_policy_must_be_ones_own_and_sound() {
 #[test]
 fn the_policys_own_words_come_first() {
     let capsule = capsule();
-    let policy = capsule.policy(&POLICY.replace(
+    let policy = capsule.write_policy(&POLICY.replace(
         "tests:\n",
         "tests:\n  - name: documents are not ours\n    call: { tool: fs.read, args: { path: docs/a.md } }\n    expect: { decision: deny }\n",
     ));
@@ -448,7 +448,7 @@ fn the_policys_own_words_come_first() {
 #[test]
 fn expected_denials_and_masks_teach_nothing() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\nname: p\ntools: { fs.list: allow, shell.run: { executables: [ls] } }\n",
     );
     let secret =
@@ -457,7 +457,7 @@ fn expected_denials_and_masks_teach_nothing() {
         { "id": "probe", "tool": "fs.read", "args": { "path": "a" }, "expect": { "denied": "policy.no-rule" } },
         { "tool": "shell.run", "args": { "argv": ["cat", secret] } },
     ] });
-    let plan = capsule.plan(&plan.to_string());
+    let plan = capsule.write_plan(&plan.to_string());
     let _ = capsule.run(&["run", &plan, "--policy", &policy]);
     let learned = capsule.run(&["policy", "learn", "latest", "--json"]).exits(0).json();
     assert_eq!((&learned["proposals"], &learned["kept"]), (&json!([]), &json!([])), "{learned:#}");
@@ -468,7 +468,7 @@ fn expected_denials_and_masks_teach_nothing() {
 #[test]
 fn a_command_may_lack_several_rules() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let learned = run(&capsule, &policy, &[command("git log | sort | uniq -c")]);
     let rules: Vec<&str> = learned["proposals"]
         .as_array()
@@ -484,7 +484,7 @@ fn a_command_may_lack_several_rules() {
 #[test]
 fn rules_have_names_of_their_own() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 name: p
 tools:
@@ -515,7 +515,8 @@ tools:
 #[test]
 fn names_show_themselves() {
     let capsule = capsule();
-    let policy = capsule.policy("version: 1\nname: p\ntools: { fs.read: { paths: [src] } }\n");
+    let policy =
+        capsule.write_policy("version: 1\nname: p\ntools: { fs.read: { paths: [src] } }\n");
     let path = "docs/\u{202e}gpj.exe #x: [*]\u{e0041}";
     let learned = run(&capsule, &policy, &[("fs.read", json!({ "path": path }))]);
     assert_eq!(learned["kept"], json!([]), "{learned:#}");
@@ -536,10 +537,10 @@ fn names_show_themselves() {
 fn a_layer_is_not_learned_away() {
     let capsule = capsule();
     for file in ["docs/a.md", "src/a", "src/b", "private/x"] {
-        capsule.file(file, "text");
+        capsule.write_file(file, "text");
     }
-    let policy = capsule.policy(POLICY);
-    capsule.file(
+    let policy = capsule.write_policy(POLICY);
+    capsule.write_file(
         ".capsule/policy.yaml",
         "version: 1\nlayer: workspace\ntools: { fs.read: { paths: { deny: [private/**] }, rules: [{ id: slow, paths: [src/b], decision: ask }] } }\n",
     );
@@ -588,13 +589,13 @@ fn beside(policy: &str) -> BTreeMap<String, String> {
 /// A workspace in which three writes were asked about.
 fn asked() -> (Capsule, String) {
     let capsule = capsule();
-    let policy = capsule.policy(ONE);
+    let policy = capsule.write_policy(ONE);
     let steps: Vec<Value> = ["a", "b", "c"]
         .iter()
         .map(|name| json!({ "id": name, "tool": "fs.write", "args": { "path": format!("docs/{name}.md"), "content": "x" } }))
         .collect();
     let plan = json!({ "version": 1, "name": "try", "defaults": { "on_error": "continue" }, "steps": steps });
-    let plan = capsule.plan(&plan.to_string());
+    let plan = capsule.write_plan(&plan.to_string());
     let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(4);
     (capsule, policy)
 }
@@ -623,7 +624,7 @@ fn one_call_becomes_a_rule() {
     assert_eq!(fs::read_to_string(&policy).unwrap(), ONE);
 
     fs::set_permissions(&policy, fs::Permissions::from_mode(0o640)).unwrap();
-    let (link, before) = (capsule.around().join("link.yaml"), beside(&policy));
+    let (link, before) = (capsule.directory().join("link.yaml"), beside(&policy));
     symlink(&policy, &link).unwrap();
     let wanted = patched(&capsule, &policy, learned["patch"].as_str().unwrap());
     let line = ["policy", "learn", "latest:2", "--write", "--policy", link.to_str().unwrap()];
@@ -659,7 +660,7 @@ fn only_a_call_of_the_run_is_learned_from() {
     let (capsule, _) = asked();
     let ran = capsule.run(&["policy", "learn", "latest:9"]).exits(2);
     assert!(ran.stderr.contains("has no call `9`"), "{}", ran.stderr);
-    let policy = capsule.policy(ONE);
+    let policy = capsule.write_policy(ONE);
     let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0".repeat(2).get(..36).unwrap());
     let _ = capsule.run(&["exec", "--policy", &policy, "--", "cat", &secret]).exits(3);
     let ran = capsule.run(&["policy", "learn", "latest:1"]);

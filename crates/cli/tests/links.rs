@@ -27,7 +27,7 @@ tools:
 fn bed(mode: &str) -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let root = capsule.workspace();
-    let _ = capsule.file("config/rules.yaml", POLICY.replace("MODE", mode));
+    let _ = capsule.write_file("config/rules.yaml", POLICY.replace("MODE", mode));
     fs::create_dir_all(root.join("state")).unwrap();
     for (target, link) in [
         ("config/rules.yaml", "rules"),

@@ -24,9 +24,9 @@ tools:
 fn capsule() -> (Capsule, String) {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     for path in ["open/a.txt", "other/b.txt", "x.secret", "deep/er/y.secret"] {
-        capsule.file(path, format!("content of {path}"));
+        capsule.write_file(path, format!("content of {path}"));
     }
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     (capsule, policy)
 }
 
@@ -76,12 +76,12 @@ fn the_lower_tier_is_named_wherever_it_serves() {
 #[test]
 fn the_policy_holds_in_the_lower_tier() {
     let (capsule, policy) = capsule();
-    let outside = capsule.around().join("outside");
+    let outside = capsule.directory().join("outside");
     std::fs::write(&outside, "outside").unwrap();
     std::fs::hard_link(capsule.workspace().join("x.secret"), capsule.workspace().join("innocent"))
         .unwrap();
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-    let socket = capsule.around().join("socket");
+    let socket = capsule.directory().join("socket");
     let _local = UnixListener::bind(&socket).unwrap();
     let ws = capsule.workspace();
     let script = format!(
@@ -114,7 +114,7 @@ fn the_policy_holds_in_the_lower_tier() {
         &format!("{}/x.secret", ws.display()),
         &format!("{}", outside.display()),
     ];
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "- {{ tool: shell.run, args: {{ argv: {} }} }}\n",
         json!(["perl", "-e", format!("@ARGV = qw({}); {script}", paths.join(" "))])
     ));
@@ -151,8 +151,8 @@ fn reads_bind_in_the_lower_tier() {
 #[test]
 fn changes_are_staged_in_the_lower_tier() {
     let (capsule, _) = capsule();
-    let policy =
-        capsule.policy(&POLICY.replace("perl: allow", "perl: { decision: allow, writes: ['**'] }"));
+    let policy = capsule
+        .write_policy(&POLICY.replace("perl: allow", "perl: { decision: allow, writes: ['**'] }"));
     let exec = |words: &[&str]| {
         let line = [&["exec", "--policy", &policy, "--"][..], words].concat();
         capsule.run_without_namespaces(&line)
@@ -193,7 +193,7 @@ fn tools_change_nothing_at_other_names_of_protected_files() {
         let policy = POLICY
             .replace("perl: allow", "perl: { decision: allow, writes: ['**'] }")
             .replace("[fs.read, fs.meta]", hidden);
-        let policy = capsule.policy(&policy);
+        let policy = capsule.write_policy(&policy);
         let step = |tool: &str, args: Value| {
             format!("- {{ tool: {tool}, args: {args}, on_error: continue }}\n")
         };
@@ -204,7 +204,7 @@ fn tools_change_nothing_at_other_names_of_protected_files() {
             step("fs.write", json!({ "path": "alias", "content": "x" })),
             step("fs.write", json!({ "path": "other.txt", "content": "x" })),
         ];
-        let plan = capsule.plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
+        let plan = capsule.write_plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
         let ran = capsule.run_without_namespaces(&["run", &plan, "--policy", &policy, "--json"]);
         let calls = ran.json()["calls"].clone();
         for refused in [1, 2] {
@@ -236,7 +236,7 @@ const CHANGE: &str = "
 #[test]
 fn direct_changes_are_refused_in_the_lower_tier() {
     let (capsule, _) = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 sandbox: { floor: landlock, workspace: direct }
 tools:
@@ -257,7 +257,7 @@ tools:
 #[test]
 fn a_floor_is_one_of_two_words() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy("version: 1\nsandbox: { floor: none }\n");
+    let policy = capsule.write_policy("version: 1\nsandbox: { floor: none }\n");
     let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
     assert!(ran.stderr.contains("landlock") || ran.stdout.contains("landlock"), "{ran:?}");
 }
@@ -267,7 +267,7 @@ fn a_floor_is_one_of_two_words() {
 #[test]
 fn a_bomb_ends_in_the_lower_tier() {
     let (capsule, _) = capsule();
-    let policy = capsule.policy(&POLICY.replace(
+    let policy = capsule.write_policy(&POLICY.replace(
         "    executables:",
         "    limits: { timeout: 5s, processes_max: 16 }\n    executables:",
     ));
@@ -285,7 +285,7 @@ fn a_bomb_ends_in_the_lower_tier() {
 fn nothing_is_hidden_from_who_changes_the_workspace() {
     let (capsule, _) = capsule();
     let of = |reads: &str, deny: &str| {
-        capsule.policy(&format!(
+        capsule.write_policy(&format!(
             "version: 1
 sandbox: {{ floor: landlock }}
 tools:

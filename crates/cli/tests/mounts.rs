@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use capsule_testkit::{Capsule, Mounted, Ran};
+use capsule_testkit::{Capsule, CommandOutput, Mounted};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -59,7 +59,7 @@ fn tree(folder: &Path) -> BTreeSet<String> {
 fn file_systems_without_exclusive_renames_are_written() {
     type Mount = fn(&Capsule) -> Mounted;
     let plain: Mount = |capsule| {
-        let real = capsule.around().join("real");
+        let real = capsule.directory().join("real");
         fs::create_dir(&real).unwrap();
         Mounted::plain(&real, &capsule.workspace())
     };
@@ -67,7 +67,7 @@ fn file_systems_without_exclusive_renames_are_written() {
     for (kind, mount) in [("bindfs", plain), ("lowntfs-3g", folding)] {
         let capsule = capsule();
         let _mounted = mount(&capsule);
-        let policy = capsule.policy(FILES);
+        let policy = capsule.write_policy(FILES);
         let write = |path: &str, content: &str, mode: &str| json!({ "path": path, "content": content, "mode": mode });
         for (tool, args, code) in [
             ("fs.write", write("a/new.txt", "one\n", "create"), None),
@@ -98,7 +98,7 @@ fn file_systems_without_exclusive_renames_are_written() {
             "{kind}"
         );
         // What is staged is applied, by links and folders, too, and taken back.
-        let policy = capsule.policy(STAGED);
+        let policy = capsule.write_policy(STAGED);
         let args = json!({ "command": "mkdir b; cp a/new.txt b/copy; mv a/new.txt b/moved; ln -s copy b/link" });
         let answer = call(&capsule, &policy, "shell.run", &args);
         assert_eq!(answer["status"], "ok", "{kind}: {answer}");
@@ -115,7 +115,7 @@ fn file_systems_without_exclusive_renames_are_written() {
 }
 
 /// What of the secret some output shows, plainly or in base64.
-fn shows(ran: &Ran) -> bool {
+fn shows(ran: &CommandOutput) -> bool {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     // `hunter2hunter2` at each of the three places that base64 may have it at.
     ["hunter2", "aHVudGVyMmh1bnRlcj", "h1bnRlcjJodW50ZXIy", "odW50ZXIyaHVudGVy"]
@@ -129,10 +129,10 @@ const SECRET: &str = "SECRET=hunter2hunter2\n";
 fn folding() -> (Capsule, Mounted) {
     let capsule = capsule();
     let mounted = Mounted::folding(&capsule.workspace());
-    let _ = capsule.file(".env", SECRET);
-    let _ = capsule.file("sub/.env.local", SECRET);
-    let _ = capsule.file("keys/server.pem", SECRET);
-    let _ = capsule.file("readme.md", "plain\n");
+    let _ = capsule.write_file(".env", SECRET);
+    let _ = capsule.write_file("sub/.env.local", SECRET);
+    let _ = capsule.write_file("keys/server.pem", SECRET);
+    let _ = capsule.write_file("readme.md", "plain\n");
     (capsule, mounted)
 }
 
@@ -151,7 +151,7 @@ fn commands_find_nothing_by_another_spelling() {
         honest:\n\t@mkdir -p Out && echo ok > Out/Result.txt\n\
         twins:\n\t@echo a > Twin && echo b > twin\n\
         other:\n\t@echo a > README.MD\n";
-    let _ = capsule.file("Makefile", makefile);
+    let _ = capsule.write_file("Makefile", makefile);
     let make = |target: &str| {
         capsule.run(&[
             "exec",
@@ -191,7 +191,7 @@ fn every_policy_hides_every_spelling() {
     let script = "for my $name (qw(.env .ENV .Env SUB/.env.local sub/.ENV.LOCAL Keys/SERVER.pem)) \
         { if (open my $file, '<', $name) { print <$file> } } print qq(done\n)";
     for (workspace, works) in [("staged", true), ("read-only", false), ("direct", false)] {
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1
 tools: {{ shell.run: {{ decision: allow, executables: {{ perl: {{ decision: allow }}, cat: {{ decision: allow }} }} }} }}
 sandbox: {{ workspace: {workspace} }}
@@ -213,7 +213,7 @@ sandbox: {{ workspace: {workspace} }}
 #[test]
 fn tools_judge_every_spelling() {
     let (capsule, _mounted) = folding();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         r#"version: 1
 tools:
   fs.read: { decision: allow, hidden: allow, paths: { allow: ["README.md", "Docs/**", "sub/**"], deny: ["docs/Private/**"] } }
@@ -225,9 +225,9 @@ never: [{ id: vault, paths: ["Vault/**"], because: closed }]
 sandbox: { workspace: direct }
 "#,
     );
-    let _ = capsule.file("docs/private/plan.txt", "plan");
-    let _ = capsule.file("docs/open.txt", "open");
-    let _ = capsule.file("vault/key.txt", "key");
+    let _ = capsule.write_file("docs/private/plan.txt", "plan");
+    let _ = capsule.write_file("docs/open.txt", "open");
+    let _ = capsule.write_file("vault/key.txt", "key");
     for (tool, path, status) in [
         ("fs.read", "README.md", "ok"),
         ("fs.read", "readme.MD", "ok"),
@@ -280,7 +280,7 @@ sandbox: { workspace: direct }
 #[test]
 fn what_only_changes_its_spelling_is_refused() {
     let (capsule, _mounted) = folding();
-    let policy = capsule.policy(STAGED);
+    let policy = capsule.write_policy(STAGED);
     for command in ["mv readme.md README.md", "cp readme.md Readme.MD", "mkdir Sub"] {
         let answer = call(&capsule, &policy, "shell.run", &json!({ "command": command }));
         assert_eq!(answer["code"], "change.refused", "{command}: {answer}");
@@ -299,12 +299,12 @@ fn what_only_changes_its_spelling_is_refused() {
 #[test]
 fn forms_of_unicode_are_one_where_nobody_knows() {
     let capsule = capsule();
-    let real = capsule.around().join("real");
+    let real = capsule.directory().join("real");
     fs::create_dir(&real).unwrap();
     let _mounted = Mounted::plain(&real, &capsule.workspace());
-    let _ = capsule.file("schlu\u{308}ssel.txt", SECRET);
-    let _ = capsule.file("plain.txt", "plain\n");
-    let policy = capsule.policy(
+    let _ = capsule.write_file("schlu\u{308}ssel.txt", SECRET);
+    let _ = capsule.write_file("plain.txt", "plain\n");
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.read: { decision: allow }
@@ -333,7 +333,8 @@ fn what_is_mounted_below_is_hidden_whole() {
     let _mounted = Mounted::folding(&place);
     fs::write(place.join(".env"), SECRET).unwrap();
     fs::write(place.join("plain.txt"), "plain").unwrap();
-    let _ = capsule.file("Makefile", "all:\n\t-@cat sub/.env sub/.ENV SUB/.ENV sub/plain.txt\n");
+    let _ =
+        capsule.write_file("Makefile", "all:\n\t-@cat sub/.env sub/.ENV SUB/.ENV sub/plain.txt\n");
     let line = ["exec", "--unattended", "--policy", "builtin:developer", "--", "make"];
     let ran = capsule.run(&line);
     assert!(!shows(&ran), "{ran:?}");

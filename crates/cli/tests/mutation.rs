@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use capsule_testkit::{Capsule, side_by_side};
+use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -295,16 +295,16 @@ fn survivors(mutation: &Value) -> BTreeSet<String> {
 #[test]
 fn a_slip_is_noticed_by_the_test_that_is_there_for_it() {
     let capsule = capsule();
-    let policy = capsule.policy(&with_tests(TESTS));
+    let policy = capsule.write_policy(&with_tests(TESTS));
     let mutation = mutate(&capsule, &policy, 0);
     assert_eq!(survivors(&mutation), BTreeSet::new());
     let fates = mutation["rows"].as_array().unwrap().iter().map(|row| &row["fate"]);
     assert!(fates.clone().all(|fate| fate == "noticed"), "{mutation}");
     assert_eq!(mutation["mutants"], fates.count());
-    let _ = side_by_side(TESTS.iter().enumerate(), |(index, (.., slip))| {
+    let _ = run_in_parallel(TESTS.iter().enumerate(), |(index, (.., slip))| {
         let capsule = self::capsule();
         let others = TESTS.iter().enumerate().filter(|(other, _)| *other != index);
-        let policy = capsule.policy(&with_tests(others.map(|(_, test)| test)));
+        let policy = capsule.write_policy(&with_tests(others.map(|(_, test)| test)));
         let survived = survivors(&mutate(&capsule, &policy, 2));
         assert!(survived.iter().any(|own| own.contains(slip)), "{slip}: {survived:?}");
     });
@@ -341,7 +341,7 @@ fn survivors_are_told() {
             "{text}tests:\n  - {{ name: t, call: {{ tool: fs.read, args: {{ path: a }} }}, expect: {{ {expect} }} }}\n"
         )
     };
-    let policy = capsule.policy(&tests("decision: allow"));
+    let policy = capsule.write_policy(&tests("decision: allow"));
     let before = (files(&capsule), fs::read(&policy).unwrap());
     let run = ["policy", "test", "--mutate", "--policy", &policy];
     let told = capsule.run(&run).exits(2).stdout;
@@ -360,14 +360,14 @@ fn survivors_are_told() {
     assert_eq!(survivor["at"], "policy.yaml:5:14");
     assert_eq!((files(&capsule), fs::read(&policy).unwrap()), before);
 
-    let policy = capsule.policy(&tests("decision: deny"));
+    let policy = capsule.write_policy(&tests("decision: deny"));
     let told = capsule.run(&["policy", "test", "--mutate", "--policy", &policy]).exits(2).stdout;
     assert!(told.contains("not tried until") && !told.contains("survived"), "{told}");
 }
 
 fn files(capsule: &Capsule) -> Vec<String> {
     let mut names = Vec::new();
-    let mut folders = vec![capsule.around().to_owned()];
+    let mut folders = vec![capsule.directory().to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
             names.push(entry.path().to_string_lossy().into_owned());
@@ -384,7 +384,7 @@ fn files(capsule: &Capsule) -> Vec<String> {
 #[test]
 fn only_the_own_text_is_changed() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 name: over
 extends: builtin:readonly
@@ -399,7 +399,7 @@ tests:
     let line = ["policy", "test", "--coverage", "--json", "--policy", &policy];
     let coverage = capsule.run(&line).exits(0).json()["coverage"].clone();
     assert_eq!((&coverage["rules"], &coverage["decided"]), (&json!(1), &json!(1)), "{coverage}");
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 name: p
 tools: { fs.write: { } }
@@ -418,7 +418,7 @@ tests: [{ name: t, call: { tool: fs.write, args: { path: a, content: x } }, expe
 fn work_is_bounded() {
     let capsule = capsule();
     let paths: Vec<String> = (0..2_001).map(|number| format!("\"a{number}\"")).collect();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1\nname: p\nnever:\n  - {{ id: a, because: b, capabilities: [fs.read], paths: [{}] }}\n",
         paths.join(", ")
     ));
@@ -431,7 +431,7 @@ fn work_is_bounded() {
 #[test]
 fn rules_that_decide_are_told() {
     let capsule = capsule();
-    let policy = capsule.policy(&with_tests(TESTS));
+    let policy = capsule.write_policy(&with_tests(TESTS));
     let line = ["policy", "test", "--coverage", "--json", "--policy", &policy];
     let coverage = capsule.run(&line).exits(0).json()["coverage"].clone();
     let rows = coverage["rows"].as_array().unwrap();
@@ -465,7 +465,7 @@ fn rules_that_decide_are_told() {
         (&coverage["rules"], &coverage["decided"]),
         (&json!(rows.len() - 1), &json!(decided))
     );
-    let bare = capsule.policy(RULES);
+    let bare = capsule.write_policy(RULES);
     let told = capsule.run(&["policy", "test", "--coverage", "--policy", &bare]).exits(0).stdout;
     assert!(told.contains("rules      0 of"), "{told}");
     assert!(told.contains("- no-drafts  policy.yaml:14:9  decides none"), "{told}");

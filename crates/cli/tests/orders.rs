@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, Ran, side_by_side};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 use serde_json::json;
 
 const TOOLS: &str = r#"
@@ -50,7 +50,7 @@ impl Bed {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         lay(&capsule.workspace());
         let staged =
-            capsule.policy(&format!("version: 1\nsandbox: {{ floor: landlock }}\n{TOOLS}"));
+            capsule.write_policy(&format!("version: 1\nsandbox: {{ floor: landlock }}\n{TOOLS}"));
         let direct = staged.replace("policy.yaml", "direct.yaml");
         assert_ne!(staged, direct);
         let sandbox = "sandbox: { workspace: direct }";
@@ -71,13 +71,13 @@ impl Bed {
 
     /// Makes a file outside of the workspace; says where.
     fn outside(&self, name: &str, text: &str) -> String {
-        let file = self.capsule.around().join(name);
+        let file = self.capsule.directory().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     }
 
-    fn perl(&self, way: Way, script: &str) -> Ran {
+    fn perl(&self, way: Way, script: &str) -> CommandOutput {
         let policy = if way == Way::Direct { &self.direct } else { &self.staged };
         let place = self.place();
         let place = place.iter().map(String::as_str);
@@ -90,7 +90,7 @@ impl Bed {
         }
     }
 
-    fn call(&self, way: Way, tool: &str, args: &serde_json::Value) -> Ran {
+    fn call(&self, way: Way, tool: &str, args: &serde_json::Value) -> CommandOutput {
         let policy = if way == Way::WriteDirect { &self.direct } else { &self.staged };
         let (place, args) = (self.place(), args.to_string());
         let line = ["call", tool, "--policy", policy, "--args", &args];
@@ -99,7 +99,7 @@ impl Bed {
     }
 
     /// Tries to append to a file, and to have that in the workspace.
-    fn append(&self, way: Way, path: &str) -> Ran {
+    fn append(&self, way: Way, path: &str) -> CommandOutput {
         let ran = match way {
             Way::Write | Way::WriteDirect => {
                 let args = json!({ "path": path, "content": "evil\n", "mode": "append" });
@@ -168,7 +168,7 @@ fn check(rows: &[(&str, Lay, &[&str], &[&str])], ways: &[Way]) {
             tried.extend(open.iter().map(|path| (what, row, way, path, true)));
         }
     }
-    let wrong = side_by_side(tried, |(what, row, way, path, is_open)| {
+    let wrong = run_in_parallel(tried, |(what, row, way, path, is_open)| {
         let bed = Bed::new(|root| {
             lay(root);
             row(root);
@@ -596,8 +596,8 @@ fn the_user_s_configuration_is_found_wherever_it_is() {
         (
             "a variable names the repository",
             |bed| {
-                let folder = bed.capsule.around().join("apart");
-                git(bed.capsule.around(), &["init", "-q", "--bare", "apart"]);
+                let folder = bed.capsule.directory().join("apart");
+                git(bed.capsule.directory(), &["init", "-q", "--bare", "apart"]);
                 git(&folder, &["config", "core.fsmonitor", "./scripts/own"]);
                 bed.capsule.set("GIT_DIR", folder.to_str().unwrap());
             },
@@ -610,7 +610,7 @@ fn the_user_s_configuration_is_found_wherever_it_is() {
             tried.extend(closed.iter().map(|path| (what, set, way, path)));
         }
     }
-    let wrong = side_by_side(tried, |(what, set, way, path)| {
+    let wrong = run_in_parallel(tried, |(what, set, way, path)| {
         let mut bed = Bed::new(lay);
         set(&mut bed);
         let ran = bed.append(way, path);

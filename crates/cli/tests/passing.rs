@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::process::Stdio;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::{Value, json};
 
 const POLICY: &str = "version: 1
@@ -18,7 +18,7 @@ tools:
 
 fn bed() -> (Capsule, String) {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     (capsule, policy)
 }
 
@@ -27,7 +27,7 @@ fn bed() -> (Capsule, String) {
 #[test]
 fn output_passes_whole_and_is_kept_in_part() {
     let (capsule, policy) = bed();
-    let exec = |script: &str| -> Ran {
+    let exec = |script: &str| -> CommandOutput {
         capsule.run(&["exec", "--policy", &policy, "--", "perl", "-e", script])
     };
     let result = |at: &str| -> Value {
@@ -84,7 +84,7 @@ fn large_archives_are_whole() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let seed: Vec<u8> =
         (0..400_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let _ = capsule.file("data.bin", &seed);
+    let _ = capsule.write_file("data.bin", &seed);
     let git = |line: &str| {
         let mut git = std::process::Command::new("git");
         git.args(line.split(' ')).current_dir(capsule.workspace());

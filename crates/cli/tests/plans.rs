@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Server};
+use capsule_testkit::{Capsule, HttpServer};
 use rusqlite::{Connection, OpenFlags};
 
 const POLICY: &str = "version: 1
@@ -26,9 +26,9 @@ fn capsule() -> Capsule {
 #[test]
 fn the_simplest_plan_is_a_list() {
     let capsule = capsule();
-    capsule.file("a.txt", "hello");
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    capsule.write_file("a.txt", "hello");
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "- tool: fs.read\n  args: { path: a.txt }\n- tool: file_read\n  args: { path: a.txt }\n",
     );
     let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
@@ -38,15 +38,15 @@ fn the_simplest_plan_is_a_list() {
 /// CAP-2: references, functions, expectations, inputs and outputs.
 #[test]
 fn the_whole_language_works() {
-    let server = Server::fixed(
+    let server = HttpServer::fixed(
         "200 OK",
         "Content-Type: application/json\r\n",
         r#"[{"title":"one"},{"title":"two"}]"#,
     );
     let capsule = capsule();
-    capsule.file("template.md", "since {{ since }}\n{{ lines }}\n{{issues}}\n");
-    capsule.file("log.txt", "first\n\nsecond\n");
-    let policy = capsule.policy(&format!(
+    capsule.write_file("template.md", "since {{ since }}\n{{ lines }}\n{{issues}}\n");
+    capsule.write_file("log.txt", "first\n\nsecond\n");
+    let policy = capsule.write_policy(&format!(
         "{POLICY}  http.get:
     decision: allow
     urls: [\"http://127.0.0.1:{}/**\"]
@@ -54,7 +54,7 @@ fn the_whole_language_works() {
 ",
         server.port()
     ));
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         r#"
 version: 1
 name: notes
@@ -119,7 +119,7 @@ outputs:
     let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", "since=v2.1"]).exits(0);
     let made = fs::read_to_string(capsule.workspace().join("out/notes.md")).unwrap();
     assert_eq!(made, "since v2.1\nfirst\nsecond\ntwo\n");
-    assert_eq!(server.seen()[0].target, "/issues?state=closed+%26+open&since=v2.1");
+    assert_eq!(server.requests()[0].target, "/issues?state=closed+%26+open&since=v2.1");
     for part in
         ["5 ok", "1 failed", "1 denied as expected", "1 skipped", "output path: out/notes.md"]
     {
@@ -135,8 +135,8 @@ outputs:
 #[test]
 fn what_is_not_expected_ends_the_run() {
     let capsule = capsule();
-    capsule.file("a.txt", "hello");
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("a.txt", "hello");
+    let policy = capsule.write_policy(POLICY);
     let good = "- tool: fs.read\n  args: { path: a.txt }\n";
     for (step, exit, says) in [
         ("tool: fs.read\n  args: { path: nothing }", 1, "fs.not-found"),
@@ -171,7 +171,7 @@ fn what_is_not_expected_ends_the_run() {
             "fs.read",
         ),
     ] {
-        let plan = capsule.plan(&format!("{good}- {step}\n{good}"));
+        let plan = capsule.write_plan(&format!("{good}- {step}\n{good}"));
         let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(exit);
         let flat = ran.stdout.replace("\n   │ ", " ");
         assert!(flat.contains(says), "{step}:\n{}", ran.stdout);
@@ -183,7 +183,7 @@ fn what_is_not_expected_ends_the_run() {
 #[test]
 fn spread_output_is_pointed_at() {
     let capsule = capsule();
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1
 inputs: { names: { default: a } }
 steps:
@@ -203,8 +203,8 @@ steps:
 #[test]
 fn asked_is_not_denied() {
     let capsule = capsule();
-    let policy = capsule.policy("version: 1\ntools: { fs.read: ask }\n");
-    let plan = capsule.plan("- tool: fs.read\n  args: { path: a.txt }\n");
+    let policy = capsule.write_policy("version: 1\ntools: { fs.read: ask }\n");
+    let plan = capsule.write_plan("- tool: fs.read\n  args: { path: a.txt }\n");
     let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(4);
     assert!(ran.stdout.contains("0 denied · 1 without approval"), "{}", ran.stdout);
     let list = capsule.run(&["list-runs", "--json"]).exits(0).json();
@@ -234,13 +234,13 @@ fn what_nobody_vouches_for_taints_what_is_made_of_it() {
         ("allow", Some(layer), true),
     ] {
         let capsule = capsule();
-        let policy = capsule.policy(&rules(read));
+        let policy = capsule.write_policy(&rules(read));
         fs::write(capsule.workspace().join("a.txt"), "found\n").unwrap();
         if let Some(text) = layer {
             fs::create_dir(capsule.workspace().join(".capsule")).unwrap();
             fs::write(capsule.workspace().join(".capsule/policy.yaml"), text).unwrap();
         }
-        let plan = capsule.plan(
+        let plan = capsule.write_plan(
             "- { id: one, tool: fs.read, args: { path: a.txt } }\n\
              - { id: two, tool: fs.write, args: { path: b.txt, content: { $ref: steps.one.text } } }\n\
              - { id: three, tool: fs.write, args: { path: { $ref: steps.two.path }, content: x } }\n",
@@ -258,9 +258,9 @@ fn what_nobody_vouches_for_taints_what_is_made_of_it() {
 #[test]
 fn retries_are_counted() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     for (path, calls) in [("nothing", 3), (".env", 1)] {
-        let plan = capsule.plan(&format!(
+        let plan = capsule.write_plan(&format!(
             "- {{ tool: fs.read, args: {{ path: {path} }}, on_error: {{ retry: 2, backoff: 10ms }} }}\n"
         ));
         let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]);
@@ -274,10 +274,10 @@ fn retries_are_counted() {
 #[test]
 fn what_happened_is_written_before_a_pause() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\ntools: { shell.run: { decision: allow, executables: { cat: allow } } }\n",
     );
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "- { tool: shell.run, args: { argv: [cat, nothing] }, on_error: { retry: 1, backoff: 60s } }\n",
     );
     let mut command = capsule.command(&["run", &plan, "--policy", &policy]);
@@ -310,9 +310,9 @@ fn kinds(store: &Path) -> rusqlite::Result<Vec<String>> {
 #[test]
 fn cut_results_are_not_passed_on() {
     let capsule = capsule();
-    capsule.file("big.txt", "x".repeat(60_000));
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    capsule.write_file("big.txt", "x".repeat(60_000));
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "- { id: big, tool: fs.read, args: { path: big.txt } }
 - { tool: fs.write, args: { path: out/copy, content: { $ref: steps.big.text } } }\n",
     );
@@ -325,7 +325,7 @@ fn cut_results_are_not_passed_on() {
 #[test]
 fn wrong_plans_are_explained() {
     let capsule = capsule();
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         r#"version: 1
 nmae: x
 inputs: { a: { type: text } }
@@ -388,7 +388,7 @@ fn plans_are_plain_yaml() {
         (&"[".repeat(40), "plan.yaml-feature"),
         (&"[".repeat(50_000), "plan.syntax"),
     ] {
-        let plan = capsule.plan(text);
+        let plan = capsule.write_plan(text);
         let ran = capsule.run(&["plan", "check", &plan]).exits(2);
         assert!(ran.stderr.contains(code), "{text:.40}: {}", ran.stderr);
     }
@@ -398,8 +398,8 @@ fn plans_are_plain_yaml() {
 #[test]
 fn inputs_are_checked() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "inputs: { n: { type: integer }, s: { type: string, default: a, pattern: \"[a-c]\" } }
 steps: [{ tool: fs.list, args: { path: ., limit: { $ref: inputs.n } } }]\n",
     );
@@ -425,9 +425,9 @@ steps: [{ tool: fs.list, args: { path: ., limit: { $ref: inputs.n } } }]\n",
 #[test]
 fn a_dry_run_changes_nothing() {
     let capsule = capsule();
-    capsule.file("a.txt", "x");
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(
+    capsule.write_file("a.txt", "x");
+    let policy = capsule.write_policy(POLICY);
+    let plan = capsule.write_plan(
         "- { id: a, tool: fs.read, args: { path: a.txt } }
 - { tool: fs.write, args: { path: out/x, content: y } }
 - { tool: fs.write, args: { path: { $ref: steps.a.text }, content: y } }
@@ -445,8 +445,8 @@ fn a_dry_run_changes_nothing() {
 #[test]
 fn a_dry_run_foresees_what_is_not_expected() {
     let capsule = capsule();
-    capsule.file("a.txt", "x");
-    let policy = capsule.policy(&format!(
+    capsule.write_file("a.txt", "x");
+    let policy = capsule.write_policy(&format!(
         "{POLICY}  http.get: {{ decision: ask, urls: [\"https://example.org/**\"] }}\n"
     ));
     let read = "tool: fs.read, args: { path: a.txt }";
@@ -466,7 +466,7 @@ fn a_dry_run_foresees_what_is_not_expected() {
         (format!("{fetch}, expect: {{ denied: approval.needed }}"), 0, "(as expected)"),
         (format!("{fetch}, expect: {{ denied: policy.asked }}"), 4, "ask"),
     ] {
-        let plan = capsule.plan(&format!("- {{ id: a, {step} }}\n"));
+        let plan = capsule.write_plan(&format!("- {{ id: a, {step} }}\n"));
         let dry = capsule.run(&["run", &plan, "--policy", &policy, "--dry-run"]).exits(exit);
         assert!(dry.stdout.contains(says), "{step}: {}", dry.stdout);
         assert_eq!(dry.stdout.contains("(as expected)"), says == "(as expected)", "{}", dry.stdout);
@@ -493,7 +493,7 @@ fn expressions_and_numbers_have_one_reading() {
         "inputs: { a: { type: string, pattern: 'a)|(?:b' } }\nsteps: [{ tool: fs.read, args: { path: a } }]\n",
         "- { tool: fs.read, args: { path: a, offset: 9007199254740993 } }\n",
     ] {
-        let plan = capsule.plan(text);
+        let plan = capsule.write_plan(text);
         let ran = capsule.run(&["plan", "check", &plan]).exits(2);
         assert!(ran.stderr.contains("[plan."), "{text}{}", ran.stderr);
     }
@@ -503,7 +503,7 @@ fn expressions_and_numbers_have_one_reading() {
 #[test]
 fn a_preflight_tells_what_a_plan_needs() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.read: allow
@@ -512,7 +512,7 @@ tools:
   shell.run: { decision: allow, executables: { cat: allow, wc: ask } }
 ",
     );
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1
 inputs: { name: { default: x } }
 steps:

@@ -71,7 +71,7 @@ fn decide(capsule: &Capsule, policy: &str, tool: &str, args: &Value) -> Value {
 #[test]
 fn decisions_are_as_the_policy_says() {
     let capsule = capsule();
-    let policy = capsule.policy(DEVELOPER);
+    let policy = capsule.write_policy(DEVELOPER);
     let run = |line: &str| {
         let argv: Vec<&str> = line.split(' ').collect();
         ("shell.run", json!({ "argv": argv }))
@@ -218,7 +218,7 @@ fn decisions_are_as_the_policy_says() {
 #[test]
 fn a_decision_has_its_fields_in_order() {
     let capsule = capsule();
-    let policy = capsule.policy(DEVELOPER);
+    let policy = capsule.write_policy(DEVELOPER);
     let line = [
         "policy",
         "explain",
@@ -276,7 +276,7 @@ fn a_decision_has_its_fields_in_order() {
 #[test]
 fn risk_goes_with_the_effect() {
     let capsule = capsule();
-    let policy = capsule.policy(DEVELOPER);
+    let policy = capsule.write_policy(DEVELOPER);
     for (tool, args, risk) in [
         ("fs.read", json!({ "path": "a" }), "low"),
         ("fs.write", json!({ "path": "docs/a", "content": "" }), "medium"),
@@ -294,7 +294,7 @@ fn risk_goes_with_the_effect() {
 #[test]
 fn a_batch_is_decided_in_order() {
     let capsule = capsule();
-    let policy = capsule.policy(DEVELOPER);
+    let policy = capsule.write_policy(DEVELOPER);
     let batch = concat!(
         r#"{"id": 1, "tool": "fs.read", "args": {"path": "a"}}"#,
         "\n\n",
@@ -322,8 +322,8 @@ fn a_batch_is_decided_in_order() {
 #[test]
 fn a_logged_decision_is_explained_as_it_was_made() {
     let capsule = capsule();
-    capsule.file("a.md", "x");
-    let policy = capsule.policy(DEVELOPER);
+    capsule.write_file("a.md", "x");
+    let policy = capsule.write_policy(DEVELOPER);
     for (tool, args) in [
         ("fs.read", json!({ "path": "a.md" })),
         ("fs.read", json!({ "path": ".env" })),
@@ -339,10 +339,10 @@ fn a_logged_decision_is_explained_as_it_was_made() {
             continue;
         }
         let logged = shown.exits(0).json()["decision"].clone();
-        fs::write(capsule.around().join("policy.yaml"), "version: 1\n").unwrap();
+        fs::write(capsule.directory().join("policy.yaml"), "version: 1\n").unwrap();
         let asked = capsule.run(&["policy", "explain", "latest:1", "--json"]).exits(0);
         assert_eq!(asked.json(), logged, "{tool} {args}");
-        fs::write(capsule.around().join("policy.yaml"), DEVELOPER).unwrap();
+        fs::write(capsule.directory().join("policy.yaml"), DEVELOPER).unwrap();
     }
 }
 
@@ -350,12 +350,12 @@ fn a_logged_decision_is_explained_as_it_was_made() {
 #[test]
 fn without_a_policy_nothing_goes() {
     let capsule = capsule();
-    capsule.file("a.md", "x");
+    capsule.write_file("a.md", "x");
     let call = |policy: &str| {
         capsule.run(&["call", "fs.read", "--policy", policy, "--args", r#"{"path":"a.md"}"#])
     };
-    let write = |text: &str| capsule.policy(text);
-    let folder = capsule.around().to_string_lossy().into_owned();
+    let write = |text: &str| capsule.write_policy(text);
+    let folder = capsule.directory().to_string_lossy().into_owned();
     for (policy, code) in [
         ("/nowhere/policy.yaml".to_owned(), "policy.missing"),
         (folder, "policy.unreadable"),
@@ -437,7 +437,7 @@ fn a_list_of_programs_has_names_alone() {
     let rules = "version: 1\ntools:\n  shell.run:\n    executables:\n      - { name: sed, writes: [docs] }\n      \
                  - { name: touch }\n";
     let told =
-        capsule.run(&["policy", "check", "--policy", &capsule.policy(rules)]).exits(2).stderr;
+        capsule.run(&["policy", "check", "--policy", &capsule.write_policy(rules)]).exits(2).stderr;
     assert_eq!(told.matches("policy.wrong-type").count(), 1, "{told}");
     assert!(told.contains(":5:9") && told.contains("executables: { sed: {"), "{told}");
 }
@@ -446,7 +446,7 @@ fn a_list_of_programs_has_names_alone() {
 #[test]
 fn wrong_policies_are_explained() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         r#"version: 1
 nmae: x
 never:
@@ -533,7 +533,7 @@ tools:
 #[test]
 fn examples_and_lints_are_checked() {
     let capsule = capsule();
-    let good = capsule.policy(&DEVELOPER.replace(
+    let good = capsule.write_policy(&DEVELOPER.replace(
         "      cat: { decision: allow }",
         "      cat: { decision: allow, examples: { allow: [cat a.md, [cat, b]], deny: [cat /etc/passwd] } }",
     ));
@@ -546,7 +546,7 @@ fn examples_and_lints_are_checked() {
         assert!(ran.stderr.contains(says), "{says}:\n{}", ran.stderr);
     }
     assert!(ran.stdout.contains("3 examples"), "{}", ran.stdout);
-    let bad = capsule.policy(
+    let bad = capsule.write_policy(
         "version: 1
 tools:
   fs.read: { decision: allow, examples: { deny: [{ path: a.md }], no_match: [{ path: b.md }] } }
@@ -582,7 +582,7 @@ fn patterns_of_other_programs_are_refused_or_noted() {
     ];
     let check = |list: &str, pattern: &str| {
         let list = list.replace('P', &format!("'{pattern}'"));
-        let policy = capsule.policy(&format!("version: 1\n{list}\n"));
+        let policy = capsule.write_policy(&format!("version: 1\n{list}\n"));
         capsule.run(&["policy", "check", "--policy", &policy])
     };
     for list in lists {
@@ -633,7 +633,7 @@ fn patterns_of_other_programs_are_refused_or_noted() {
         assert!(ran.stderr.contains(hint), "{pattern}: {}", ran.stderr);
     }
     let urls = |url: &str| {
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1\ntools: {{ http.get: {{ decision: allow, urls: ['{url}'] }} }}\n"
         ));
         capsule.run(&["policy", "check", "--policy", &policy])
@@ -650,7 +650,7 @@ fn patterns_of_other_programs_are_refused_or_noted() {
 #[test]
 fn what_a_policy_probably_does_not_mean_is_said() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         r#"version: 1
 name: p
 never:
@@ -713,7 +713,7 @@ tools:
 fn what_is_said_in_vain_is_noted() {
     let capsule = capsule();
     let check = |text: &str| {
-        let policy = capsule.policy(text);
+        let policy = capsule.write_policy(text);
         capsule.run(&["policy", "check", "--policy", &policy]).exits(0).stderr
     };
     let scopes = |scopes: &str| {
@@ -783,23 +783,23 @@ fn what_is_said_in_vain_is_noted() {
 #[test]
 fn the_workspace_is_chosen_explicitly() {
     let capsule = capsule();
-    capsule.file("a.md", "here");
-    fs::create_dir_all(capsule.around().join("other")).unwrap();
-    fs::write(capsule.around().join("other/a.md"), "there").unwrap();
+    capsule.write_file("a.md", "here");
+    fs::create_dir_all(capsule.directory().join("other")).unwrap();
+    fs::write(capsule.directory().join("other/a.md"), "there").unwrap();
     let plain = "version: 1\ntools: { fs.read: allow }\n";
     let read = |policy: &str, more: &[&str]| {
         let mut line = vec!["call", "fs.read", "--policy", policy, "--args", r#"{"path":"a.md"}"#];
         line.extend(more);
         capsule.run(&line)
     };
-    let policy = capsule.policy(plain);
+    let policy = capsule.write_policy(plain);
     assert_eq!(read(&policy, &[]).exits(0).json()["result"]["text"], "here");
     let named = read(&policy, &["--workspace", "../other"]).exits(0);
     assert_eq!(named.json()["result"]["text"], "there");
-    let own = capsule.policy(&format!("{plain}workspace: {{ root: other }}\n"));
+    let own = capsule.write_policy(&format!("{plain}workspace: {{ root: other }}\n"));
     assert_eq!(read(&own, &[]).exits(0).json()["result"]["text"], "there");
     assert_eq!(read(&own, &["--workspace", "."]).exits(0).json()["result"]["text"], "here");
-    let policy = capsule.policy(plain);
+    let policy = capsule.write_policy(plain);
     for folder in [capsule.home(), "/".into()] {
         let mut command =
             capsule.command(&["call", "fs.read", "--policy", &policy, "--args", r#"{"path":"a"}"#]);
@@ -817,7 +817,7 @@ fn the_workspace_is_chosen_explicitly() {
 #[test]
 fn asking_without_anybody_there_is_exit_four() {
     let capsule = capsule();
-    let policy = capsule.policy(DEVELOPER);
+    let policy = capsule.write_policy(DEVELOPER);
     let args = r#"{"path":"docs/a.md","content":"x"}"#;
     let ran = capsule.run(&["call", "fs.write", "--policy", &policy, "--args", args]).exits(4);
     assert_eq!(ran.json()["code"], "approval.needed");
@@ -845,11 +845,11 @@ fn patterns_reach_into_the_workspace_only() {
         ])
     };
     let good = "version: 1\ntools: { fs.read: { decision: allow, paths: [\"~/projects/**\"] } }\n";
-    let _ = read(&capsule.policy(good)).exits(0);
+    let _ = read(&capsule.write_policy(good)).exits(0);
     let never = format!("{good}never: [{{ id: mine, paths: [\"~/projects/app/a.md\"] }}]\n");
-    assert_eq!(read(&capsule.policy(&never)).exits(3).json()["rule"], "mine");
+    assert_eq!(read(&capsule.write_policy(&never)).exits(3).json()["rule"], "mine");
     let outside = good.replace("~/projects", "/srv");
-    let ran = read(&capsule.policy(&outside)).exits(2);
+    let ran = read(&capsule.write_policy(&outside)).exits(2);
     assert!(ran.stderr.contains("lies outside of the workspace"), "{}", ran.stderr);
 }
 
@@ -857,13 +857,13 @@ fn patterns_reach_into_the_workspace_only() {
 #[test]
 fn asking_makes_no_store() {
     let capsule = capsule();
-    let policy = capsule.policy(DEVELOPER);
+    let policy = capsule.write_policy(DEVELOPER);
     let call = json!({ "tool": "shell.run", "args": { "argv": ["git", "status"] } }).to_string();
     let args = json!({ "argv": ["git", "status"] }).to_string();
     let line = ["policy", "explain", "--policy", &policy, "--tool", "shell.run", "--args", &args];
     let _ = capsule.run(&line).exits(0);
     let _ = capsule.run_with(&["policy", "explain", "--policy", &policy, "--batch", "-"], &call);
-    let plan = capsule.plan("- { tool: shell.run, args: { argv: [git, status] } }\n");
+    let plan = capsule.write_plan("- { tool: shell.run, args: { argv: [git, status] } }\n");
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--dry-run"]).exits(0);
     assert!(!capsule.store().parent().unwrap().exists());
 }
@@ -889,9 +889,9 @@ fn rules_of_the_base_are_dropped_by_ones_own_policy() {
             "x",
         ])
     };
-    let own = capsule.file("../own.yaml", text);
+    let own = capsule.write_file("../own.yaml", text);
     assert_eq!(explain(own.to_str().unwrap()).exits(0).json()["decision"], "ask");
-    let inside = capsule.file("policy/inside.yaml", text);
+    let inside = capsule.write_file("policy/inside.yaml", text);
     let refused = explain(inside.to_str().unwrap()).exits(2);
     assert!(refused.stderr.contains("policy.lift-not-yours"), "{}", refused.stderr);
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::json;
 
 /// No rule has a word of its own, so that the profile decides.
@@ -34,7 +34,7 @@ enum World {
 }
 
 impl World {
-    fn run(self, capsule: &Capsule, args: &[&str]) -> Ran {
+    fn run(self, capsule: &Capsule, args: &[&str]) -> CommandOutput {
         match self {
             Self::Namespaces => capsule.run(args),
             Self::Landlock => capsule.run_without_namespaces(args),
@@ -59,7 +59,7 @@ fn args(call: &str) -> (&'static str, String) {
 
 /// What a call came to, in a word: `ok`, `asked` with nobody there, `denied`, `no walls` for a command that
 /// no sandbox can hold as the policy wants, `no run` where nothing began.
-fn word(ran: &Ran) -> String {
+fn word(ran: &CommandOutput) -> String {
     let has = |code: &str| ran.stdout.contains(&format!("\"{code}\""));
     let none = ran.stderr.contains("[profile.requires]");
     match ran.status {
@@ -108,9 +108,9 @@ fn every_profile_on_every_machine() {
     for (world, floor, profile, expected) in rows {
         for (call, expected) in CALLS.into_iter().zip(expected) {
             let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-            capsule.file("a.txt", "content");
+            capsule.write_file("a.txt", "content");
             let policy = POLICY.replace("PROFILE", profile).replace("FLOOR", floor);
-            let policy = capsule.policy(&policy);
+            let policy = capsule.write_policy(&policy);
             let (tool, args) = args(call);
             let line = ["call", tool, "--args", &args, "--policy", &policy, "--json"];
             let came = word(&world.run(&capsule, &line));
@@ -141,13 +141,13 @@ fn what_is_enforced_is_said() {
     ] {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         let policy = POLICY.replace("PROFILE", "supervised").replace("FLOOR", "namespaces");
-        let policy = capsule.policy(&policy);
+        let policy = capsule.write_policy(&policy);
         let _ = world.run(&capsule, &["exec", "--policy", &policy, "--", "cat", "a.txt"]);
         let report = capsule.run(&["report", "latest"]).exits(0).stdout;
         assert!(report.contains(header), "{world:?}: {report}");
         let line = ["exec", "--profile", "autonomous", "--policy", &policy, "--", "cat", "a.txt"];
         let policy = POLICY.replace("PROFILE", "autonomous").replace("FLOOR", "namespaces");
-        let _ = capsule.policy(&policy);
+        let _ = capsule.write_policy(&policy);
         let ran = world.run(&capsule, &line);
         if world != Namespaces {
             let ran = ran.exits(8);

@@ -61,7 +61,7 @@ fn race(capsule: &Capsule, policy: &str, steps: &dyn Fn(usize) -> String) -> Vec
         for step in 0..50 {
             plan.push_str(&steps(round * 50 + step));
         }
-        let plan = capsule.plan(&plan);
+        let plan = capsule.write_plan(&plan);
         let ran = capsule.run(&["run", &plan, "--policy", policy, "--json"]);
         calls.extend(ran.json()["calls"].as_array().unwrap().iter().cloned());
         if began.elapsed() > Duration::from_secs(3) {
@@ -82,7 +82,7 @@ fn step(tool: &str, args: &str) -> String {
 #[test]
 fn a_swapped_link_is_never_read() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.read: { decision: allow, hidden: allow, paths: { allow: [\"**\"], deny: [\"closed/**\"] } }
@@ -91,11 +91,11 @@ tools:
 ",
     );
     let root = capsule.workspace();
-    capsule.file(".env", "SECRET");
-    capsule.file("closed/x", "SECRET");
-    capsule.file("closed/SECRET-name", "x");
-    capsule.file("race/f", "fine");
-    capsule.file("race/d/x", "fine");
+    capsule.write_file(".env", "SECRET");
+    capsule.write_file("closed/x", "SECRET");
+    capsule.write_file("closed/SECRET-name", "x");
+    capsule.write_file("race/f", "fine");
+    capsule.write_file("race/d/x", "fine");
     symlink("../.env", root.join("race/link")).unwrap();
     symlink("../closed", root.join("race/folder")).unwrap();
     let pair = |one: &str, other: &str| (root.join(one), root.join(other));
@@ -120,13 +120,14 @@ tools:
 #[test]
 fn a_swapped_link_is_never_written_through() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule
-        .policy("version: 1\ntools:\n  fs.write: { decision: allow, paths: [\"docs/**\"] }\n");
+    let policy = capsule.write_policy(
+        "version: 1\ntools:\n  fs.write: { decision: allow, paths: [\"docs/**\"] }\n",
+    );
     let root = capsule.workspace();
-    capsule.file("guard", "orig");
+    capsule.write_file("guard", "orig");
     fs::create_dir(root.join("closed")).unwrap();
-    capsule.file("docs/race/f", "fine");
-    capsule.file("docs/race/d/x", "fine");
+    capsule.write_file("docs/race/f", "fine");
+    capsule.write_file("docs/race/d/x", "fine");
     symlink("../../guard", root.join("docs/race/link")).unwrap();
     symlink("../../closed", root.join("docs/race/folder")).unwrap();
     let pair = |one: &str, other: &str| {
@@ -159,7 +160,7 @@ fn a_swapped_link_is_never_written_through() {
 #[test]
 fn a_swapped_link_is_never_edited_or_deleted_through() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.edit: { decision: allow, paths: [\"docs/**\"] }
@@ -168,11 +169,11 @@ tools:
 ",
     );
     let root = capsule.workspace();
-    capsule.file("guard", "SECRET a");
-    capsule.file("closed/x", "SECRET a");
-    capsule.file("closed/in/x", "SECRET a");
-    capsule.file("docs/race/f", "fine a");
-    capsule.file("docs/race/d/x", "fine a");
+    capsule.write_file("guard", "SECRET a");
+    capsule.write_file("closed/x", "SECRET a");
+    capsule.write_file("closed/in/x", "SECRET a");
+    capsule.write_file("docs/race/f", "fine a");
+    capsule.write_file("docs/race/d/x", "fine a");
     symlink("../../guard", root.join("docs/race/link")).unwrap();
     symlink("../../closed", root.join("docs/race/folder")).unwrap();
     let pair = |one: &str, other: &str| {

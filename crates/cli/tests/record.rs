@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use capsule_core::digest::Digest;
 use capsule_core::journal::{Frontier, leaf_hash};
 use capsule_store::Store;
-use capsule_testkit::recorded::{PLAN, POLICY, Recorded};
-use capsule_testkit::{Capsule, History, Ran, Server};
+use capsule_testkit::recorded_run::{PLAN, POLICY, RecordedRun};
+use capsule_testkit::{Capsule, CommandOutput, History, HttpServer};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-fn recorded() -> Recorded {
-    Recorded::of(Capsule::new(env!("CARGO_BIN_EXE_capsule")), PLAN)
+fn recorded() -> RecordedRun {
+    RecordedRun::record(Capsule::new(env!("CARGO_BIN_EXE_capsule")), PLAN)
 }
 
 /// CAP-10, G11: replay prints the same bytes and ends with the same code, without the workspace.
 #[test]
 fn replay_is_the_same_without_the_world() {
-    let Recorded { capsule, transcript, exit, .. } = recorded();
+    let RecordedRun { capsule, transcript, exit, .. } = recorded();
     assert_eq!(exit, 1);
     fs::remove_dir_all(capsule.workspace()).unwrap();
     fs::create_dir(capsule.workspace()).unwrap();
     for name in ["policy.yaml", "plan.yaml"] {
-        fs::remove_file(capsule.around().join(name)).unwrap();
+        fs::remove_file(capsule.directory().join(name)).unwrap();
     }
     let replayed = capsule.run(&["replay", "latest"]).exits(exit);
     assert_eq!(replayed.stdout, transcript);
@@ -41,7 +41,7 @@ fn replay_is_the_same_without_the_world() {
 /// G14: the same bytes under another time zone, language, umask, folder and environment.
 #[test]
 fn replay_is_the_same_everywhere() {
-    let Recorded { mut capsule, transcript, exit, .. } = recorded();
+    let RecordedRun { mut capsule, transcript, exit, .. } = recorded();
     for (name, value) in [
         ("TZ", "Asia/Kathmandu"),
         ("LANG", "tr_TR.UTF-8"),
@@ -64,13 +64,13 @@ fn replay_is_the_same_everywhere() {
 #[test]
 fn replay_needs_no_network() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let server = Server::fixed("200 OK", "Content-Type: application/json\r\n", "[1]");
-    let policy = capsule.policy(&format!(
+    let server = HttpServer::fixed("200 OK", "Content-Type: application/json\r\n", "[1]");
+    let policy = capsule.write_policy(&format!(
         "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}\"]\n    \
          private_ips: {{ allow: [127.0.0.1] }}\n",
         server.port()
     ));
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "- {{ id: get, tool: http.get, args: {{ url: \"{}\" }}, expect: {{ json: [1] }} }}\n",
         server.url("/x")
     ));
@@ -82,7 +82,7 @@ fn replay_needs_no_network() {
 /// CAP-10: single calls replay too, whether they were allowed, denied or not understood.
 #[test]
 fn single_calls_replay() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     for (args, exit) in [
         (json!({ "path": "a.txt" }), 0),
         (json!({ "path": ".env" }), 3),
@@ -98,9 +98,9 @@ fn single_calls_replay() {
 /// CAP-10: the first difference stops the replay, names its cause, and ends with 5.
 #[test]
 fn a_changed_plan_diverges() {
-    let Recorded { capsule, .. } = recorded();
+    let RecordedRun { capsule, .. } = recorded();
     let divergence = |text: &str| {
-        let plan = capsule.plan(text);
+        let plan = capsule.write_plan(text);
         capsule.run(&["replay", "latest", "--plan", &plan]).exits(5).stderr
     };
     for (from, to, says) in [
@@ -132,7 +132,7 @@ fn a_changed_plan_diverges() {
             ),
     );
     assert!(more.contains("replay.diverged"), "{more}");
-    let same = capsule.plan(&format!("# a comment\n{PLAN}"));
+    let same = capsule.write_plan(&format!("# a comment\n{PLAN}"));
     let _ = capsule.run(&["replay", "latest", "--plan", &same]).exits(1);
     let noted = capsule.run(&["replay", "latest"]).exits(1);
     assert!(noted.stderr.contains("has changed since"), "{}", noted.stderr);
@@ -141,12 +141,12 @@ fn a_changed_plan_diverges() {
 /// CAP-10: a divergence names the places in both plans, and `--keep-going` lists all that differs.
 #[test]
 fn every_difference_is_listed() {
-    let Recorded { capsule, .. } = recorded();
+    let RecordedRun { capsule, .. } = recorded();
     let edited = PLAN
         .replace("args: { path: nothing }", "args: { path: nowhere }")
         .replace("text: other", "text: another")
         .replacen("path: a.txt }", "path: b.txt }", 1);
-    let edited = capsule.plan(&format!("# one line more\n{edited}"));
+    let edited = capsule.write_plan(&format!("# one line more\n{edited}"));
     let line = ["replay", "latest", "--plan", &edited];
     let first = capsule.run(&line).exits(5).stderr;
     assert_eq!(first.matches("replay.diverged").count(), 1, "{first}");
@@ -162,9 +162,9 @@ fn every_difference_is_listed() {
         assert!(at.is_some_and(|at| all.split_at(at).1.contains(says)), "{step}: {all}");
     }
     assert_eq!(all.matches("replay.diverged").count(), 3, "{all}");
-    let outputs = capsule.plan(&PLAN.replace("outputs: { file:", "outputs: { other:"));
+    let outputs = capsule.write_plan(&PLAN.replace("outputs: { file:", "outputs: { other:"));
     let _ = capsule.run(&["replay", "latest", "--plan", &outputs, "--keep-going"]).exits(1);
-    let extra = capsule.plan(&PLAN.replace(
+    let extra = capsule.write_plan(&PLAN.replace(
         "  - { id: denied",
         "  - { id: new, tool: fs.list, args: { path: . } }\n  - { id: denied",
     ));
@@ -177,16 +177,16 @@ fn every_difference_is_listed() {
 #[test]
 fn other_outputs_diverge() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.txt", "hello");
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("a.txt", "hello");
+    let policy = capsule.write_policy(POLICY);
     let text = "version: 1
 steps:
   - { id: read, tool: fs.read, args: { path: a.txt } }
 outputs: { said: { $ref: steps.read.text } }
 ";
-    let plan = capsule.plan(text);
+    let plan = capsule.write_plan(text);
     let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
-    let other = capsule.plan(&text.replace("steps.read.text", "steps.read.bytes_total"));
+    let other = capsule.write_plan(&text.replace("steps.read.text", "steps.read.bytes_total"));
     let stderr = capsule.run(&["replay", "latest", "--plan", &other]).exits(5).stderr;
     assert!(stderr.contains("outputs.said") && stderr.contains("now       5"), "{stderr}");
 }
@@ -195,12 +195,12 @@ outputs: { said: { $ref: steps.read.text } }
 /// written.
 #[test]
 fn a_named_store_must_be_there() {
-    let Recorded { capsule, .. } = recorded();
-    let missing = capsule.around().join("missing.db").to_string_lossy().into_owned();
+    let RecordedRun { capsule, .. } = recorded();
+    let missing = capsule.directory().join("missing.db").to_string_lossy().into_owned();
     let _ = capsule.run(&["list-runs", "--store", &missing]).exits(10);
     let fresh = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let _ = fresh.run(&["list-runs"]).exits(0);
-    let copy = capsule.around().join("copy.db").to_string_lossy().into_owned();
+    let copy = capsule.directory().join("copy.db").to_string_lossy().into_owned();
     Connection::open(capsule.store()).unwrap().execute("VACUUM INTO ?1", [&copy]).unwrap();
     let store = Connection::open(&copy).unwrap();
     let trigger: String = store
@@ -215,7 +215,7 @@ fn a_named_store_must_be_there() {
 /// G19: a record that was tampered with is refused before the first step.
 #[test]
 fn a_tampered_record_is_not_replayed() {
-    let Recorded { capsule, .. } = recorded();
+    let RecordedRun { capsule, .. } = recorded();
     let store = Connection::open(capsule.store()).unwrap();
     store.execute_batch("DROP TRIGGER payloads_stay;").unwrap();
     store
@@ -233,8 +233,8 @@ fn a_tampered_record_is_not_replayed() {
 /// G1, G2, G5: whatever is changed in events or payloads is found, and its place is named.
 #[test]
 fn tampering_is_found_and_named() {
-    let Recorded { capsule, .. } = recorded();
-    let copy = capsule.around().join("copy.db");
+    let RecordedRun { capsule, .. } = recorded();
+    let copy = capsule.directory().join("copy.db");
     let copy_path = copy.to_string_lossy().into_owned();
     let pristine = |sql: &str| {
         let _ = fs::remove_file(&copy);
@@ -349,8 +349,8 @@ fn written_again(path: &Path, change: impl Fn(i64, &mut Value)) {
 /// G1: what events say is held to `FORMAT.md`, also where every hash is right.
 #[test]
 fn events_are_held_to_the_format() {
-    let Recorded { capsule, .. } = recorded();
-    let copy = capsule.around().join("copy.db");
+    let RecordedRun { capsule, .. } = recorded();
+    let copy = capsule.directory().join("copy.db");
     let path = copy.to_string_lossy().into_owned();
     let _ = capsule.run(&["audit", "export", "--out", &path]).exits(0);
     let pristine = fs::read(&copy).unwrap();
@@ -397,15 +397,15 @@ fn events_are_held_to_the_format() {
 /// G5: an event that says that a run was erased counts all of its payloads, and is the only one.
 #[test]
 fn an_erasing_counts_what_it_erased() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     let args = r#"{"path":"a.txt"}"#;
     let call = ["call", "fs.read", "--policy", &policy, "--args", args];
-    let out = capsule.around().join("run.db").to_string_lossy().into_owned();
+    let out = capsule.directory().join("run.db").to_string_lossy().into_owned();
     let _ = capsule.run(&[&call[..], &["--out", &out]].concat()).exits(0);
     let listed = capsule.run(&["list-runs", "--json"]).exits(0).json();
     let (call_run, plan_run) = (listed[0]["run"].clone(), listed[1]["run"].clone());
     let _ = capsule.run(&["audit", "erase", plan_run.as_str().unwrap()]).exits(0);
-    let copy = capsule.around().join("copy.db");
+    let copy = capsule.directory().join("copy.db");
     let path = copy.to_string_lossy().into_owned();
     let _ = capsule.run(&["audit", "export", "--out", &path]).exits(0);
     let pristine = fs::read(&copy).unwrap();
@@ -441,12 +441,12 @@ fn an_erasing_counts_what_it_erased() {
 /// G1: which columns of a payload are there hangs on its run, its class and its file.
 #[test]
 fn payloads_are_there_or_rightly_gone() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
     let args = r#"{"path":"out/c.txt","content":"x"}"#;
     let _ = capsule.run(&["call", "fs.write", "--policy", &policy, "--args", args]).exits(0);
-    let digests = capsule.policy(&format!("{POLICY}audit: {{ payloads: digest }}\n"));
+    let digests = capsule.write_policy(&format!("{POLICY}audit: {{ payloads: digest }}\n"));
     let _ = capsule.run(&["run", &plan, "--policy", &digests]).exits(1);
-    let copy = capsule.around().join("copy.db");
+    let copy = capsule.directory().join("copy.db");
     let path = copy.to_string_lossy().into_owned();
     let _ = capsule.run(&["audit", "export", "--out", &path]).exits(0);
     let pristine = fs::read(&copy).unwrap();
@@ -525,7 +525,7 @@ fn put(parts: &[(PathBuf, Vec<u8>)]) {
 /// written onto what is left.
 #[test]
 fn a_store_that_lost_its_newest_events_says_so() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     let args = r#"{"path":"a.txt"}"#;
     let call = ["call", "fs.read", "--policy", &policy, "--args", args];
     for _ in 0..4 {
@@ -584,8 +584,8 @@ fn a_store_that_lost_its_newest_events_says_so() {
 /// M3: the main file alone says that it is not the store; a copy that was made to be one file is complete.
 #[test]
 fn a_copy_is_complete_or_says_that_it_is_not() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
-    let at = |name: &str| capsule.around().join(name).to_string_lossy().into_owned();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
+    let at = |name: &str| capsule.directory().join(name).to_string_lossy().into_owned();
     let (alone, whole) = (at("alone.db"), at("whole.db"));
     let missing = |what: &str| {
         fs::copy(capsule.store(), &alone).unwrap();
@@ -611,7 +611,7 @@ fn a_copy_is_complete_or_says_that_it_is_not() {
     assert_eq!(leaves(&[&whole]), leaves(&[]));
     // Nothing is replaced, and nothing is left of what was not finished.
     let _ = capsule.run(&["audit", "export", "--out", &whole]).exits(2);
-    let left = fs::read_dir(capsule.around()).unwrap().map(|own| own.unwrap().file_name());
+    let left = fs::read_dir(capsule.directory()).unwrap().map(|own| own.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
     // It can be worked with in its place.
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--store", &whole]).exits(1);
@@ -621,8 +621,8 @@ fn a_copy_is_complete_or_says_that_it_is_not() {
 /// M3: two bytes of the header say that a file is whole by itself; a note beside it counts nevertheless.
 #[test]
 fn a_file_by_itself_is_told_by_its_header() {
-    let Recorded { capsule, policy, .. } = recorded();
-    let whole = capsule.around().join("whole.db").to_string_lossy().into_owned();
+    let RecordedRun { capsule, policy, .. } = recorded();
+    let whole = capsule.directory().join("whole.db").to_string_lossy().into_owned();
     let _ = capsule.run(&["audit", "export", "--out", &whole]).exits(0);
     let good = fs::read(&whole).unwrap();
     for (modes, status) in [([1, 1], 0), ([1, 2], 6), ([2, 1], 6), ([2, 2], 6)] {
@@ -645,9 +645,9 @@ fn a_file_by_itself_is_told_by_its_header() {
 /// G1: nothing is put into the file of one run, by whoever else or by ourselves.
 #[test]
 fn one_run_that_was_written_out_stays_alone() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
     let _ = capsule.run(&["init", "--origin", "acme/log"]).exits(0);
-    let out = capsule.around().join("run.db");
+    let out = capsule.directory().join("run.db");
     let path = out.to_string_lossy().into_owned();
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--out", &path]).exits(1);
     let before = fs::read(&out).unwrap();
@@ -688,7 +688,7 @@ fn one_run_that_was_written_out_stays_alone() {
 /// A store that cannot be written says why, and what to do.
 #[test]
 fn a_store_that_cannot_be_written_says_why() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     let args = r#"{"path":"a.txt"}"#;
     let call = ["call", "fs.read", "--policy", &policy, "--args", args];
     let sql = Connection::open(capsule.store()).unwrap();
@@ -712,7 +712,7 @@ fn a_store_that_cannot_be_written_says_why() {
         .current_dir(capsule.workspace())
         .env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = Ran::from(command.output().unwrap()).exits(10);
+    let ran = CommandOutput::from(command.output().unwrap()).exits(10);
     assert!(ran.stderr.contains("read-only") || ran.stderr.contains("Read-only"), "{}", ran.stderr);
     assert!(ran.stderr.contains("writable") && !ran.stderr.contains("room"), "{}", ran.stderr);
 }
@@ -721,12 +721,12 @@ fn a_store_that_cannot_be_written_says_why() {
 #[test]
 fn a_long_list_shows_the_newest_runs() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let store = capsule.around().join("many.db");
+    let store = capsule.directory().join("many.db");
     let path = store.to_string_lossy().into_owned();
     History { runs: 250, calls: 1, name: "x".repeat(200), ..History::default() }.write(&store);
     let list =
         |more: &[&str]| capsule.run(&[&["list-runs", "--store", &path], more].concat()).exits(0);
-    let lines = |ran: &Ran| ran.stdout.lines().count();
+    let lines = |ran: &CommandOutput| ran.stdout.lines().count();
     let short = list(&[]);
     assert_eq!(lines(&short), 100);
     assert!(short.stderr.contains("list-runs --all"), "{}", short.stderr);
@@ -749,7 +749,7 @@ fn a_long_list_shows_the_newest_runs() {
 #[test]
 fn a_report_of_a_long_run_is_streamed() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let store = capsule.around().join("long.db");
+    let store = capsule.directory().join("long.db");
     let path = store.to_string_lossy().into_owned();
     let calls = 1_500;
     History { calls, output: 50_000, ..History::default() }.write(&store);
@@ -759,7 +759,7 @@ fn a_report_of_a_long_run_is_streamed() {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "ulimit -v 300000; exec \"$@\"", "sh"]);
         command.arg(inner.get_program()).args(inner.get_args()).current_dir(capsule.workspace());
-        let ran = Ran::from(command.output().unwrap()).exits(0);
+        let ran = CommandOutput::from(command.output().unwrap()).exits(0);
         if format.is_empty() {
             assert!(
                 ran.stdout.contains("1350 ok") || ran.stdout.contains("150 denied"),
@@ -785,7 +785,7 @@ fn a_report_of_a_long_run_is_streamed() {
 /// L3: what stands in every list and in every event has a length that lists can show.
 #[test]
 fn names_have_a_length() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     let long = "n".repeat(201);
     let steps = "steps: [{ id: a, tool: fs.list, args: { path: . } }]";
     for (text, exit) in [
@@ -793,13 +793,13 @@ fn names_have_a_length() {
         (format!("version: 1\nname: {}\n{steps}\n", "n".repeat(200)), 0),
         (format!("version: 1\n{}\n", steps.replace("id: a", &format!("id: {long}"))), 2),
     ] {
-        let plan = capsule.plan(&text);
+        let plan = capsule.write_plan(&text);
         let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(exit);
         assert!(exit == 0 || ran.stderr.contains("at most 200 characters"), "{}", ran.stderr);
     }
     let ran = capsule.run(&["call", &long, "--policy", &policy, "--args", "{}"]).exits(2);
     assert!(ran.stderr.contains("at most 200 characters"), "{}", ran.stderr);
-    let named = capsule.policy(&POLICY.replace("name: recorder", &format!("name: {long}")));
+    let named = capsule.write_policy(&POLICY.replace("name: recorder", &format!("name: {long}")));
     let ran = capsule.run(&["policy", "check", "--policy", &named]).exits(2);
     assert!(ran.stderr.contains("at most 200 characters"), "{}", ran.stderr);
 }
@@ -808,8 +808,8 @@ fn names_have_a_length() {
 #[test]
 fn many_first_runs_make_one_store() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.txt", "hello");
-    let policy = capsule.policy(POLICY);
+    capsule.write_file("a.txt", "hello");
+    let policy = capsule.write_policy(POLICY);
     std::thread::scope(|scope| {
         for _ in 0..20 {
             scope.spawn(|| {
@@ -827,8 +827,8 @@ fn many_first_runs_make_one_store() {
 /// its event, so that nothing private can be made to leave.
 #[test]
 fn another_schema_is_found() {
-    let Recorded { capsule, .. } = recorded();
-    let copy = capsule.around().join("copy.db");
+    let RecordedRun { capsule, .. } = recorded();
+    let copy = capsule.directory().join("copy.db");
     let path = copy.to_string_lossy().into_owned();
     let changed = |sql: &str| {
         let _ = fs::remove_file(&copy);
@@ -879,7 +879,7 @@ fn another_schema_is_found() {
              UPDATE payloads SET class = '{other}' WHERE class = '{class}'; {}",
             trigger("payloads_stay")
         ));
-        let out = capsule.around().join(format!("{class}.db"));
+        let out = capsule.directory().join(format!("{class}.db"));
         let out = out.to_string_lossy().into_owned();
         for line in [&["verify"][..], &["report", "latest"], &["replay", "latest", "--out", &out]] {
             let ran = capsule.run(&[line, &["--store", &path]].concat()).exits(6);
@@ -893,12 +893,12 @@ fn another_schema_is_found() {
 /// what they read with what was committed to.
 #[test]
 fn tampered_payloads_are_not_shown() {
-    let Recorded { capsule, .. } = recorded();
-    let pristine = capsule.around().join("pristine.db");
+    let RecordedRun { capsule, .. } = recorded();
+    let pristine = capsule.directory().join("pristine.db");
     let pristine_path = pristine.to_string_lossy().into_owned();
     let store = Connection::open(capsule.store()).unwrap();
     store.execute("VACUUM INTO ?1", [&pristine_path]).unwrap();
-    let copy = capsule.around().join("copy.db");
+    let copy = capsule.directory().join("copy.db");
     let path = copy.to_string_lossy().into_owned();
     let commands: [&[&str]; 6] = [
         &["report", "latest"],
@@ -938,10 +938,10 @@ fn tampered_payloads_are_not_shown() {
 /// anything runs.
 #[test]
 fn writing_out_never_replaces_a_store() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
     let written = capsule.workspace().join("out/b.txt");
     fs::remove_file(&written).unwrap();
-    let around = capsule.around().to_owned();
+    let around = capsule.directory().to_owned();
     let at = |name: &str| around.join(name).to_string_lossy().into_owned();
     let own = capsule.store();
     let beside = |suffix: &str| format!("{}{suffix}", own.to_string_lossy());
@@ -1012,15 +1012,15 @@ fn writing_out_never_replaces_a_store() {
 /// refused, however the store is opened.
 #[test]
 fn what_is_put_beside_a_store_is_not_read() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
     let out = capsule.workspace().join("run.db");
     let path = out.to_string_lossy().into_owned();
     let _ = capsule.run(&["replay", "latest", "--out", &path]).exits(1);
-    let link = capsule.around().join("link.db");
+    let link = capsule.directory().join("link.db");
     std::os::unix::fs::symlink(&out, &link).unwrap();
     let link = link.to_string_lossy().into_owned();
     let own = capsule.store().to_string_lossy().into_owned();
-    let absent = capsule.around().join("absent.db").to_string_lossy().into_owned();
+    let absent = capsule.directory().join("absent.db").to_string_lossy().into_owned();
     let good = fs::read(&out).unwrap();
     for (store, beside) in [
         (&path, format!("{path}-journal")),
@@ -1053,7 +1053,7 @@ fn what_is_put_beside_a_store_is_not_read() {
 fn no_journal_lies_beside_a_store_that_is_made() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     for round in 0..40 {
-        let path = capsule.around().join(format!("store-{round}.db"));
+        let path = capsule.directory().join(format!("store-{round}.db"));
         let opened: Vec<Result<(), String>> = std::thread::scope(|scope| {
             let open = || Store::open(&path).map(drop).map_err(|error| error.to_string());
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
@@ -1066,8 +1066,8 @@ fn no_journal_lies_beside_a_store_that_is_made() {
 /// G1: a byte flipped anywhere in the file is found, or changes nothing that is printed.
 #[test]
 fn a_flipped_byte_is_found_or_harmless() {
-    let Recorded { capsule, .. } = recorded();
-    let copy = capsule.around().join("copy.db");
+    let RecordedRun { capsule, .. } = recorded();
+    let copy = capsule.directory().join("copy.db");
     let path = copy.to_string_lossy().into_owned();
     Connection::open(capsule.store()).unwrap().execute("VACUUM INTO ?1", [&path]).unwrap();
     let good = fs::read(&copy).unwrap();
@@ -1089,7 +1089,7 @@ fn a_flipped_byte_is_found_or_harmless() {
 /// CAP-9: the three tables of the requirements, as views with their columns.
 #[test]
 fn the_views_have_their_columns() {
-    let Recorded { capsule, .. } = recorded();
+    let RecordedRun { capsule, .. } = recorded();
     let store = Connection::open(capsule.store()).unwrap();
     let columns = |view: &str| -> Vec<String> {
         let query = store.prepare(&format!("SELECT * FROM {view}")).unwrap();
@@ -1132,7 +1132,7 @@ fn the_views_have_their_columns() {
 /// NFR-5: stores and their side files are nobody else's.
 #[test]
 fn the_store_is_private() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
     let folder = capsule.store().parent().unwrap().to_owned();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
@@ -1151,8 +1151,8 @@ fn the_store_is_private() {
 /// A file that is no store of this build is refused, and stays as it is.
 #[test]
 fn a_file_that_is_no_store_is_left_alone() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
-    let around = capsule.around().to_owned();
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
+    let around = capsule.directory().to_owned();
     let at = |name: &str| around.join(name);
     Connection::open(at("foreign.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
     Connection::open(capsule.store())
@@ -1184,8 +1184,8 @@ fn a_file_that_is_no_store_is_left_alone() {
 /// CAP-1: `--out` writes a store of its own that verifies, reports and replays elsewhere.
 #[test]
 fn a_run_can_be_written_out() {
-    let Recorded { capsule, policy, plan, .. } = recorded();
-    let out = capsule.around().join("run.db");
+    let RecordedRun { capsule, policy, plan, .. } = recorded();
+    let out = capsule.directory().join("run.db");
     let out_path = out.to_string_lossy().into_owned();
     let ran = capsule.run(&["run", &plan, "--policy", &policy, "--out", &out_path]).exits(1);
     assert!(!out.with_file_name("run.db-wal").exists());
@@ -1215,7 +1215,7 @@ fn a_run_can_be_written_out() {
     let digest = Digest::of(&fs::read(&out).unwrap()).to_string();
     assert_eq!(exported, digest);
     // The replay's own record holds the same events.
-    let again = capsule.around().join("again.db");
+    let again = capsule.directory().join("again.db");
     let again_path = again.to_string_lossy().into_owned();
     let _ = capsule.run(&["replay", "latest", "--out", &again_path]).exits(1);
     let events = |path: &Path| -> Vec<Vec<u8>> {
@@ -1225,7 +1225,7 @@ fn a_run_can_be_written_out() {
     };
     assert_eq!(events(&out), events(&again));
     // Somebody's file is not replaced.
-    let precious = capsule.around().join("precious.txt");
+    let precious = capsule.directory().join("precious.txt");
     fs::write(&precious, "mine").unwrap();
     let precious_path = precious.to_string_lossy().into_owned();
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--out", &precious_path]).exits(2);
@@ -1235,8 +1235,8 @@ fn a_run_can_be_written_out() {
 /// NFR-5: with digests only, nothing that was read is kept, and a replay says that it cannot.
 #[test]
 fn payloads_can_be_left_out() {
-    let Recorded { capsule, plan, .. } = recorded();
-    let policy = capsule.policy(&format!("{POLICY}audit: {{ payloads: digest }}\n"));
+    let RecordedRun { capsule, plan, .. } = recorded();
+    let policy = capsule.write_policy(&format!("{POLICY}audit: {{ payloads: digest }}\n"));
     let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
     let _ = capsule.run(&["verify"]).exits(0);
     let ran = capsule.run(&["replay", "latest"]).exits(5);
@@ -1247,7 +1247,7 @@ fn payloads_can_be_left_out() {
 /// CAP-1: runs are found by `latest`, by a prefix in any case, and in lists.
 #[test]
 fn runs_are_found_and_listed() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     let args = r#"{"path":"a.txt"}"#;
     let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", args]).exits(0);
     let list = capsule.run(&["list-runs", "--json"]).exits(0).json();
@@ -1279,7 +1279,7 @@ fn runs_are_found_and_listed() {
 /// Many processes write one store at once, and nothing is lost or out of order.
 #[test]
 fn writers_share_a_store() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -1298,14 +1298,14 @@ fn writers_share_a_store() {
 /// CAP-12: a store that cannot be written stops the run before anything is done.
 #[test]
 fn no_record_no_run() {
-    let Recorded { capsule, policy, .. } = recorded();
+    let RecordedRun { capsule, policy, .. } = recorded();
     let args = r#"{"path":"out/new.txt","content":"x"}"#;
     for store in ["/proc/nowhere/store.db", "/dev/full"] {
         let line = ["call", "fs.write", "--policy", &policy, "--args", args, "--store", store];
         let ran = capsule.run(&line).exits(10);
         assert!(ran.stderr.contains("store.open"), "{}", ran.stderr);
     }
-    let other = capsule.file("text.db", "not a database, and longer than a header of one is");
+    let other = capsule.write_file("text.db", "not a database, and longer than a header of one is");
     let other = other.to_string_lossy().into_owned();
     let _ = capsule.run(&["list-runs", "--store", &other]).exits(10);
     assert!(!capsule.workspace().join("out/new.txt").exists());
@@ -1316,8 +1316,8 @@ fn no_record_no_run() {
 #[test]
 fn a_report_repeats_the_store() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.txt", "hello");
-    let policy = capsule.policy("version: 1\ntools: { fs.read: allow }\n");
+    capsule.write_file("a.txt", "hello");
+    let policy = capsule.write_policy("version: 1\ntools: { fs.read: allow }\n");
     let args = json!({ "path": "a.txt" }).to_string();
     let call = ["call", "fs.read", "--args", &args, "--policy", &policy];
     let _ = capsule.run(&call).exits(0);
@@ -1340,7 +1340,7 @@ fn a_report_repeats_the_store() {
 #[test]
 fn an_unchanged_policy_is_dated() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.txt", "hello");
+    capsule.write_file("a.txt", "hello");
     let args = json!({ "path": "a.txt" }).to_string();
     let texts = ["one", "two"]
         .map(|name| format!("version: 1\nname: {name}\ntools: {{ fs.read: allow }}\n"));
@@ -1358,7 +1358,7 @@ fn an_unchanged_policy_is_dated() {
         (&texts[0], Some(5)),
         (&texts[0], Some(5)),
     ] {
-        let policy = capsule.policy(text);
+        let policy = capsule.write_policy(text);
         let _ = capsule.run(&["call", "fs.read", "--args", &args, "--policy", &policy]).exits(0);
         let opened =
             &capsule.run(&["report", "latest", "--json"]).exits(0).json()["opened"]["entry"];

@@ -73,9 +73,9 @@ fn the_session_in_the_book_is_a_real_one() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     for name in ["plan.yaml", "policy.yaml"] {
         let text = fs::read_to_string(root().join("examples/session").join(name)).unwrap();
-        capsule.file(name, &text);
+        capsule.write_file(name, &text);
     }
-    capsule.file("docs/old.md", "# Old notes\n");
+    capsule.write_file("docs/old.md", "# Old notes\n");
     let plan = ["run", "plan.yaml", "--policy", "policy.yaml"];
     let mut own = Terminal::start(&capsule, &plan);
     size(&own.slave, (COLUMNS, ROWS));

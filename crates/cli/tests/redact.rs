@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capsule_testkit::{Capsule, Server};
+use capsule_testkit::{Capsule, HttpServer};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -144,8 +144,8 @@ fn replays(capsule: &Capsule, status: i32) {
 #[test]
 fn a_mask_that_comes_back_is_refused() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let file = capsule.file("app.env", SETTINGS);
+    let policy = capsule.write_policy(POLICY);
+    let file = capsule.write_file("app.env", SETTINGS);
     let (status, read) = call(&capsule, &policy, "fs.read", &json!({ "path": "app.env" }));
     assert_eq!(status, 0);
     let seen = read["result"]["text"].as_str().unwrap();
@@ -180,8 +180,8 @@ fn a_mask_that_comes_back_is_refused() {
 #[test]
 fn an_edit_neither_guesses_nor_shows_a_secret() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
-    let file = capsule.file("app.env", SETTINGS);
+    let policy = capsule.write_policy(POLICY);
+    let file = capsule.write_file("app.env", SETTINGS);
     let secret = SETTINGS.lines().find_map(|own| own.strip_prefix("DB_PASSWORD=")).unwrap();
     let first: String = secret.chars().take(4).collect();
     for guess in [format!("DB_PASSWORD={first}"), secret.to_owned(), first.clone()] {
@@ -211,8 +211,8 @@ fn an_edit_neither_guesses_nor_shows_a_secret() {
 #[test]
 fn a_mask_that_comes_back_is_resolved_where_the_policy_says_so() {
     let capsule = capsule();
-    let policy = capsule.policy(&format!("{POLICY}  returned_masks: resolve\n"));
-    let file = capsule.file("app.env", SETTINGS);
+    let policy = capsule.write_policy(&format!("{POLICY}  returned_masks: resolve\n"));
+    let file = capsule.write_file("app.env", SETTINGS);
     let (_, read) = call(&capsule, &policy, "fs.read", &json!({ "path": "app.env" }));
     let seen = read["result"]["text"].as_str().unwrap().to_owned();
     let edited = seen.replace("port=80", "port=443");
@@ -254,7 +254,7 @@ fn a_mask_that_comes_back_is_resolved_where_the_policy_says_so() {
     // Whether a mask stands for something tells of the file, which has to be open to reading.
     let text = POLICY.replacen("[\"**\"]", "[\"docs/**\"]", 1);
     assert_ne!(text, POLICY);
-    let policy = capsule.policy(&format!("{text}  returned_masks: resolve\n"));
+    let policy = capsule.write_policy(&format!("{text}  returned_masks: resolve\n"));
     let args = json!({ "path": "app.env", "content": "DB_PASSWORD=«password:setting:11»\n" });
     let (status, answer) = call(&capsule, &policy, "fs.write", &args);
     assert_eq!((status, &answer["code"]), (3, &json!("path.not-allowed")), "{answer}");
@@ -272,8 +272,9 @@ tools: { fs.read: allow, fs.write: { decision: allow, paths: [\"**\"] } }",
             "policy.never",
         ),
     ] {
-        let policy = capsule
-            .policy(&format!("version: 1\n{policy}\nredaction: {{ returned_masks: resolve }}\n"));
+        let policy = capsule.write_policy(&format!(
+            "version: 1\n{policy}\nredaction: {{ returned_masks: resolve }}\n"
+        ));
         let (status, answer) = call(&capsule, &policy, "fs.write", &args);
         assert_eq!((status, &answer["code"]), (3, &json!(code)), "{answer}");
     }
@@ -285,7 +286,7 @@ tools: { fs.read: allow, fs.write: { decision: allow, paths: [\"**\"] } }",
 #[test]
 fn wide_characters_are_masked() {
     let capsule = capsule();
-    let policy = capsule.policy(POLICY);
+    let policy = capsule.write_policy(POLICY);
     let wide = |unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
         format!("\u{feff}{SETTINGS}token {}\r\n", token()).encode_utf16().flat_map(unit).collect()
     };
@@ -360,12 +361,12 @@ fn every_way_out_masks_in_every_encoding() {
     };
     let leaks = |text: &str| text.contains("Tr0ub") || text.contains("v7Lw2Tz8");
     let served = bodies.clone();
-    let server = Server::start(move |request, stream| {
+    let server = HttpServer::start(move |request, stream| {
         let body = served.iter().find(|(name, _)| request.target == format!("/{name}")).unwrap();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.1.len());
         stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body.1)).unwrap();
     });
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1
 tools:
   fs.read: {{ decision: allow }}
@@ -378,7 +379,7 @@ tools:
     ));
     for (name, bytes) in &bodies {
         assert!(leaks(&plain(bytes)), "{name}: the test itself");
-        let _ = capsule.file(name, bytes);
+        let _ = capsule.write_file(name, bytes);
         let line = ["exec", "--policy", &policy, "--", "cat", name];
         let passed = capsule.command(&line).output().unwrap();
         assert!(passed.status.success(), "{name}: {}", String::from_utf8_lossy(&passed.stderr));
@@ -473,13 +474,13 @@ fn policies_about_secrets_are_checked() {
         ("secrets: { ONE: GOOD, OTHER: GOOD }", "policy.unknown-value"),
     ] {
         let text = text.replace("GOOD", good);
-        let policy = capsule.policy(&format!("version: 1\ntools:\n{fetch}{text}\n"));
+        let policy = capsule.write_policy(&format!("version: 1\ntools:\n{fetch}{text}\n"));
         let ran = capsule.run(&["policy", "check", "--policy", &policy, "--json"]);
         assert_eq!(ran.status, 2, "{text}\n{}", ran.stdout);
         assert!(ran.stdout.contains(code), "{text}\n{}", ran.stdout);
     }
     let policy =
-        capsule.policy(&format!("version: 1\ntools:\n{fetch}secrets: {{ TOKEN: {good} }}\n"));
+        capsule.write_policy(&format!("version: 1\ntools:\n{fetch}secrets: {{ TOKEN: {good} }}\n"));
     let _ = capsule.run(&["policy", "check", "--policy", &policy]).exits(0);
     let shown = capsule.run(&["policy", "show", "--resolved", "--policy", &policy]).exits(0).stdout;
     assert!(
@@ -492,7 +493,7 @@ fn policies_about_secrets_are_checked() {
 /// no result, record, replay, error or command has it.
 #[test]
 fn a_secret_is_sent_where_the_policy_says_and_nowhere_else() {
-    let server = Server::start(|request, stream| {
+    let server = HttpServer::start(|request, stream| {
         let own = request.headers.iter().find(|line| line.starts_with("authorization:"));
         let own = own.map_or("none", |line| line.trim());
         let body = format!("you said {own}");
@@ -508,7 +509,7 @@ fn a_secret_is_sent_where_the_policy_says_and_nowhere_else() {
     });
     let mut capsule = capsule();
     let port = server.port();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1
 tools:
   http.get:
@@ -526,14 +527,14 @@ secrets:
         call(capsule, &policy, "http.get", &json!({ "url": server.url(path) }))
     };
     let sent = || {
-        let seen = server.seen();
+        let seen = server.requests();
         let last = seen.last().unwrap();
         last.headers.iter().any(|line| line.starts_with("authorization:"))
     };
     // Without a value the call fails, and nothing is asked.
     let (status, answer) = get(&capsule, "/api/x");
     assert_eq!((status, &answer["code"]), (10, &json!("secrets.unavailable")), "{answer}");
-    assert_eq!(server.seen(), []);
+    assert_eq!(server.requests(), []);
     replays(&capsule, 10);
     let value = "correct-horse-battery";
     capsule.set("SERVICE_TOKEN", value);
@@ -551,7 +552,7 @@ secrets:
     assert_eq!(get(&capsule, "/open/x").0, 0);
     assert!(!sent());
     assert_eq!(get(&capsule, "/api/away").0, 0);
-    assert!(!sent(), "{:?}", server.seen());
+    assert!(!sent(), "{:?}", server.requests());
     // No command has it in its environment, and none prints it.
     let ran = capsule.run(&["exec", "--policy", &policy, "--", "env"]).exits(0);
     assert!(!ran.stdout.contains("SERVICE_TOKEN"), "{}", ran.stdout);
@@ -568,11 +569,11 @@ secrets:
 #[test]
 fn a_layer_masks_more_and_sends_nothing() {
     let capsule = capsule();
-    let policy = capsule.policy(&format!("{POLICY}  returned_masks: resolve\n"));
+    let policy = capsule.write_policy(&format!("{POLICY}  returned_masks: resolve\n"));
     let layer = "version: 1\nlayer: workspace\nredaction: { patterns: [{ id: more, regex: \
                  \"inner-[0-9]{6}\" }] }\n";
-    capsule.file(".capsule/policy.yaml", layer);
-    capsule.file("a.txt", "x inner-123456 and acme_a1B2c3D4e5F6\n");
+    capsule.write_file(".capsule/policy.yaml", layer);
+    capsule.write_file("a.txt", "x inner-123456 and acme_a1B2c3D4e5F6\n");
     let (status, read) = call(&capsule, &policy, "fs.read", &json!({ "path": "a.txt" }));
     assert_eq!(status, 0, "{read}");
     let seen = read["result"]["text"].as_str().unwrap();
@@ -582,12 +583,12 @@ fn a_layer_masks_more_and_sends_nothing() {
     let write = json!({ "path": "a.txt", "content": seen });
     assert_eq!(call(&capsule, &policy, "fs.write", &write).0, 0);
     let refuse = layer.replace("{ patterns", "{ returned_masks: refuse, patterns");
-    capsule.file(".capsule/policy.yaml", refuse);
+    capsule.write_file(".capsule/policy.yaml", refuse);
     let (_, answer) = call(&capsule, &policy, "fs.write", &write);
     assert_eq!(answer["code"], "redaction.mask-in-content", "{answer}");
     let sends = "version: 1\nlayer: workspace\nsecrets: { A: { from: env, only_for: [http.get/x], \
                  as: { header: X } } }\n";
-    capsule.file(".capsule/policy.yaml", sends);
+    capsule.write_file(".capsule/policy.yaml", sends);
     let ran = capsule.run(&["policy", "check", "--policy", &policy]);
     assert_eq!(ran.status, 2, "{}", ran.stdout);
     assert!((ran.stdout + &ran.stderr).contains("policy.layer"));

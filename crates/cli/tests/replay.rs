@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use capsule_core::journal::{Durability, Event, Journal, PayloadRef};
 use capsule_core::policy::PayloadRetention;
 use capsule_store::Store;
-use capsule_testkit::recorded::{PLAN, Recorded};
-use capsule_testkit::{Capsule, Server};
+use capsule_testkit::recorded_run::{PLAN, RecordedRun};
+use capsule_testkit::{Capsule, HttpServer};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ impl Record {
         let store = Store::open_read_only(store).unwrap();
         let run = store.find("latest").unwrap();
         let (mut events, mut payloads) = (Vec::new(), BTreeMap::new());
-        let visit = |stored: capsule_store::Stored| {
+        let visit = |stored: capsule_store::StoredEvent| {
             for (reference, payload) in store.payloads(stored.leaf, &stored.entry.event)? {
                 payloads.insert(reference.commit.to_string(), payload.bytes.unwrap());
             }
@@ -195,7 +195,7 @@ impl Case {
 
     /// Replays the changed record; says what is not as it has to be.
     fn run(&self, capsule: &Capsule, plan: &str) -> Option<String> {
-        let folder = capsule.around().join(self.what);
+        let folder = capsule.directory().join(self.what);
         fs::create_dir(&folder).unwrap();
         let mut record = Record::of(&capsule.store());
         (self.change)(&mut record);
@@ -209,7 +209,7 @@ impl Case {
                 assert!(text.contains(from), "{}: {from} is not in the plan", self.what);
                 text.replacen(from, to, 1)
             });
-            capsule.plan(&changed)
+            capsule.write_plan(&changed)
         });
         line.extend(given.iter().flat_map(|plan| ["--plan", plan]));
         line.extend(self.keep_going.then_some("--keep-going"));
@@ -254,14 +254,14 @@ fn plan() -> String {
 
 /// Checks cases of a run of [`plan`].
 fn check_plan(cases: &[Case]) {
-    let Recorded { capsule, exit, .. } = Recorded::of(capsule(), &plan());
+    let RecordedRun { capsule, exit, .. } = RecordedRun::record(capsule(), &plan());
     assert_eq!(exit, 0);
     check(&capsule, &plan(), cases);
 }
 
 /// Checks cases of a run of one `fs.read`.
 fn check_call(args: &Value, exit: i32, cases: &[Case]) {
-    let Recorded { capsule, policy, .. } = Recorded::of(capsule(), PLAN);
+    let RecordedRun { capsule, policy, .. } = RecordedRun::record(capsule(), PLAN);
     let args = args.to_string();
     let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", &args]).exits(exit);
     check(&capsule, PLAN, cases);
@@ -603,8 +603,8 @@ fn an_incomplete_recording_is_not_replayed() {
 /// CAP-10: a run that was written out replays without what is private, which such a file does not hold.
 #[test]
 fn a_run_without_what_is_private_replays() {
-    let Recorded { capsule, policy, plan, .. } = Recorded::of(capsule(), &plan());
-    let out = capsule.around().join("run.db").to_string_lossy().into_owned();
+    let RecordedRun { capsule, policy, plan, .. } = RecordedRun::record(capsule(), &plan());
+    let out = capsule.directory().join("run.db").to_string_lossy().into_owned();
     let line = ["run", &plan, "--policy", &policy, "--input", "who=you", "--out", &out];
     let _ = capsule.run(&line).exits(0);
     let private =
@@ -625,11 +625,11 @@ inputs: { who: { default: world } }
 steps: [{ id: write, tool: fs.write, args: { path: out/old, content: x, mode: overwrite } }]
 ";
     let before = capsule();
-    before.file("out/old", "old");
+    before.write_file("out/old", "old");
     // What is replaced has nowhere to be kept.
     fs::create_dir_all(before.store().parent().unwrap()).unwrap();
     fs::write(before.store().with_file_name("store.db.undo"), "").unwrap();
-    let Recorded { capsule, exit, transcript, .. } = Recorded::of(before, text);
+    let RecordedRun { capsule, exit, transcript, .. } = RecordedRun::record(before, text);
     assert!(exit == 1 && transcript.contains("undo.unkept"), "{transcript}");
     assert_eq!(fs::read(capsule.workspace().join("out/old")).unwrap(), b"old");
     check(
@@ -687,8 +687,8 @@ fn an_interruption_replays() {
 }
 
 /// A policy that allows everything on a server.
-fn fetching(capsule: &Capsule, server: &Server) -> String {
-    capsule.policy(&format!(
+fn fetching(capsule: &Capsule, server: &HttpServer) -> String {
+    capsule.write_policy(&format!(
         "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}/**\"]\n    \
          private_ips: {{ allow: [127.0.0.1] }}\n",
         server.port()
@@ -699,13 +699,13 @@ fn fetching(capsule: &Capsule, server: &Server) -> String {
 #[test]
 fn a_run_without_an_end_is_not_replayed() {
     let capsule = capsule();
-    let server = Server::start(|_, _| {
+    let server = HttpServer::start(|_, _| {
         loop {
             thread::park()
         }
     });
     let policy = fetching(&capsule, &server);
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "- {{ id: get, tool: http.get, args: {{ url: \"{}\" }} }}\n",
         server.url("/")
     ));
@@ -715,7 +715,7 @@ fn a_run_without_an_end_is_not_replayed() {
         .spawn()
         .unwrap();
     let began = Instant::now();
-    while server.seen().is_empty() {
+    while server.requests().is_empty() {
         assert!(began.elapsed() < Duration::from_secs(20), "nothing was asked for");
         thread::sleep(Duration::from_millis(10));
     }
@@ -733,13 +733,13 @@ fn a_run_without_an_end_is_not_replayed() {
 #[test]
 fn another_query_is_told() {
     let capsule = capsule();
-    let server = Server::fixed("200 OK", "", "yes");
+    let server = HttpServer::fixed("200 OK", "", "yes");
     let policy = fetching(&capsule, &server);
     let text = format!(
         "- {{ id: get, tool: http.get, args: {{ url: \"{}\" }} }}\n",
         server.url("/x?page=1")
     );
-    let plan = capsule.plan(&text);
+    let plan = capsule.write_plan(&text);
     let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
     check(
         &capsule,
@@ -757,5 +757,5 @@ fn another_query_is_told() {
             ]),
         ],
     );
-    assert_eq!(server.seen().len(), 1, "a replay asks for nothing");
+    assert_eq!(server.requests().len(), 1, "a replay asks for nothing");
 }

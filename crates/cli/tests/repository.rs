@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Output};
 
-use capsule_testkit::{Capsule, Ran, side_by_side};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 
 #[path = "repository/content.rs"]
 mod content;
@@ -63,7 +63,7 @@ struct Bed {
 impl Bed {
     fn new(more: &str) -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         let bed = Self { capsule, policy };
         bed.host(&format!("{REPOSITORY}{more}"));
         bed
@@ -86,7 +86,7 @@ impl Bed {
     }
 
     /// Runs a script in the sandbox, which changes the workspace itself.
-    fn directly(&self, script: &str) -> Ran {
+    fn directly(&self, script: &str) -> CommandOutput {
         let direct = self.policy.replace("policy.yaml", "direct.yaml");
         assert_ne!(direct, self.policy);
         let policy = POLICY.replace("{ floor: landlock }", "{ workspace: direct }");
@@ -95,17 +95,17 @@ impl Bed {
     }
 
     /// Runs a script in the sandbox.
-    fn inside(&self, script: &str) -> Ran {
+    fn inside(&self, script: &str) -> CommandOutput {
         self.run(&self.policy, script)
     }
 
-    fn run(&self, policy: &str, script: &str) -> Ran {
+    fn run(&self, policy: &str, script: &str) -> CommandOutput {
         let perl = "local $/; my $script = <STDIN>; exec('sh', '-ec', $script) or die";
         let line = ["exec", "--policy", policy, "--json", "--stdin", "--", "perl", "-e", perl];
         self.capsule.run_with(&line, script)
     }
 
-    fn apply(&self) -> Ran {
+    fn apply(&self) -> CommandOutput {
         self.capsule.run(&["apply", "latest"])
     }
 
@@ -133,7 +133,7 @@ impl Bed {
 }
 
 /// What a result says, for a message.
-fn told(ran: &Ran) -> String {
+fn told(ran: &CommandOutput) -> String {
     let reason = serde_json::from_str::<serde_json::Value>(&ran.stdout).unwrap_or_default();
     let said = [&reason["reason"], &reason["result"]["stderr"]].map(ToString::to_string);
     format!("{} {} {}", ran.status, said.join(" "), ran.stderr)

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran, Server};
+use capsule_testkit::{Capsule, CommandOutput, HttpServer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,12 +36,12 @@ fn capsule() -> Capsule {
     Capsule::new(env!("CARGO_BIN_EXE_capsule"))
 }
 
-fn call(capsule: &Capsule, policy: &str, tool: &str, args: &Value) -> Ran {
+fn call(capsule: &Capsule, policy: &str, tool: &str, args: &Value) -> CommandOutput {
     let args = args.to_string();
     capsule.run(&["call", tool, "--unattended", "--policy", policy, "--args", &args])
 }
 
-fn perl(capsule: &Capsule, policy: &str, script: &str) -> Ran {
+fn perl(capsule: &Capsule, policy: &str, script: &str) -> CommandOutput {
     capsule.run(&["exec", "--policy", policy, "--", "perl", "-e", script])
 }
 
@@ -96,9 +96,9 @@ impl Opened {
 fn a_search_opens_no_file() {
     let capsule = capsule();
     for n in 0..60 {
-        capsule.file(&format!("d{}/f{n}.md", n % 6), "x".repeat(n));
+        capsule.write_file(&format!("d{}/f{n}.md", n % 6), "x".repeat(n));
     }
-    let policy = capsule.policy(PROGRAMS);
+    let policy = capsule.write_policy(PROGRAMS);
     let opened = Opened::beneath(&capsule.workspace());
     assert_eq!(opened.names.len(), 60);
     for args in [
@@ -129,7 +129,7 @@ fn a_search_answers_in_time() {
             fs::write(folder.join(format!("f{file}.rs")), "").unwrap();
         }
     }
-    let policy = capsule.policy(PROGRAMS);
+    let policy = capsule.write_policy(PROGRAMS);
     for (args, found) in [
         (json!({ "name": "f7.rs", "limit": 100 }), 100),
         (json!({ "name": "nothing-is-called-so" }), 0),
@@ -151,16 +151,16 @@ fn a_search_answers_in_time() {
 #[test]
 fn a_command_does_not_leave_the_workspace() {
     let capsule = capsule();
-    fs::write(capsule.around().join("beside.txt"), "theirs").unwrap();
-    fs::create_dir(capsule.around().join("elsewhere")).unwrap();
-    capsule.file("sub/in.txt", "ours");
+    fs::write(capsule.directory().join("beside.txt"), "theirs").unwrap();
+    fs::create_dir(capsule.directory().join("elsewhere")).unwrap();
+    capsule.write_file("sub/in.txt", "ours");
     symlink("../elsewhere", capsule.workspace().join("out")).unwrap();
     symlink("/etc", capsule.workspace().join("etc")).unwrap();
-    let policy = capsule.policy(PROGRAMS);
-    let words = capsule.around().join("words.yaml");
+    let policy = capsule.write_policy(PROGRAMS);
+    let words = capsule.directory().join("words.yaml");
     fs::write(&words, PROGRAMS.replace("shell.run: {", "shell.run: { form: command,")).unwrap();
     let words = words.to_string_lossy().into_owned();
-    let around = capsule.around().to_string_lossy().into_owned();
+    let around = capsule.directory().to_string_lossy().into_owned();
     for cwd in ["..", "/", "/etc", "sub/../..", "out", "etc", "~", &around] {
         let args = json!({ "argv": ["pwd"], "cwd": cwd });
         let refused = call(&capsule, &policy, "shell.run", &args).json();
@@ -202,7 +202,7 @@ fn a_command_does_not_leave_the_workspace() {
 #[test]
 fn high_risk_is_blocked() {
     let capsule = capsule();
-    capsule.file("large", "");
+    capsule.write_file("large", "");
     let large = fs::File::options().write(true).open(capsule.workspace().join("large")).unwrap();
     // More than is kept for an undo, so that nothing brings it back.
     large.set_len(1 << 31).unwrap();
@@ -227,7 +227,7 @@ sandbox: {{ workspace: staged }}
         // What is staged is discarded at will: only a tool that works directly is irreversible.
         let workspace = if tool == "shell.run" { "staged" } else { "direct" };
         let own = format!("workspace: {workspace}");
-        let path = capsule.policy(&policy(more).replace("workspace: staged", &own));
+        let path = capsule.write_policy(&policy(more).replace("workspace: staged", &own));
         let blocked = call(&capsule, &path, tool, args).exits(3).json();
         assert_eq!(blocked["code"], "risk.blocked", "{more}{tool}: {blocked}");
         assert_eq!(blocked["liftable"], false);
@@ -237,7 +237,7 @@ sandbox: {{ workspace: staged }}
     }
     assert!(capsule.workspace().join("large").exists());
     // The same is of medium risk without what raises it, and runs.
-    let path = capsule.policy(&policy(""));
+    let path = capsule.write_policy(&policy(""));
     let _ = call(&capsule, &path, "shell.run", &script).exits(0);
     let shown = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).json();
     assert_eq!(shown["decision"]["risk"], "medium", "{shown}");
@@ -250,7 +250,7 @@ fn commands_have_the_limits_of_the_safety_text() {
     let within = |script: &'static str, asked: &'static str, policy: &'static str| {
         thread::spawn(move || {
             let capsule = capsule();
-            let policy = capsule.policy(policy);
+            let policy = capsule.write_policy(policy);
             let args = json!({ "argv": ["perl", "-e", script], "timeout": asked });
             let began = Instant::now();
             let answer = call(&capsule, &policy, "shell.run", &args).json();
@@ -298,7 +298,7 @@ fn commands_have_the_limits_of_the_safety_text() {
 
     // More is had only by naming it, and of output not at all.
     let capsule = capsule();
-    let more = capsule.policy(&loud.replace("10MB", "11MB"));
+    let more = capsule.write_policy(&loud.replace("10MB", "11MB"));
     let ran = capsule.run(&["policy", "check", "--policy", &more]).exits(2);
     assert!(ran.stderr.contains("policy.yaml:3:"), "{}", ran.stderr);
 }
@@ -309,14 +309,14 @@ fn commands_have_the_limits_of_the_safety_text() {
 fn what_goes_wrong_has_one_of_three_classes() {
     let capsule = capsule();
     for path in ["a.txt", ".hidden", ".env", ".ssh/id", "target.pem"] {
-        capsule.file(path, "x");
+        capsule.write_file(path, "x");
     }
     Command::new("mkfifo").arg(capsule.workspace().join("pipe")).status().unwrap();
-    let slow = Server::start(|_, stream| {
+    let slow = HttpServer::start(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
         thread::sleep(Duration::from_secs(30));
     });
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1
 tools:
   fs.read: allow
@@ -330,14 +330,14 @@ tools:
 ",
         slow.port()
     ));
-    let private = capsule.around().join("private.yaml");
+    let private = capsule.directory().join("private.yaml");
     fs::write(
         &private,
         "version: 1\ntools:\n  http.get: { decision: allow, domains: [localhost] }\n",
     )
     .unwrap();
     let private = private.to_string_lossy().into_owned();
-    let secret = capsule.around().join("secret.yaml");
+    let secret = capsule.directory().join("secret.yaml");
     let text = "version: 1
 tools: { http.get: { decision: allow, urls: [{ id: own, url: \"https://example.org/**\" }] } }
 secrets: { T: { from: env, only_for: [http.get/own], as: { header: Authorization } } }
@@ -401,7 +401,7 @@ secrets: { T: { from: env, only_for: [http.get/own], as: { header: Authorization
         (&json!("runtime_error"), &json!("sandbox.below-floor"))
     );
     // Without a policy that can be read, nothing is open at all.
-    let broken = capsule.policy("version: 1\ntools: { fs.read: alow }\n");
+    let broken = capsule.write_policy("version: 1\ntools: { fs.read: alow }\n");
     let _ = call(&capsule, &broken, "fs.read", &path("a.txt")).exits(2);
 }
 
@@ -410,10 +410,10 @@ secrets: { T: { from: env, only_for: [http.get/own], as: { header: Authorization
 #[test]
 fn every_kind_of_run_has_its_report() {
     let capsule = capsule();
-    capsule.file("a.txt", "hello\n");
-    capsule.file(".env", "x");
-    let server = Server::fixed("200 OK", "", "fetched");
-    let policy = capsule.policy(&format!(
+    capsule.write_file("a.txt", "hello\n");
+    capsule.write_file(".env", "x");
+    let server = HttpServer::fixed("200 OK", "", "fetched");
+    let policy = capsule.write_policy(&format!(
         "version: 1
 tools:
   fs.read: allow
@@ -424,7 +424,7 @@ tools:
 ",
         server.port()
     ));
-    let plan = capsule.plan(&format!(
+    let plan = capsule.write_plan(&format!(
         "steps:
   - {{ id: read, tool: fs.read, args: {{ path: a.txt }} }}
   - {{ id: write, tool: fs.write, args: {{ path: b.txt, content: x }} }}
@@ -531,7 +531,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[test]
 fn another_process_carries_out_and_nothing_stays() {
     let capsule = capsule();
-    let policy = capsule.policy(PROGRAMS);
+    let policy = capsule.write_policy(PROGRAMS);
     for ending in [Signal::INT, Signal::TERM, Signal::KILL] {
         let word = format!("capsule-apart-{}-{}", std::process::id(), ending.as_raw());
         let script = format!("$0 = '{word}'; sleep 60");
@@ -581,9 +581,9 @@ fn another_process_carries_out_and_nothing_stays() {
 #[test]
 fn everything_works_offline() {
     let capsule = capsule();
-    capsule.file("a.txt", "hello\n");
-    let policy = capsule.policy(PROGRAMS);
-    let plan = capsule.plan(
+    capsule.write_file("a.txt", "hello\n");
+    let policy = capsule.write_policy(PROGRAMS);
+    let plan = capsule.write_plan(
         "- { tool: fs.read, args: { path: a.txt } }
 - { tool: fs.write, args: { path: b.txt, content: x } }
 - { tool: shell.run, args: { argv: [cat, a.txt] } }
@@ -596,7 +596,7 @@ fn everything_works_offline() {
         command.args(inner.get_args()).current_dir(capsule.workspace()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null());
-        Ran::from(command.output().unwrap())
+        CommandOutput::from(command.output().unwrap())
     };
     let steps: &[&[&str]] = &[
         &["init"],
@@ -621,7 +621,7 @@ fn everything_works_offline() {
 #[test]
 fn what_approvals_left_open_is_settled() {
     let capsule = capsule();
-    capsule.file("docs/a.md", "old");
+    capsule.write_file("docs/a.md", "old");
     let schema = capsule.run(&["policy", "schema"]).exits(0).json().to_string();
     const NAMES: [&str; 9] = [
         "fs.meta",
@@ -635,14 +635,15 @@ fn what_approvals_left_open_is_settled() {
         "secrets.access",
     ];
     // A name of a capability that a policy does not know is refused, with all that there are.
-    let wrong = capsule
-        .policy("version: 1\nprofile: a\nprofiles: { a: { decide: { fs.everything: ask } } }\n");
+    let wrong = capsule.write_policy(
+        "version: 1\nprofile: a\nprofiles: { a: { decide: { fs.everything: ask } } }\n",
+    );
     let told = capsule.run(&["policy", "check", "--policy", &wrong]).exits(2).stderr;
     for name in NAMES {
         assert!(schema.contains(&format!("\"{name}\"")), "{name}");
         assert!(told.contains(&format!("`{name}`")), "{name}: {told}");
     }
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 profile: waits
 profiles: { waits: { decide: { fs.write: ask, proc.exec: ask, \"*\": allow }, unattended: wait } }
@@ -665,8 +666,9 @@ audit: { checkpoint: { on: [approval] } }
     let _ = capsule.run(&["approvals", "answer", "latest:1", "--allow", "once"]);
     let _ = capsule.run(&["resume", "latest"]);
     // The same by a policy that allows it: what stood there is kept before, without being asked for.
-    let allows = capsule
-        .policy("version: 1\ntools:\n  fs.write: { decision: allow, paths: [\"docs/**\"] }\n");
+    let allows = capsule.write_policy(
+        "version: 1\ntools:\n  fs.write: { decision: allow, paths: [\"docs/**\"] }\n",
+    );
     let _ =
         call(&capsule, &allows, "fs.write", &json!({ "path": "docs/a.md", "content": "newer" }))
             .exits(0);
@@ -674,8 +676,8 @@ audit: { checkpoint: { on: [approval] } }
     assert_ne!(fs::read_to_string(capsule.workspace().join("docs/a.md")).unwrap(), "newer");
     // With a sandbox and without one, what holds is said by the run itself and by the doctor.
     let runs = capsule
-        .policy("version: 1\ntools:\n  shell.run: { decision: allow, executables: [cat] }\n");
-    let plan = capsule.plan("- { tool: shell.run, args: { argv: [cat, docs/a.md] } }\n");
+        .write_policy("version: 1\ntools:\n  shell.run: { decision: allow, executables: [cat] }\n");
+    let plan = capsule.write_plan("- { tool: shell.run, args: { argv: [cat, docs/a.md] } }\n");
     let run = ["run", &plan, "--policy", &runs];
     let held = capsule.run(&run).exits(0).stdout;
     assert!(held.contains("sandbox    ✔ held namespaces landlock seccomp"), "{held}");
@@ -688,7 +690,7 @@ audit: { checkpoint: { on: [approval] } }
 #[test]
 fn container_engines_are_out_of_reach() {
     let capsule = capsule();
-    let policy = capsule.policy(PROGRAMS);
+    let policy = capsule.write_policy(PROGRAMS);
     let sockets = [
         "/run/docker.sock",
         "/run/podman/podman.sock",
@@ -711,7 +713,7 @@ fn container_engines_are_out_of_reach() {
         sockets.join(" ")
     );
     let free = capsule.in_place("/run", &listen).args(["perl", "-e", &reach]).output().unwrap();
-    let free = Ran::from(free).exits(0).stdout;
+    let free = CommandOutput::from(free).exits(0).stdout;
     let words = ["exec", "--policy", &policy, "--", "perl", "-e", &reach];
     let held = capsule.run_in_place("/run", &listen, &words).exits(0).stdout;
     for path in sockets {

@@ -17,7 +17,7 @@ use capsule_core::diagnostic::{Diagnostics, Severity};
 use capsule_core::policy::{DIALECT, PolicyDraft};
 use capsule_core::yaml;
 use capsule_runtime::{CATALOGUE, policy_schema};
-use capsule_testkit::{Capsule, side_by_side};
+use capsule_testkit::{Capsule, run_in_parallel};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -329,7 +329,7 @@ fn schema_and_parser_agree_about_what_is_wrong() {
         let mut changed = Vec::new();
         changes(&policy, &mut Vec::new(), &mut changed);
         compared += changed.len();
-        let found = side_by_side(changed, |(place, policy)| {
+        let found = run_in_parallel(changed, |(place, policy)| {
             let fits = fits(&schema, &schema, &policy);
             let problems = parsed(&policy);
             let of_form = problems.iter().find(|own| {

@@ -10,7 +10,7 @@
 use std::fs;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::{Value, json};
 
 const COMMANDS: &str = "version: 1
@@ -23,12 +23,12 @@ sandbox: { workspace: staged, level: workspace-write }
 
 fn capsule() -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.txt", "hello\nworld\n");
-    capsule.file("sub/b.txt", "hello\n");
+    capsule.write_file("a.txt", "hello\nworld\n");
+    capsule.write_file("sub/b.txt", "hello\n");
     capsule
 }
 
-fn command(capsule: &Capsule, policy: &str, text: &str) -> Ran {
+fn command(capsule: &Capsule, policy: &str, text: &str) -> CommandOutput {
     let args = json!({ "command": text }).to_string();
     capsule.run(&["call", "shell.run", "--policy", policy, "--args", &args])
 }
@@ -42,7 +42,7 @@ fn report(capsule: &Capsule, run: &str) -> Value {
 #[test]
 fn commands_count_their_programs_and_files() {
     let capsule = capsule();
-    let policy = capsule.policy(COMMANDS);
+    let policy = capsule.write_policy(COMMANDS);
     type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
     let cases: &[Case<'_>] = &[
         ("cat a.txt", &["cat"], &["a.txt"], &[]),
@@ -75,8 +75,8 @@ fn commands_count_their_programs_and_files() {
 #[test]
 fn a_list_shows_each_of_its_commands() {
     let capsule = capsule();
-    let policy = capsule.policy(COMMANDS);
-    let plan = capsule.plan(
+    let policy = capsule.write_policy(COMMANDS);
+    let plan = capsule.write_plan(
         "steps:
   - id: list
     tool: shell.run
@@ -116,7 +116,7 @@ fn a_list_shows_each_of_its_commands() {
 #[test]
 fn the_status_that_is_shown_is_the_one_that_it_ends_with() {
     let capsule = capsule();
-    let policy = capsule.policy(COMMANDS);
+    let policy = capsule.write_policy(COMMANDS);
     let argvs: [(&[&str], i32); 5] = [
         (&["ls", "missing"], 2),
         (&["cat", "missing"], 1),
@@ -151,14 +151,14 @@ tools:
   fs.delete: { decision: allow, paths: [\"**\"] }
 ";
     let capsule = capsule();
-    let policy = capsule.policy(FILES);
+    let policy = capsule.write_policy(FILES);
     let large = "x".repeat(100_000);
     let write = json!({ "path": "a.txt", "content": large }).to_string();
     let edit = json!({ "path": "a.txt", "search": "a", "replace": large }).to_string();
     let plan = "inputs: { text: { type: string } }
 steps: [{ tool: fs.write, args: { path: a.txt, content: { $ref: inputs.text } } }]
 ";
-    let plan = capsule.plan(plan);
+    let plan = capsule.write_plan(plan);
     // The workspace is a disk that is full.
     let full = |args: &[&str]| {
         let script = "mount -t tmpfs -o size=16k none \"$0\" && echo a > \"$0/a.txt\" && \
@@ -169,7 +169,7 @@ steps: [{ tool: fs.write, args: { path: a.txt, content: { $ref: inputs.text } } 
         command.arg(capsule.workspace()).arg(inner.get_program()).args(inner.get_args());
         command.current_dir(capsule.workspace()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        Ran::from(command.output().unwrap())
+        CommandOutput::from(command.output().unwrap())
     };
     let calls: [&[&str]; 2] = [
         &["call", "fs.write", "--policy", &policy, "--args", &write],
@@ -202,7 +202,7 @@ steps: [{ tool: fs.write, args: { path: a.txt, content: { $ref: inputs.text } } 
 #[test]
 fn runs_are_listed_by_their_command_in_columns() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.read: allow
@@ -250,14 +250,14 @@ tools:
 fn programs_walk_past_what_init_wrote() {
     let mut capsule = capsule();
     capsule.set("NO_COLOR", "1");
-    capsule.file("t/x.test.mjs", "import test from 'node:test'; test('x', () => {});");
-    capsule.file(
+    capsule.write_file("t/x.test.mjs", "import test from 'node:test'; test('x', () => {});");
+    capsule.write_file(
         "test_a.py",
         "import unittest\nclass T(unittest.TestCase):\n    def test(self): pass\n",
     );
-    capsule.file("secret/deep/key.txt", "hello");
+    capsule.write_file("secret/deep/key.txt", "hello");
     let _ = capsule.run(&["init"]).exits(0);
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 lift: [{ id: no-shells, because: for this test }]
 tools:
@@ -311,7 +311,7 @@ tools:
 fn a_policy_in_the_workspace_counts_only_when_it_is_named() {
     let capsule = capsule();
     let _ = capsule.run(&["init"]).exits(0);
-    let plan = capsule.plan("steps: [{ tool: fs.list, args: { path: . } }]\n");
+    let plan = capsule.write_plan("steps: [{ tool: fs.list, args: { path: . } }]\n");
     let commands: &[&[&str]] = &[
         &["exec", "--", "ls"],
         &["call", "fs.list", "--args", "{\"path\": \".\"}"],
@@ -336,13 +336,14 @@ fn a_policy_in_the_workspace_counts_only_when_it_is_named() {
     // From a folder below, and from another one.
     let mut below = capsule.command(&["exec", "--", "ls"]);
     let ran =
-        Ran::from(below.current_dir(capsule.workspace().join("sub")).output().unwrap()).exits(2);
+        CommandOutput::from(below.current_dir(capsule.workspace().join("sub")).output().unwrap())
+            .exits(2);
     assert!(ran.stderr.contains("/.capsule/policy.yaml`"), "{}", ran.stderr);
     let mut away = capsule.command(&["exec", "--", "ls"]);
-    let ran = Ran::from(away.current_dir(capsule.home()).output().unwrap()).exits(2);
+    let ran = CommandOutput::from(away.current_dir(capsule.home()).output().unwrap()).exits(2);
     assert!(ran.stderr.contains("`capsule init` writes one"), "{}", ran.stderr);
     // A layer is no policy, so nobody is told to name it.
-    capsule.file(".capsule/policy.yaml", "layer: workspace\n");
+    capsule.write_file(".capsule/policy.yaml", "layer: workspace\n");
     let ran = capsule.run(&["exec", "--", "ls"]).exits(2);
     assert!(!ran.stderr.contains("--policy .capsule"), "{}", ran.stderr);
 }
@@ -351,18 +352,18 @@ fn a_policy_in_the_workspace_counts_only_when_it_is_named() {
 #[test]
 fn policies_are_told_apart_by_their_place() {
     let capsule = capsule();
-    let other = capsule.around().join("other");
+    let other = capsule.directory().join("other");
     fs::create_dir_all(other.join("docs")).unwrap();
     let start = |folder: &std::path::Path| {
         let mut init = capsule.command(&["init"]);
-        let _ = Ran::from(init.current_dir(folder).output().unwrap()).exits(0);
+        let _ = CommandOutput::from(init.current_dir(folder).output().unwrap()).exits(0);
         let mut policy = fs::read_to_string(folder.join(".capsule/policy.yaml")).unwrap();
         policy.push_str(if folder == other { "# other\n" } else { "" });
         fs::write(folder.join(".capsule/policy.yaml"), policy).unwrap();
     };
     let run = |folder: &std::path::Path, args: &[&str]| {
         let mut command = capsule.command(args);
-        Ran::from(command.current_dir(folder).output().unwrap())
+        CommandOutput::from(command.current_dir(folder).output().unwrap())
     };
     start(&capsule.workspace());
     start(&other);
@@ -391,7 +392,7 @@ fn policies_are_told_apart_by_their_place() {
 #[test]
 fn programs_that_cannot_be_shown_are_named() {
     let capsule = capsule();
-    let script = capsule.file(".venv/bin/pytest", "#!/bin/sh\necho hi\n");
+    let script = capsule.write_file(".venv/bin/pytest", "#!/bin/sh\necho hi\n");
     Command::new("chmod").arg("+x").arg(&script).status().unwrap();
     for (text, place) in [
         ("test.run: { decision: allow, command: [.venv/bin/pytest] }", "policy.yaml:3:"),
@@ -400,7 +401,7 @@ fn programs_that_cannot_be_shown_are_named() {
         ("shell.run: { executables: { pytest: { path: ~/bin/pytest } } }", "policy.yaml:3:"),
         ("shell.run: { executables: { pytest: { path: /opt/../bin/pytest } } }", "policy.yaml:3:"),
     ] {
-        let policy = capsule.policy(&format!("version: 1\ntools:\n  {text}\n"));
+        let policy = capsule.write_policy(&format!("version: 1\ntools:\n  {text}\n"));
         let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
         for told in
             ["policy.wrong-type", place, "does not say where a program is", "/usr/bin/python3"]
@@ -419,7 +420,7 @@ fn programs_run_from_any_other_folder() {
     let capsule = capsule();
     for folder in ["/etc/ssl/certs", "/srv", "/run", "/opt", "/usr/share/doc", "/var/lib"] {
         let tool = format!("{folder}/tools/tool");
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1\ntools:\n  shell.run: {{ decision: allow, executables: {{ ls: allow, tool: {{ path: \
              {tool} }} }} }}\n"
         ));
@@ -428,7 +429,7 @@ fn programs_run_from_any_other_folder() {
         );
         for (name, said) in [("tool", "ran\n"), ("ls", "")] {
             let line = ["exec", "--policy", &policy, "--", name, "empty"];
-            capsule.file("empty/.keep", "");
+            capsule.write_file("empty/.keep", "");
             assert_eq!(
                 capsule.run_in_place(folder, &made, &line).exits(0).stdout,
                 said,
@@ -438,7 +439,7 @@ fn programs_run_from_any_other_folder() {
     }
     // One that is covered is empty for each command, and the policy's program in it is not found.
     let made = "mkdir /usr/local/etc/tools; cp /bin/true /usr/local/etc/tools/tool";
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\ntools:\n  shell.run: { decision: allow, executables: { ls: allow, tool: { path: \
          /usr/local/etc/tools/tool } } }\n",
     );
@@ -457,7 +458,7 @@ fn cannot_be_shown(capsule: &Capsule, folder: &str) {
     let tool = elsewhere.path().join("tool");
     fs::copy("/bin/true", &tool).unwrap();
     let shown = tool.display();
-    let policy = capsule.policy(&format!(
+    let policy = capsule.write_policy(&format!(
         "version: 1\ntools:\n  test.run: {{ decision: allow, command: [{shown}] }}\n  shell.run:\n    \
          executables:\n      ls: allow\n      tool: {{ decision: allow, path: {shown} }}\n      \
          gone: {{ decision: allow, path: /opt/gone/tool }}\n"
@@ -556,15 +557,15 @@ fn slips_in_yaml_are_told_where_they_are() {
         ("  fs.read: { paths: [@x/**] }\n", "policy.yaml:4:22", "in quotes: `\"@x/**\"`"),
     ];
     for (text, place, hint) in cases {
-        let policy = capsule.policy(&format!("{base}{text}"));
+        let policy = capsule.write_policy(&format!("{base}{text}"));
         let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
         for told in [place, hint] {
             assert!(ran.stderr.contains(told), "{text}: {told}\n{}", ran.stderr);
         }
         assert!(!ran.stderr.contains("anchor"), "{}", ran.stderr);
     }
-    let policy =
-        capsule.policy("version: 1\nworkspace: { root: nix/da }\ntools: { fs.read: allow }\n");
+    let policy = capsule
+        .write_policy("version: 1\nworkspace: { root: nix/da }\ntools: { fs.read: allow }\n");
     let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
     assert!(ran.stderr.contains("policy.yaml:2:20"), "{}", ran.stderr);
     for (named, near) in [
@@ -576,7 +577,7 @@ fn slips_in_yaml_are_told_where_they_are() {
         let near = format!("did you mean `{near}`?");
         let ran = capsule.run(&["policy", "check", "--policy", named]).exits(2);
         assert!(ran.stderr.contains(&near), "{named}: {}", ran.stderr);
-        let policy = capsule.policy(&format!("version: 1\nextends: {named}\n"));
+        let policy = capsule.write_policy(&format!("version: 1\nextends: {named}\n"));
         let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
         assert!(ran.stderr.contains(&near), "{named}: {}", ran.stderr);
     }
@@ -589,7 +590,7 @@ fn every_path_in_no_commit_is_listed_or_said_to_be_hidden() {
     let _ = capsule.run(&["init"]).exits(0);
     let git = Command::new("git").args(["init", "-q"]).current_dir(capsule.workspace()).status();
     assert!(git.unwrap().success());
-    capsule.file(".env", "A=1\n");
+    capsule.write_file(".env", "A=1\n");
     let told = capsule.run(&["changes"]).exits(0).stdout;
     assert!(told.contains("3 paths are in no commit"), "{told}");
     let listed = told.lines().filter(|line| line.contains("(untracked)")).count();

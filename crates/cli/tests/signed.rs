@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::Value;
 
 /// Reads and runs what is needed here.
@@ -33,21 +33,21 @@ impl Signed {
         Self { capsule, public }
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         self.capsule.run(args)
     }
 
-    fn exec(&self, policy: &str, argv: &[&str]) -> Ran {
+    fn exec(&self, policy: &str, argv: &[&str]) -> CommandOutput {
         self.run(&[&["exec", "--policy", policy, "--"], argv].concat())
     }
 
     fn open(&self) -> String {
-        self.capsule.policy(OPEN)
+        self.capsule.write_policy(OPEN)
     }
 
     /// A file outside of the workspace.
     fn outside(&self, name: &str) -> String {
-        self.capsule.around().join(name).to_string_lossy().into_owned()
+        self.capsule.directory().join(name).to_string_lossy().into_owned()
     }
 
     fn key_file(&self) -> String {
@@ -109,7 +109,7 @@ fn verify_says_who_signed_and_what_that_proves() {
     assert!(ran.stderr.contains("is a private key"), "{}", ran.stderr);
     // A record without a key says so.
     let bare = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = bare.policy(OPEN);
+    let policy = bare.write_policy(OPEN);
     let _ = bare.run(&["exec", "--policy", &policy, "--", "ls"]).exits(0);
     assert!(bare.run(&["verify"]).exits(0).stdout.contains("nothing in it is signed"));
     let _ = bare.run(&["verify", "--key", &key]).exits(6);
@@ -200,7 +200,7 @@ fn an_old_copy_of_the_store_is_found() {
 fn anchors_are_told_or_nothing_runs() {
     let own = Signed::new();
     let anchor = own.outside("anchors/log");
-    let policy = own.capsule.policy(&format!(
+    let policy = own.capsule.write_policy(&format!(
         "{OPEN}audit: {{ checkpoint: {{ every: 3, on: [denial] }}, anchors: [\"file:{anchor}\"] }}\n"
     ));
     let _ = own.exec(&policy, &["ls"]).exits(0);
@@ -251,13 +251,13 @@ fn anchors_are_told_or_nothing_runs() {
 #[test]
 fn anchors_work_on_a_fresh_store() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let anchor = capsule.around().join("anchors/log");
+    let anchor = capsule.directory().join("anchors/log");
     let anchors = format!("audit: {{ anchors: [\"file:{}\"] }}\n", anchor.display());
-    let policy = capsule.policy(&format!("{OPEN}{anchors}"));
+    let policy = capsule.write_policy(&format!("{OPEN}{anchors}"));
     let ran = capsule.run(&["exec", "--policy", &policy, "--", "ls"]).exits(0);
     let line = ran.stderr.lines().find(|line| line.trim().starts_with("capsule/"));
     let line = line.unwrap_or_else(|| panic!("{}", ran.stderr)).trim();
-    let key = capsule.around().join("key.pub").to_string_lossy().into_owned();
+    let key = capsule.directory().join("key.pub").to_string_lossy().into_owned();
     fs::write(&key, line).unwrap();
     let anchor = anchor.to_string_lossy().into_owned();
     let _ = capsule.run(&["verify", "--key", &key, "--anchor", &anchor]).exits(0);
@@ -276,7 +276,7 @@ fn anchors_work_on_a_fresh_store() {
     let own = Signed::new();
     let anchor = own.outside("anchor");
     let text = format!("{OPEN}audit: {{ anchors: [\"file:{anchor}\"] }}\n");
-    let policy = own.capsule.file("policy.yaml", text).to_string_lossy().into_owned();
+    let policy = own.capsule.write_file("policy.yaml", text).to_string_lossy().into_owned();
     let ran = own.exec(&policy, &["ls"]).exits(10);
     assert!(ran.stderr.contains("capsule audit anchor"), "{}", ran.stderr);
     fs::remove_file(own.capsule.store()).unwrap();
@@ -296,7 +296,7 @@ fn anchors_work_on_a_fresh_store() {
 #[test]
 fn a_key_that_many_make_is_one_key() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let made: Vec<Ran> = std::thread::scope(|scope| {
+    let made: Vec<CommandOutput> = std::thread::scope(|scope| {
         let all: Vec<_> =
             (0..12).map(|_| scope.spawn(|| capsule.run(&["init", "--json"]).exits(0))).collect();
         all.into_iter().map(|own| own.join().unwrap()).collect()
@@ -316,11 +316,11 @@ fn a_key_that_many_make_is_one_key() {
 fn an_anchor_that_is_lost_at_the_end_loses_nothing_else() {
     let own = Signed::new();
     let anchor = own.outside("anchor");
-    let policy = own.capsule.policy(&format!(
+    let policy = own.capsule.write_policy(&format!(
         "version: 1\nname: x\ntools:\n  shell.run: {{ executables: {{ perl: {{ decision: allow, writes: [\"**\"] }} }} \
          }}\naudit: {{ anchors: [\"file:{anchor}\"] }}\n"
     ));
-    own.capsule.file("x.pl", "open(F, '>', 'new') and print F 'x'; sleep 3;");
+    own.capsule.write_file("x.pl", "open(F, '>', 'new') and print F 'x'; sleep 3;");
     let child = own.capsule.command(&["exec", "--policy", &policy, "--", "perl", "x.pl"]);
     let mut child = { child }.stderr(std::process::Stdio::piped()).spawn().unwrap();
     while !own.capsule.store().exists() || own.run(&["list-runs"]).stdout.is_empty() {
@@ -360,9 +360,9 @@ fn key_and_anchors_are_out_of_reach() {
     capsule.set("CAPSULE_STORE", &store);
     let _ = capsule.run(&["init"]).exits(0);
     let anchor = capsule.workspace().join("anchors").to_string_lossy().into_owned();
-    capsule.file("open.txt", "fine");
+    capsule.write_file("open.txt", "fine");
     let text = format!("{OPEN}audit: {{ anchors: [\"file:{anchor}\"] }}\n");
-    let policy = capsule.policy(&text);
+    let policy = capsule.write_policy(&text);
     let read = |path: &str| {
         let args = serde_json::json!({ "path": path }).to_string();
         capsule.run(&["call", "fs.read", "--args", &args, "--policy", &policy])
@@ -380,21 +380,21 @@ fn key_and_anchors_are_out_of_reach() {
              and print 'ESCAPED'; open(O, '<', 'open.txt') and print 'held ', <O>;",
             parts.join(",")
         );
-        let script = capsule.file("try.pl", held);
+        let script = capsule.write_file("try.pl", held);
         let script = script.file_name().unwrap().to_string_lossy().into_owned();
         let perl = capsule.run(&["exec", "--policy", &policy, "--", "perl", &script]);
         assert_eq!(perl.stdout, "held fine", "{path}: {}", perl.stderr);
     }
     // The same rule in a policy that came with the folder.
-    let elsewhere = capsule.around().join("elsewhere").to_string_lossy().into_owned();
-    capsule.file("policy.yaml", text.replace(&anchor, &elsewhere));
+    let elsewhere = capsule.directory().join("elsewhere").to_string_lossy().into_owned();
+    capsule.write_file("policy.yaml", text.replace(&anchor, &elsewhere));
     let ran = capsule.run(&["exec", "--policy", "policy.yaml", "--", "ls"]).exits(10);
     assert!(ran.stderr.contains("audit anchor"), "{}", ran.stderr);
-    assert!(!capsule.around().join("elsewhere").exists());
-    fs::write(capsule.around().join("elsewhere"), "").unwrap();
+    assert!(!capsule.directory().join("elsewhere").exists());
+    fs::write(capsule.directory().join("elsewhere"), "").unwrap();
     let _ = capsule.run(&["exec", "--policy", "policy.yaml", "--", "ls"]).exits(10);
     assert_eq!(
-        fs::read(capsule.around().join("elsewhere")).unwrap(),
+        fs::read(capsule.directory().join("elsewhere")).unwrap(),
         b"",
         "an empty file is somebody's"
     );
@@ -408,7 +408,7 @@ fn key_and_anchors_are_out_of_reach() {
 fn a_stranger_verifies_without_us() {
     let own = Signed::new();
     let policy = own.open();
-    let plan = own.capsule.plan(
+    let plan = own.capsule.write_plan(
         "version: 1\nsteps:\n  - { id: a, tool: fs.list, args: { path: . } }\n  - { id: b, tool: fs.read, args: \
          { path: none }, on_error: continue }\n",
     );
@@ -425,7 +425,7 @@ fn a_stranger_verifies_without_us() {
     let root = std::env::var_os("CAPSULE_TEST_ROOT")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.."), PathBuf::from);
     let script = root.join("examples/verify/verify.py");
-    let ask = |args: &[&str]| -> Ran {
+    let ask = |args: &[&str]| -> CommandOutput {
         Command::new("python3").arg(&script).args(args).output().unwrap().into()
     };
     let store = own.capsule.store().to_string_lossy().into_owned();
@@ -471,7 +471,7 @@ fn a_stranger_verifies_without_us() {
 fn the_log_is_written_out_line_by_line() {
     let own = Signed::new();
     let policy = own.open();
-    own.capsule.file("a.txt", "hello");
+    own.capsule.write_file("a.txt", "hello");
     let _ = own.exec(&policy, &["cat", "a.txt"]).exits(0);
     let _ = own.exec(&policy, &["ls"]).exits(0);
     let text = own.run(&["audit", "export", "--format", "jsonl"]).exits(0).stdout;

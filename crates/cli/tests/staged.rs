@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran, side_by_side};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Bed {
     fn new() -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         lay(&capsule.workspace());
-        let policy = capsule.policy(POLICY);
+        let policy = capsule.write_policy(POLICY);
         Self { capsule, policy, copied: false }
     }
 
@@ -57,16 +57,16 @@ impl Bed {
         if self.copied { copied::under_a_mount(&inner, &self.capsule.workspace()) } else { inner }
     }
 
-    fn exec(&self, argv: &[&str]) -> Ran {
+    fn exec(&self, argv: &[&str]) -> CommandOutput {
         let line = ["exec", "--policy", &self.policy, "--json", "--"];
         self.run(&[&line, argv].concat())
     }
 
-    fn perl(&self, script: &str) -> Ran {
+    fn perl(&self, script: &str) -> CommandOutput {
         self.exec(&["perl", "-e", &format!("use strict; {script}")])
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         self.command(words).stdin(Stdio::null()).output().unwrap().into()
     }
 
@@ -240,7 +240,7 @@ fn is_done_when_applied(make: fn() -> Bed) {
         assert_eq!(bed.changes(), *expected, "{script}");
         let _ = bed.run(&["apply", "latest"]).exits(0);
         // The same, done in a workspace directly.
-        let twin = bed.capsule.around().join("twin");
+        let twin = bed.capsule.directory().join("twin");
         lay(&twin);
         let done = Command::new("perl").args(["-e", &script]).current_dir(&twin).status().unwrap();
         assert!(done.success(), "{script}");
@@ -424,7 +424,7 @@ fn rules_bound_what_programs_write() {
     assert!(listed.stdout.contains("A closed  0 B  ✖ refused"), "{}", listed.stdout);
     assert!(listed.stderr.contains("not to be applied"), "{}", listed.stderr);
     // `cat` has no `writes`: it sees the workspace read-only, by the kernel.
-    let policy = bed.capsule.policy(&POLICY.replace(r#"writes: ["**"]"#, "writes: []"));
+    let policy = bed.capsule.write_policy(&POLICY.replace(r#"writes: ["**"]"#, "writes: []"));
     let script = format!("{PUT}put('a', 'x')");
     let line = ["exec", "--policy", &policy, "--json", "--", "perl", "-e", &script];
     let ran = bed.run(&line).exits(30);
@@ -437,11 +437,11 @@ fn rules_bound_what_programs_read() {
     let bed = Bed::new();
     let root = bed.capsule.workspace();
     for (path, text) in [("docs/a.md", "open"), ("docs/b.txt", "closed"), ("src/c.md", "closed")] {
-        bed.capsule.file(path, text);
+        bed.capsule.write_file(path, text);
     }
     fs::hard_link(root.join("src/c.md"), root.join("docs/hard.md")).unwrap();
     symlink("../src/c.md", root.join("docs/soft.md")).unwrap();
-    let policy = bed.capsule.policy(
+    let policy = bed.capsule.write_policy(
         "version: 1
 tools:
   shell.run:
@@ -477,7 +477,7 @@ fn tools_and_commands_see_one_workspace() {
 }
 
 fn is_one_workspace(bed: &Bed) {
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         r#"version: 1
 steps:
   - { id: write, tool: fs.write, args: { path: open/new, content: by-tool } }
@@ -572,7 +572,7 @@ fn are_found(make: fn() -> Bed) {
         let refused = bed.run(&["apply", "latest"]).exits(1);
         assert!(refused.stderr.contains("change.conflict"), "{what}: {}", refused.stderr);
         assert_eq!(bed.tree(), before, "{what}");
-        let elsewhere = fs::read_to_string(bed.capsule.around().join("elsewhere/x"));
+        let elsewhere = fs::read_to_string(bed.capsule.directory().join("elsewhere/x"));
         assert_ne!(elsewhere.unwrap_or_default(), "agent", "{what}");
     }
     // What a person did in the very same way is no conflict.
@@ -603,7 +603,7 @@ fn meanwhile(bed: &Bed, first: &str, deed: &dyn Fn(&Path), last: &str) -> i32 {
     };
     let first = format!("{first}; put('open/first', 1)");
     let steps = [step(&first), step("select(undef, undef, undef, 1.2)"), step(last)].concat();
-    let plan = bed.capsule.plan(&format!("version: 1\nsteps:\n{steps}"));
+    let plan = bed.capsule.write_plan(&format!("version: 1\nsteps:\n{steps}"));
     let line = ["run", &plan, "--policy", &bed.policy];
     let mut child = bed.command(&line).stdout(Stdio::null()).spawn().unwrap();
     wait_until("the first step is over", || bed.has_staged("open/first"));
@@ -708,11 +708,11 @@ fn is_not_seen(bed: &Bed) {
         step("fs.list", json!({ "path": "d" })),
         step("fs.search", json!({ "path": ".", "name": "secret" })),
     ];
-    let plan = bed.capsule.plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
+    let plan = bed.capsule.write_plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
     let line = ["run", &plan, "--policy", &bed.policy, "--json"];
     let child = bed.command(&line).stdout(Stdio::piped()).spawn().unwrap();
     wait_until("the first step is over", || bed.has_staged("open/first"));
-    let outside = bed.capsule.around().join("moved");
+    let outside = bed.capsule.directory().join("moved");
     fs::rename(bed.capsule.workspace().join("d"), &outside).unwrap();
     fs::write(outside.join("secret"), "OUTSIDE").unwrap();
     fs::write(outside.join("e/y"), "OUTSIDE").unwrap();
@@ -764,7 +764,7 @@ fn git_commits_in_the_sandbox() {
     ] {
         git(words);
     }
-    let policy = bed.capsule.policy(
+    let policy = bed.capsule.write_policy(
         "version: 1
 tools:
   shell.run:
@@ -777,7 +777,7 @@ tools:
           log: allow
 ",
     );
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         "version: 1
 steps:
 - { tool: shell.run, args: { argv: [git, add, b] } }
@@ -843,7 +843,7 @@ fn changes_end_once() {
     let _ = bed.run(&["verify"]).exits(0);
     // The workspace is another folder by now.
     let _ = bed.perl(&format!("{PUT}put('n', 1)")).exits(0);
-    fs::rename(bed.capsule.workspace(), bed.capsule.around().join("moved")).unwrap();
+    fs::rename(bed.capsule.workspace(), bed.capsule.directory().join("moved")).unwrap();
     fs::create_dir(bed.capsule.workspace()).unwrap();
     let refused = bed.run(&["apply", "latest"]).exits(2);
     assert!(refused.stderr.contains("another folder"), "{}", refused.stderr);
@@ -857,12 +857,12 @@ fn nobody_but_a_person_applies() {
     let line = ["call", "changes.apply", "--policy", &bed.policy, "--args", &args];
     let refused = bed.run(&line).exits(3).json();
     assert_eq!(refused["code"], "policy.no-rule", "{refused}");
-    let policy = bed.capsule.policy("version: 1\ntools:\n  changes.apply: allow\n");
+    let policy = bed.capsule.write_policy("version: 1\ntools:\n  changes.apply: allow\n");
     let refused = bed.run(&["policy", "check", "--policy", &policy]).exits(2);
     assert!(refused.stderr.contains("changes.apply"), "{}", refused.stderr);
-    let plan = bed
-        .capsule
-        .plan("version: 1\nsteps:\n- { tool: changes.apply, args: { run: x, changes: \"[]\" } }\n");
+    let plan = bed.capsule.write_plan(
+        "version: 1\nsteps:\n- { tool: changes.apply, args: { run: x, changes: \"[]\" } }\n",
+    );
     let _ = bed.run(&["plan", "check", &plan]).exits(2);
 }
 
@@ -875,12 +875,12 @@ fn contradictions_are_refused() {
         ("sandbox: { workspace: read-only }\n", "policy.unknown-value"),
         ("audit: { payloads: digest }\n", "policy.unknown-value"),
     ] {
-        let policy = bed.capsule.policy(&format!("{base}{more}"));
+        let policy = bed.capsule.write_policy(&format!("{base}{more}"));
         let refused = bed.run(&["policy", "check", "--policy", &policy]).exits(2);
         assert!(refused.stderr.contains(code), "{more}: {}", refused.stderr);
     }
     let outside = base.replace("\"a\"", "\"/etc/**\"");
-    let policy = bed.capsule.policy(&outside);
+    let policy = bed.capsule.write_policy(&outside);
     let refused = bed.run(&["policy", "check", "--policy", &policy]).exits(2);
     assert!(refused.stderr.contains("outside of the workspace"), "{}", refused.stderr);
 }
@@ -928,7 +928,7 @@ fn what_fills_the_disk_can_be_dropped() {
     );
     let mut command =
         copied::elsewhere(&bed.capsule.command(&[]), &script, store.parent().unwrap());
-    let ran = Ran::from(command.stdin(Stdio::null()).output().unwrap());
+    let ran = CommandOutput::from(command.stdin(Stdio::null()).output().unwrap());
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.stderr.contains("store.write"), "{ran:?}");
 }
@@ -1000,7 +1000,7 @@ fn a_crashed_run_offers_only_what_works() {
          - {{ id: two, tool: shell.run, args: {{ argv: [perl, -e, '$| = 1; open(F, q(>), q(second)); sleep 100'] }} }}\n",
         serde_json::to_string(&script).unwrap()
     );
-    let plan = bed.capsule.plan(&plan);
+    let plan = bed.capsule.write_plan(&plan);
     let mut child = bed.command(&["run", &plan, "--policy", &bed.policy]);
     let mut child = child.stdout(Stdio::null()).spawn().unwrap();
     wait_until("the second step writes", || bed.has_staged("second"));
@@ -1037,7 +1037,7 @@ fn with_many() -> (Bed, String) {
     let bed = Bed::new();
     for n in (1..=400).step_by(3) {
         fs::create_dir_all(bed.capsule.workspace().join(format!("s{}", n % 7))).unwrap();
-        bed.capsule.file(&format!("s{}/f{n}", n % 7), "old");
+        bed.capsule.write_file(&format!("s{}/f{n}", n % 7), "old");
     }
     let _ = bed.perl(&format!("{PUT}{MANY}")).exits(0);
     let told = bed.run(&["changes", "latest", "--json"]).exits(0).json();
@@ -1062,7 +1062,7 @@ fn has_begun(bed: &Bed) -> bool {
 #[test]
 fn a_killed_apply_can_be_gone_on_with() {
     let wanted = many_done();
-    let interrupted = side_by_side(0..12_u64, |round| {
+    let interrupted = run_in_parallel(0..12_u64, |round| {
         let (bed, run) = with_many();
         let before = bed.tree();
         let mut child =
@@ -1134,7 +1134,7 @@ fn an_apply_whose_end_was_lost_is_ended() {
     for is_whole in [true, false] {
         let (bed, run, before) = half_done();
         // What stood in the store then, with what stood in the workspace at the end.
-        let (store, beside) = (bed.capsule.store(), bed.capsule.around().join("before"));
+        let (store, beside) = (bed.capsule.store(), bed.capsule.directory().join("before"));
         fs::create_dir(&beside).unwrap();
         let files = ["store.db", "store.db-wal", "store.db-shm", "store.db.head"];
         for file in files {
@@ -1171,7 +1171,7 @@ fn an_apply_whose_end_was_lost_is_ended() {
 fn what_came_in_the_way_of_a_half_done_apply_is_told() {
     let (bed, run, _) = half_done();
     let root = bed.capsule.workspace();
-    let aside = bed.capsule.around().join("aside");
+    let aside = bed.capsule.directory().join("aside");
     for (path, is_file, part) in [
         ("s3", true, "`s3` is no folder any more, and `s3/f10` was in it"),
         ("a", true, "`a` was changed since"),
@@ -1337,7 +1337,7 @@ steps:
     let root = bed.capsule.workspace();
     fs::write(root.join("one"), "old").unwrap();
     fs::hard_link(root.join("one"), root.join("two")).unwrap();
-    let plan = bed.capsule.plan(PLAN);
+    let plan = bed.capsule.write_plan(PLAN);
     let _ = bed.run(&["run", &plan, "--policy", &bed.policy]).exits(0);
     assert_eq!(bed.changes(), ["M one"]);
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
@@ -1377,7 +1377,7 @@ fn a_discarded_apply_leaves_nothing_beside() {
     };
     let (bed, run) = (0..40).find_map(|_| interrupted()).unwrap();
     // What a kill in the right instant leaves.
-    bed.capsule.file(&format!("s1/.capsule-apply-{run}.tmp"), "half");
+    bed.capsule.write_file(&format!("s1/.capsule-apply-{run}.tmp"), "half");
     let _ = bed.run(&["discard", &run]).exits(0);
     assert!(bed.tree().keys().all(|path| !path.contains(".capsule-apply-")), "{run}");
 }
@@ -1406,7 +1406,7 @@ fn applying_is_one_at_a_time() {
     let _ = bed.perl(&format!("{PUT}for my $n (1 .. 400) {{ put(\"g$n\", 'other') }}")).exits(0);
     let told = bed.run(&["changes", "latest", "--json"]).exits(0).json();
     let second = told["run"].as_str().unwrap();
-    bed.capsule.file(".capsule-apply.tmp", "a person's");
+    bed.capsule.write_file(".capsule-apply.tmp", "a person's");
     let mut wanted = many_done();
     wanted.extend((1..=400).map(|n| (format!("g{n}"), "file 644 \"other\"".to_owned())));
     wanted.insert(".capsule-apply.tmp".into(), "file 644 \"a person's\"".into());
@@ -1441,7 +1441,7 @@ fn many_apply_at_one_time() {
                 (run, name)
             })
             .collect();
-        let ended: Vec<Ran> = std::thread::scope(|scope| {
+        let ended: Vec<CommandOutput> = std::thread::scope(|scope| {
             let bed = &bed;
             let all: Vec<_> =
                 runs.iter().map(|(run, _)| scope.spawn(move || bed.run(&["apply", run]))).collect();
@@ -1460,7 +1460,7 @@ fn many_apply_at_one_time() {
     // The same run, dropped by many: one of them does it, and the others find nothing.
     let run =
         bed.perl(&format!("{PUT}put('n', 1)")).exits(0).json()["run"].as_str().unwrap().to_owned();
-    let ended: Vec<Ran> = std::thread::scope(|scope| {
+    let ended: Vec<CommandOutput> = std::thread::scope(|scope| {
         let (bed, run) = (&bed, run.as_str());
         let all: Vec<_> =
             (0..12).map(|_| scope.spawn(move || bed.run(&["discard", run]))).collect();
@@ -1495,7 +1495,7 @@ fn changes_are_held_while_they_end() {
 #[test]
 fn what_is_undone_is_forgotten() {
     let bed = Bed::new();
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         "version: 1
 steps:
 - { tool: shell.run, args: { argv: [touch, closed] }, on_error: continue }

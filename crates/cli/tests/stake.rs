@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::{Value, json};
 
 const STAGED: &str = "version: 1
@@ -37,7 +37,7 @@ fn git(capsule: &Capsule, folder: &Path, words: &[&str]) {
     assert!(done.status.success(), "git {words:?}: {done:?}");
 }
 
-fn write(capsule: &Capsule, policy: &str, path: &str, more: &[&str]) -> Ran {
+fn write(capsule: &Capsule, policy: &str, path: &str, more: &[&str]) -> CommandOutput {
     let args = json!({ "path": path, "content": "new\n" }).to_string();
     let mut line = vec!["call", "fs.write", "--policy", policy, "--args", &args];
     line.extend(more);
@@ -49,7 +49,7 @@ fn write(capsule: &Capsule, policy: &str, path: &str, more: &[&str]) -> Ran {
 #[test]
 fn what_waits_is_told() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(STAGED);
+    let policy = capsule.write_policy(STAGED);
     let touch = |name: &str| {
         let line = ["exec", "--policy", &policy, "--", "touch", name, &format!("{name}2")];
         let _ = capsule.run(&line).exits(0);
@@ -80,7 +80,7 @@ fn what_waits_is_told() {
     );
     assert!(shown.contains("git        no repository"), "{shown}");
     // In another workspace nothing waits.
-    let other = capsule.around().join("other");
+    let other = capsule.directory().join("other");
     fs::create_dir(&other).unwrap();
     let there = capsule.run(&["--workspace", other.to_str().unwrap(), "changes"]).exits(0).stdout;
     assert!(there.contains("staged     nothing waits"), "{there}");
@@ -101,14 +101,14 @@ fn what_waits_is_told() {
 #[test]
 fn what_is_in_no_commit_is_told() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(DIRECT);
+    let policy = capsule.write_policy(DIRECT);
     let root = capsule.workspace();
     git(&capsule, &root, &["init", "-q"]);
-    capsule.file("a", "old\n");
-    capsule.file("b", "old\n");
+    capsule.write_file("a", "old\n");
+    capsule.write_file("b", "old\n");
     git(&capsule, &root, &["add", "."]);
     git(&capsule, &root, &["commit", "-qm", "first"]);
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1
 steps:
   - { tool: fs.write, args: { path: a, content: new } }
@@ -119,7 +119,7 @@ steps:
     let runs = || capsule.run(&["list-runs", "--json"]).json().as_array().unwrap().len();
     let before = runs();
     let evil = "#!/bin/sh\ntouch EVIL\n";
-    let script = capsule.file(".git/evil", evil);
+    let script = capsule.write_file(".git/evil", evil);
     fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     git(&capsule, &root, &["config", "core.fsmonitor", ".git/evil"]);
     let told = capsule.run(&["changes", "latest"]).exits(0);
@@ -160,10 +160,10 @@ fn a_disposable_workspace_is_staged_or_a_clean_copy() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let root = capsule.workspace();
     let autonomous = |policy: &str| policy.replace("tools:", "profile: autonomous\ntools:");
-    let policy = capsule.policy(&autonomous(STAGED));
+    let policy = capsule.write_policy(&autonomous(STAGED));
     let _ = write(&capsule, &policy, "a", &[]).exits(0);
     let _ = capsule.run(&["discard", "latest"]).exits(0);
-    let policy = capsule.policy(&autonomous(DIRECT));
+    let policy = capsule.write_policy(&autonomous(DIRECT));
     let refused = |why: &str| {
         let runs = capsule.run(&["list-runs", "--json"]).json();
         let ran = write(&capsule, &policy, "a", &[]).exits(8);
@@ -175,15 +175,15 @@ fn a_disposable_workspace_is_staged_or_a_clean_copy() {
     };
     refused("it is no repository");
     // The original, and a copy of it.
-    let origin = capsule.around().join("origin");
+    let origin = capsule.directory().join("origin");
     fs::create_dir(&origin).unwrap();
     git(&capsule, &origin, &["init", "-q"]);
     fs::write(origin.join("a"), "old\n").unwrap();
     git(&capsule, &origin, &["add", "."]);
     git(&capsule, &origin, &["commit", "-qm", "first"]);
     fs::remove_dir(&root).unwrap();
-    git(&capsule, capsule.around(), &["clone", "-q", "origin", "ws"]);
-    capsule.file("mine", "m");
+    git(&capsule, capsule.directory(), &["clone", "-q", "origin", "ws"]);
+    capsule.write_file("mine", "m");
     refused("1 path in it is in no commit");
     git(&capsule, &root, &["add", "."]);
     git(&capsule, &root, &["commit", "-qm", "mine"]);

@@ -35,8 +35,8 @@ steps:
 
 fn counted() -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.md", "text");
-    let (policy, plan) = (capsule.policy(POLICY), capsule.plan(PLAN));
+    capsule.write_file("a.md", "text");
+    let (policy, plan) = (capsule.write_policy(POLICY), capsule.write_plan(PLAN));
     let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]);
     assert_eq!(ran.status, 3, "{}\n{}", ran.stdout, ran.stderr);
     capsule
@@ -172,7 +172,7 @@ fn feedback_is_a_run_about_a_run() {
     let missing = say(&call("nothing"), "--wrong-denial", &[]).exits(2).stderr;
     assert!(missing.contains("has no call"), "{missing}");
     // It is not the policy's newest run: that one still says since when the policy is the same.
-    let policy = capsule.policy(&POLICY.replace("name: p", "name: p\ndescription: other"));
+    let policy = capsule.write_policy(&POLICY.replace("name: p", "name: p\ndescription: other"));
     let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--", "path=a.md"]).exits(0);
     let _ = say(&call("a"), "--wrong-denial", &[]).exits(0);
     let again = capsule.run(&["call", "fs.read", "--policy", &policy, "--", "path=a.md"]).exits(0);
@@ -185,8 +185,8 @@ fn feedback_is_a_run_about_a_run() {
 #[test]
 fn feedback_on_a_policy_that_extends_another_is_replayed() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.md", "text");
-    let policy = capsule.policy("version: 1\nname: e\nextends: builtin:readonly\n");
+    capsule.write_file("a.md", "text");
+    let policy = capsule.write_policy("version: 1\nname: e\nextends: builtin:readonly\n");
     let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--", "path=a.md"]).exits(0);
     let _ = capsule.run(&["feedback", "latest:1", "--wrong-allow", "-m", "why"]).exits(0);
     let _ = capsule.run(&["verify"]).exits(0);
@@ -197,7 +197,7 @@ fn feedback_on_a_policy_that_extends_another_is_replayed() {
 #[test]
 fn feedback_leaves_staged_changes_alone() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1\nname: s\ntools:\n  fs.write: { decision: allow, paths: [\"**\"] }\n\
          sandbox: { level: workspace-write }\n",
     );

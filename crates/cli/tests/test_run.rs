@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("tests/one", "alpha\nbeta\n");
+    capsule.write_file("tests/one", "alpha\nbeta\n");
     capsule
 }
 
@@ -19,7 +19,7 @@ fn call(capsule: &Capsule, policy: &str, args: &Value) -> Value {
 }
 
 fn policy(capsule: &Capsule, rule: &str) -> String {
-    capsule.policy(&format!("version: 1\ntools:\n  test.run: {rule}\n"))
+    capsule.write_policy(&format!("version: 1\ntools:\n  test.run: {rule}\n"))
 }
 
 /// APR-8: the command is the policy's, and a call picks tests only where and how the policy lets it.
@@ -65,7 +65,7 @@ fn a_filter_is_never_an_option() {
 #[test]
 fn what_comes_of_the_tests_is_told() {
     let capsule = capsule();
-    let program = capsule.file("check", "#!/bin/sh\necho one failed >&2\nexit 3\n");
+    let program = capsule.write_file("check", "#!/bin/sh\necho one failed >&2\nexit 3\n");
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     let own = policy(&capsule, "{ decision: allow, command: [sh, ./check] }");
     let answer = call(&capsule, &own, &json!({}));
@@ -91,7 +91,7 @@ fn what_comes_of_the_tests_is_told() {
 #[test]
 fn tests_are_confined_like_commands() {
     let capsule = capsule();
-    capsule.file(".env", "TOKEN\n");
+    capsule.write_file(".env", "TOKEN\n");
     let own = policy(&capsule, "{ decision: allow, command: [cp, tests/one, made] }");
     let answer = call(&capsule, &own, &json!({}));
     assert_eq!(answer["code"], "exec.exit-nonzero", "{answer}");
@@ -99,7 +99,7 @@ fn tests_are_confined_like_commands() {
     let own = policy(&capsule, "{ decision: allow, command: [cat, .env] }");
     let answer = call(&capsule, &own, &json!({}));
     assert!(!answer.to_string().contains("TOKEN"), "{answer}");
-    let staged = capsule.policy(
+    let staged = capsule.write_policy(
         "version: 1
 tools:
   test.run: { decision: allow, command: [cp, tests/one, made] }
@@ -109,7 +109,7 @@ sandbox: { workspace: staged, level: workspace-write }
     let answer = call(&capsule, &staged, &json!({}));
     assert_eq!(answer["result"]["changes"][0]["path"], "made", "{answer}");
     assert!(!capsule.workspace().join("made").exists());
-    let protected = capsule.policy(
+    let protected = capsule.write_policy(
         "version: 1
 tools:
   test.run: { decision: allow, command: [cp, tests/one, .envrc] }
@@ -160,7 +160,7 @@ fn a_rule_that_is_wrong_is_refused_and_a_doubtful_one_noted() {
 fn a_test_run_replays_exactly() {
     let capsule = capsule();
     let own = policy(&capsule, "{ decision: allow, command: [cat], filter: { append: true } }");
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1
 steps:
   - { id: one, tool: test.run, args: { filter: tests/one } }

@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::{Value, json};
 
 const POLICY: &str = r#"version: 1
@@ -46,13 +46,13 @@ impl Place {
     fn new(policy: &str) -> Self {
         let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         capsule.set("UNRELATED", "of the user");
-        let policy = capsule.policy(policy);
-        capsule.file("a.txt", "content");
-        capsule.file("x.secret", "hidden");
+        let policy = capsule.write_policy(policy);
+        capsule.write_file("a.txt", "content");
+        capsule.write_file("x.secret", "hidden");
         Self { capsule, policy }
     }
 
-    fn exec(&self, words: &[&str]) -> Ran {
+    fn exec(&self, words: &[&str]) -> CommandOutput {
         let line = [&["exec", "--policy", self.policy.as_str(), "--"], words].concat();
         self.capsule.run_without_sandbox(&line)
     }
@@ -60,7 +60,7 @@ impl Place {
     /// The call in a plan of its own, which is asked; gives the question's name.
     #[track_caller]
     fn asked(&self, args: &Value) -> String {
-        let plan = self.capsule.plan(&format!("- {{ tool: shell.run, args: {args} }}\n"));
+        let plan = self.capsule.write_plan(&format!("- {{ tool: shell.run, args: {args} }}\n"));
         let ran = self.capsule.run_without_sandbox(&["run", &plan, "--policy", &self.policy]);
         let ran = ran.exits(4);
         assert!(ran.stdout.contains("sandbox    ✖ none: nothing confines"), "{}", ran.stdout);
@@ -75,7 +75,7 @@ impl Place {
 
     /// The same, approved by a person, and carried out.
     #[track_caller]
-    fn approved(&self, args: &Value) -> Ran {
+    fn approved(&self, args: &Value) -> CommandOutput {
         let id = self.asked(args);
         // Nothing beyond this one call is offered, nor taken.
         for scope in ["task", "session"] {
@@ -87,7 +87,7 @@ impl Place {
     }
 
     #[track_caller]
-    fn perl(&self, script: &str) -> Ran {
+    fn perl(&self, script: &str) -> CommandOutput {
         self.approved(&json!({ "argv": ["perl", "-e", script] }))
     }
 
@@ -253,7 +253,7 @@ fn no_layer_and_no_other_text_lets_it_run() {
         let place = Place::new(policy);
         place
             .capsule
-            .file(".capsule/policy.yaml", format!("version: 1\nlayer: workspace\n{layer}"));
+            .write_file(".capsule/policy.yaml", format!("version: 1\nlayer: workspace\n{layer}"));
         let ran = place.exec(&["perl", "-e", "open(F, '>ran')"]);
         let (wanted, told) = (format!("[{code}]"), &ran.stderr);
         assert!(ran.status == status && told.contains(&wanted), "{layer}: {} {told}", ran.status);
@@ -266,7 +266,7 @@ fn no_layer_and_no_other_text_lets_it_run() {
 fn an_approved_one_runs_under_a_layer() {
     let place = Place::new(POLICY);
     let layer = "version: 1\nlayer: workspace\ntools: { fs.read: deny }\n";
-    place.capsule.file(".capsule/policy.yaml", layer);
+    place.capsule.write_file(".capsule/policy.yaml", layer);
     let ran = place.perl("print 'ran';").exits(0).json();
     assert_eq!(ran["calls"][0]["result"]["stdout"], json!("ran"), "{ran}");
 }
@@ -408,7 +408,7 @@ fn where_there_is_a_sandbox_it_is_used() {
 fn an_answer_is_about_the_machine_that_it_was_given_on() {
     let place = Place::new(POLICY);
     let args = json!({ "argv": ["perl", "-e", "open(F, '>ran')"] });
-    let plan = place.capsule.plan(&format!("- {{ tool: shell.run, args: {args} }}\n"));
+    let plan = place.capsule.write_plan(&format!("- {{ tool: shell.run, args: {args} }}\n"));
     let _ = place.capsule.run_without_sandbox(&["run", &plan, "--policy", &place.policy]).exits(4);
     let list = place.capsule.run(&["approvals", "list", "--json"]).exits(0).json();
     let id = list["approvals"][0]["id"].as_str().unwrap().to_owned();
@@ -426,7 +426,7 @@ fn the_author_is_told_what_it_comes_to() {
     let told = place.capsule.run(&line);
     let told = format!("{}{}", told.stdout, told.stderr);
     assert!(told.contains("nothing confines `perl`: it is asked each time"), "{told}");
-    let explain = |ran: Ran| ran.exits(0).json();
+    let explain = |ran: CommandOutput| ran.exits(0).json();
     let line = ["policy", "explain", "--policy", &place.policy, "--json", "--tool", "shell.run"];
     let line = [&line[..], &["--", "perl", "-e", "1"]].concat();
     let here = explain(place.capsule.run(&line));

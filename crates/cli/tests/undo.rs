@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use capsule_core::digest::Digest;
-use capsule_testkit::{Capsule, Ran, side_by_side};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -46,24 +46,24 @@ type Tree = BTreeMap<String, String>;
 impl Bed {
     fn under(policy: &str) -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-        let policy = capsule.policy(policy);
+        let policy = capsule.write_policy(policy);
         Self { capsule, policy }
     }
 
     /// With what [`PLAN`] is about in the workspace, and the plan run.
     fn planned() -> (Self, Tree, String) {
         let bed = Self::under(OPEN);
-        bed.capsule.file("docs/a.md", "one\ntwo\n");
+        bed.capsule.write_file("docs/a.md", "one\ntwo\n");
         symlink("a.md", bed.root().join("docs/link")).unwrap();
-        let script = bed.capsule.file("run.sh", "old\n");
+        let script = bed.capsule.write_file("run.sh", "old\n");
         fs::set_permissions(script, fs::Permissions::from_mode(0o750)).unwrap();
-        bed.capsule.file("old/b", "b\n");
-        bed.capsule.file("old/in/c", "");
+        bed.capsule.write_file("old/b", "b\n");
+        bed.capsule.write_file("old/in/c", "");
         fs::create_dir(bed.root().join("old/empty")).unwrap();
         let closed = fs::Permissions::from_mode(0o500);
         fs::set_permissions(bed.root().join("old/empty"), closed).unwrap();
         let before = bed.tree();
-        let plan = bed.capsule.plan(PLAN);
+        let plan = bed.capsule.write_plan(PLAN);
         let ran = bed.run(&["run", &plan, "--policy", &bed.policy]).exits(0);
         let label = ran.stdout.split_whitespace().nth(1).unwrap().to_owned();
         assert!(ran.stderr.contains(&format!("capsule undo {label} ·")), "{}", ran.stderr);
@@ -74,7 +74,7 @@ impl Bed {
         self.capsule.workspace()
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         self.capsule.run(words)
     }
 
@@ -277,7 +277,7 @@ fn what_was_changed_since_is_not_lost() {
         change(&bed.root());
         let began = Instant::now();
         // A file of many gigabytes is not compared by its bytes here either.
-        fs::write(bed.capsule.around().join("outside"), "o").unwrap();
+        fs::write(bed.capsule.directory().join("outside"), "o").unwrap();
         let before = fs::metadata(bed.root()).unwrap().permissions().mode();
         let ran = bed.run(&["undo", &label]).exits(1);
         assert!(ran.stderr.contains("[undo.conflict]"), "{path}: {ran:?}");
@@ -293,7 +293,7 @@ fn what_was_changed_since_is_not_lost() {
 #[test]
 fn a_new_folder_with_more_in_it_stays() {
     let (bed, before, label) = Bed::planned();
-    bed.capsule.file("gen/mine", "m");
+    bed.capsule.write_file("gen/mine", "m");
     let undone = bed.run(&["undo", &label]).exits(0);
     assert!(undone.stdout.contains("· gen/  stays: something else is in it"), "{undone:?}");
     let mut wanted = before;
@@ -308,7 +308,7 @@ fn where_nothing_can_be_undone_it_is_said() {
     let bed = Bed::under(&format!(
         "{OPEN}  shell.run: {{ executables: {{ touch: {{ decision: allow, writes: [\"**\"] }} }} }}\n"
     ));
-    bed.capsule.file("a", "a");
+    bed.capsule.write_file("a", "a");
     let read = bed.done("fs.read", json!({ "path": "a" }));
     let told = bed.refused(&[&read], "undo.none", 2);
     assert!(told.contains("the run changed nothing"), "{told}");
@@ -320,7 +320,7 @@ fn where_nothing_can_be_undone_it_is_said() {
     let _ = bed.refused(&[&nothing], "undo.none", 2);
     assert!(bed.kept().is_empty(), "what changes nothing keeps nothing");
     // What is staged is dropped, not undone; once it is applied, it is undone.
-    let plan = bed.capsule.plan(
+    let plan = bed.capsule.write_plan(
         "version: 1
 steps:
   - { id: write, tool: fs.write, args: { path: a, content: b } }
@@ -360,8 +360,8 @@ tools:
   shell.run: { executables: { perl: { decision: allow, writes: [\"**\"] } } }
 ",
     );
-    bed.capsule.file("d/a", "a");
-    bed.capsule.file("keep", "k");
+    bed.capsule.write_file("d/a", "a");
+    bed.capsule.write_file("keep", "k");
     let before = bed.tree();
     let code = "unlink 'd/a'; rmdir 'd'; open(F, '>', 'd'); print F 'x'; close F; mkdir 'keep.d'; \
                 symlink('keep', 'link'); chmod 0700, 'keep'";
@@ -390,8 +390,8 @@ fn what_is_new_goes_away_however_large() {
     let bed = Bed::under(
         "version: 1\ntools: { shell.run: { executables: { perl: { decision: allow, writes: ['**'] } } } }\n",
     );
-    bed.capsule.file("small", "small\n");
-    bed.capsule.file("was/in", "in\n");
+    bed.capsule.write_file("small", "small\n");
+    bed.capsule.write_file("was/in", "in\n");
     let before = bed.tree();
     let script = "mkdir 'new' or die; unlink 'was/in' or die; rmdir 'was' or die; \
         for ('new/large', 'small', 'was') { \
@@ -451,7 +451,7 @@ fn kept_files_that_were_changed_are_found() {
 #[test]
 fn an_undo_stays_in_its_workspace() {
     let (bed, _, label) = Bed::planned();
-    let other = bed.capsule.around().join("other");
+    let other = bed.capsule.directory().join("other");
     fs::create_dir(&other).unwrap();
     let words = ["undo", &label, "--workspace", other.to_str().unwrap()];
     let ran = bed.run(&words).exits(2);
@@ -459,12 +459,12 @@ fn an_undo_stays_in_its_workspace() {
     // The latest run of all is not what somebody means who stands elsewhere.
     for word in ["undo", "apply", "discard"] {
         let command = &mut bed.capsule.command(&[word, "latest"]);
-        let ran = Ran::from(command.current_dir(&other).output().unwrap()).exits(2);
+        let ran = CommandOutput::from(command.current_dir(&other).output().unwrap()).exits(2);
         assert!(ran.stderr.contains("worked in") && ran.stderr.contains("name it"), "{ran:?}");
     }
     let ran = bed.capsule.command(&["undo", &label, "--dry-run"]).current_dir(&other).output();
-    let _ = Ran::from(ran.unwrap()).exits(0);
-    let moved = bed.capsule.around().join("moved");
+    let _ = CommandOutput::from(ran.unwrap()).exits(0);
+    let moved = bed.capsule.directory().join("moved");
     fs::rename(bed.root(), &moved).unwrap();
     fs::create_dir(bed.root()).unwrap();
     let ran = bed.run(&["undo", &label]).exits(2);
@@ -484,7 +484,7 @@ fn invariants_hold_for_an_undo() {
         "never: [{ id: docs-stay, capabilities: [fs.delete], paths: [\"docs/**\"], because: They stay. }]
 tools:",
     ));
-    bed.capsule.file("docs/a", "a");
+    bed.capsule.write_file("docs/a", "a");
     let write = bed.done("fs.write", json!({ "path": "docs/a", "content": "b" }));
     let _ = bed.run(&["undo", &write]).exits(0);
     let new = bed.done("fs.write", json!({ "path": "docs/new", "content": "n" }));
@@ -497,7 +497,7 @@ tools:",
     let _ = bed.run(&["replay", "latest"]).exits(3);
     let args = json!({ "run": "x", "changes": "[]" });
     assert_eq!(bed.call("changes.undo", &args)["code"], "policy.no-rule");
-    let policy = bed.capsule.policy("version: 1\ntools:\n  changes.undo: allow\n");
+    let policy = bed.capsule.write_policy("version: 1\ntools:\n  changes.undo: allow\n");
     let _ = bed.run(&["policy", "check", "--policy", &policy]).exits(2);
 }
 
@@ -527,8 +527,10 @@ fn with_many() -> (Bed, Tree, String) {
     let bed = Bed::under(OPEN);
     let mut steps = String::from("version: 1\nsteps:\n");
     for number in 0..90 {
-        bed.capsule
-            .file(&format!("d{}/f{number}", number % 7), format!("old {number}\n").repeat(40));
+        bed.capsule.write_file(
+            &format!("d{}/f{number}", number % 7),
+            format!("old {number}\n").repeat(40),
+        );
         steps += &match number % 3 {
             0 => {
                 format!("  - {{ tool: fs.delete, args: {{ path: d{}/f{number} }} }}\n", number % 7)
@@ -541,7 +543,7 @@ fn with_many() -> (Bed, Tree, String) {
         };
     }
     let before = bed.tree();
-    let plan = bed.capsule.plan(&steps);
+    let plan = bed.capsule.write_plan(&steps);
     let ran = bed.run(&["run", &plan, "--policy", &bed.policy]).exits(0);
     let label = ran.stdout.split_whitespace().nth(1).unwrap().to_owned();
     (bed, before, label)
@@ -551,7 +553,7 @@ fn with_many() -> (Bed, Tree, String) {
 /// so is a run that is killed while it changes something.
 #[test]
 fn a_killed_undo_can_be_gone_on_with() {
-    let interrupted = side_by_side(0..8_u64, |round| {
+    let interrupted = run_in_parallel(0..8_u64, |round| {
         let (bed, before, label) = with_many();
         let after = bed.tree();
         let mut child = bed
@@ -600,7 +602,7 @@ fn a_killed_undo_can_be_gone_on_with() {
 fn a_killed_run_is_undone() {
     let (bed, before, label) = with_many();
     let _ = bed.run(&["undo", &label]).exits(0);
-    let plan = bed.capsule.around().join("plan.yaml");
+    let plan = bed.capsule.directory().join("plan.yaml");
     let plan = plan.to_str().unwrap();
     let mut undone = 0;
     for round in 0..6_u64 {
@@ -661,8 +663,8 @@ fn a_cancelled_undo_is_taken_back() {
 #[test]
 fn the_oldest_is_dropped_with_a_note() {
     let bed = Bed::under(OPEN);
-    bed.capsule.file("a", "a");
-    bed.capsule.file("b", "b");
+    bed.capsule.write_file("a", "a");
+    bed.capsule.write_file("b", "b");
     let first = bed.done("fs.write", json!({ "path": "a", "content": "x" }));
     // As if that run had kept as much as is kept for all: what it takes is counted where it lies.
     let own = bed.kept().remove(0);
@@ -692,8 +694,8 @@ fn the_oldest_is_dropped_with_a_note() {
 fn what_is_kept_is_private() {
     let bed = Bed::under(&OPEN.replace("allow", "{ decision: allow, hidden: allow }"));
     let secret = "only-in-the-old-file";
-    bed.capsule.file("a", secret);
-    let out = bed.capsule.around().join("out.db");
+    bed.capsule.write_file("a", secret);
+    let out = bed.capsule.directory().join("out.db");
     let args = json!({ "path": "a", "content": "x" }).to_string();
     let line = [
         "call",
@@ -706,7 +708,7 @@ fn what_is_kept_is_private() {
         out.to_str().unwrap(),
     ];
     let _ = bed.run(&line).exits(0);
-    for own in fs::read_dir(bed.capsule.around()).unwrap().flatten().map(|own| own.path()) {
+    for own in fs::read_dir(bed.capsule.directory()).unwrap().flatten().map(|own| own.path()) {
         if own.is_file() {
             let bytes = fs::read(&own).unwrap();
             assert!(!bytes.windows(secret.len()).any(|own| own == secret.as_bytes()), "{own:?}");
@@ -789,7 +791,7 @@ fn what_cannot_be_kept_is_of_high_risk() {
         let all = bed.tree();
         for (tool, args, why) in calls {
             if *tool == "fs.delete" && args["path"] == "pipes" && decision == "allow" {
-                bed.capsule.file("pipes/more", "");
+                bed.capsule.write_file("pipes/more", "");
                 let mode = rustix::fs::Mode::from_raw_mode(0o600);
                 rustix::fs::mkfifoat(rustix::fs::CWD, bed.root().join("pipes/q"), mode).unwrap();
             }
@@ -853,11 +855,11 @@ fn what_cannot_be_kept_is_of_high_risk() {
 #[test]
 fn no_undo_record_no_write() {
     let bed = Bed::under(OPEN);
-    bed.capsule.file("a", "a");
-    bed.capsule.file("d/b", "b");
+    bed.capsule.write_file("a", "a");
+    bed.capsule.write_file("d/b", "b");
     fs::create_dir_all(bed.capsule.store().parent().unwrap()).unwrap();
     let place = bed.capsule.store().with_file_name("store.db.undo");
-    let elsewhere = bed.capsule.around().join("elsewhere");
+    let elsewhere = bed.capsule.directory().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     // Somebody put something else at the place: a file, and a link to a folder.
     for put in [0, 1] {
@@ -889,7 +891,7 @@ fn no_undo_record_no_write() {
 #[test]
 fn a_run_without_payloads_is_undone() {
     let bed = Bed::under(&format!("{OPEN}audit: {{ payloads: digest }}\n"));
-    bed.capsule.file("a", "a");
+    bed.capsule.write_file("a", "a");
     let run = bed.done("fs.write", json!({ "path": "a", "content": "x" }));
     let text = fs::read_to_string(&bed.policy).unwrap();
     fs::write(&bed.policy, format!("{text}# more\n")).unwrap();

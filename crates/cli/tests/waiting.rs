@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::Value;
 
 const POLICY: &str = "version: 1
@@ -53,7 +53,7 @@ impl Place {
         for folder in ["asked", "each"] {
             fs::create_dir(capsule.workspace().join(folder)).unwrap();
         }
-        let (policy, plan) = (capsule.policy(policy), capsule.plan(plan));
+        let (policy, plan) = (capsule.write_policy(policy), capsule.write_plan(plan));
         Self { capsule, policy, plan }
     }
 
@@ -67,7 +67,7 @@ impl Place {
         (place, id)
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         self.capsule.run(args)
     }
 
@@ -83,7 +83,7 @@ impl Place {
     }
 
     #[track_caller]
-    fn resume(&self, id: &str) -> Ran {
+    fn resume(&self, id: &str) -> CommandOutput {
         self.run(&["resume", id.split(':').next().unwrap()])
     }
 
@@ -104,7 +104,7 @@ impl Place {
 }
 
 #[track_caller]
-fn fails(ran: Ran, status: i32, code: &str) {
+fn fails(ran: CommandOutput, status: i32, code: &str) {
     let ran = ran.exits(status);
     assert!(ran.stderr.contains(&format!("[{code}]")), "{}", ran.stderr);
 }
@@ -160,7 +160,7 @@ fn a_question_waits_and_its_run_goes_on() {
 fn a_run_that_went_on_stands_alone() {
     let (place, id) = Place::suspended(POLICY, PLAN);
     place.allow(&id);
-    let out = place.capsule.around().join("out.db");
+    let out = place.capsule.directory().join("out.db");
     let out = out.to_str().unwrap();
     let run = id.split(':').next().unwrap();
     let _ = place.run(&["resume", run, "--out", out]).exits(0);
@@ -218,7 +218,7 @@ fn answers_are_given_and_used_once() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let racers: Vec<_> = (0..4).map(|_| spawn()).collect();
-    let ended: Vec<Ran> =
+    let ended: Vec<CommandOutput> =
         racers.into_iter().map(|own| own.wait_with_output().unwrap().into()).collect();
     let won = ended.iter().filter(|own| own.status == 0).count();
     assert_eq!(won, 1, "{ended:?}");
@@ -241,7 +241,7 @@ fn an_answer_does_not_outlive_what_it_was_about() {
     };
     changed(&place.policy, &format!("{POLICY}# another\n"));
     changed(&place.plan, &PLAN.replace("asked/b.txt", "asked/c.txt"));
-    let (ws, away) = (place.capsule.workspace(), place.capsule.around().join("away"));
+    let (ws, away) = (place.capsule.workspace(), place.capsule.directory().join("away"));
     fs::rename(&ws, &away).unwrap();
     fs::create_dir(&ws).unwrap();
     fails(place.resume(&id), 2, "resume.changed");
@@ -271,7 +271,7 @@ steps:
     for how in [&["--allow", "once"][..], &["--deny"]] {
         let (place, id) = Place::suspended(POLICY, plan);
         let _ = place.run(&[&["approvals", "answer", &id], how].concat()).exits(0);
-        place.capsule.file("asked/b.txt", "somebody's\n");
+        place.capsule.write_file("asked/b.txt", "somebody's\n");
         let ran = place.resume(&id).exits(3);
         assert!(ran.stdout.contains("answered before it changed"), "{}", ran.stdout);
         let code = &place.report("latest")["calls"][0]["problem"]["code"];
@@ -291,13 +291,13 @@ steps:
 ";
     for (now, status) in [("old\n", 0), ("another\n", 3)] {
         let place = Place::new(POLICY, plan);
-        place.capsule.file("asked/b.txt", "old\n");
+        place.capsule.write_file("asked/b.txt", "old\n");
         let _ = place.run(&["run", &place.plan, "--policy", &place.policy]).exits(4);
         let id = place.questions()[0]["id"].as_str().unwrap().to_owned();
         let shown = place.run(&["approvals", "show", &id]).exits(0).stdout;
         assert!(shown.contains("-old") && shown.contains("+new"), "{shown}");
         place.allow(&id);
-        place.capsule.file("asked/b.txt", now);
+        place.capsule.write_file("asked/b.txt", now);
         let _ = place.resume(&id).exits(status);
         place.holds();
     }
@@ -315,7 +315,7 @@ steps:
 ";
     let policy = format!("{POLICY}budgets: {{ run: {{ calls: 3 }} }}\n");
     let place = Place::new(&policy, plan);
-    place.capsule.file("a", "hello\n");
+    place.capsule.write_file("a", "hello\n");
     let _ = place.run(&["run", &place.plan, "--policy", &place.policy]).exits(4);
     let id = place.questions()[0]["id"].as_str().unwrap().to_owned();
     place.allow(&id);
@@ -432,7 +432,7 @@ steps:
     assert!(shown.contains("18 uses · ends in 3 h"), "{shown}");
     let _ = place.run(&["grants", "revoke", live["id"].as_str().unwrap()]).exits(0);
     assert_eq!(grants(), Vec::<Value>::new());
-    let ran = Ran::from(child.wait_with_output().unwrap()).exits(4);
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).exits(4);
     assert!(ran.stdout.contains("suspended"), "{}", ran.stdout);
     assert_eq!(place.questions()[0]["step"], "three");
     place.holds();
@@ -459,7 +459,7 @@ fn prompts_are_counted() {
 fn what_could_not_go_on_does_not_wait() {
     let place = Place::new(POLICY, PLAN);
     let unstaged = POLICY.replace("sandbox: { workspace: staged }\n", "");
-    let policy = place.capsule.policy(&format!("{unstaged}audit: {{ payloads: digest }}\n"));
+    let policy = place.capsule.write_policy(&format!("{unstaged}audit: {{ payloads: digest }}\n"));
     let _ = place.run(&["run", &place.plan, "--policy", &policy]).exits(4);
     assert_eq!(place.questions(), Vec::<Value>::new());
 }
@@ -493,7 +493,7 @@ fn a_single_call_waits() {
         let id = place.questions()[0]["id"].as_str().unwrap().to_owned();
         let _ = place.run(&[&["approvals", "answer", &id], how].concat()).exits(0);
         if changes {
-            place.capsule.file("asked/y", "somebody's\n");
+            place.capsule.write_file("asked/y", "somebody's\n");
         }
         let ran = place.resume(&id).exits(3);
         assert!(ran.stdout.contains(code), "{}", ran.stdout);

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, CommandOutput};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -25,8 +25,8 @@ fn argv(line: &str) -> Value {
 }
 
 #[track_caller]
-fn refused(capsule: &Capsule, text: &str) -> Ran {
-    let policy = capsule.policy(text);
+fn refused(capsule: &Capsule, text: &str) -> CommandOutput {
+    let policy = capsule.write_policy(text);
     capsule.run(&["policy", "check", "--policy", &policy]).exits(2)
 }
 
@@ -35,7 +35,7 @@ fn refused(capsule: &Capsule, text: &str) -> Ran {
 #[test]
 fn a_policy_is_laid_over_the_one_that_it_extends() {
     let capsule = capsule();
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 name: mine
 extends: builtin:developer@1
@@ -78,10 +78,10 @@ tools:
 fn a_policy_of_the_workspace_only_tightens_what_it_extends() {
     let capsule = capsule();
     let text = "version: 1\nname: here\nextends: builtin:developer\n";
-    capsule.file("team.yaml", text);
+    capsule.write_file("team.yaml", text);
     let here = capsule.workspace().join("team.yaml");
     let here = here.to_str().unwrap();
-    let own = capsule.policy(text);
+    let own = capsule.write_policy(text);
     let fetch = argv("git fetch origin");
     let by = |policy: &str| explain(&capsule, policy, &[], "shell.run", &fetch);
     assert_eq!(by(&own)["decision"], "ask");
@@ -92,8 +92,8 @@ fn a_policy_of_the_workspace_only_tightens_what_it_extends() {
 #[test]
 fn what_was_extended_is_recorded() {
     let capsule = capsule();
-    capsule.file("a.txt", "hello\n");
-    let policy = capsule.policy("version: 1\nname: over\nextends: builtin:readonly\n");
+    capsule.write_file("a.txt", "hello\n");
+    let policy = capsule.write_policy("version: 1\nname: over\nextends: builtin:readonly\n");
     let ran = capsule.run(&["call", "fs.read", "--policy", &policy, "--", "path=a.txt"]).exits(0);
     assert!(ran.stdout.contains("hello"));
     let show = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).stdout;
@@ -165,8 +165,8 @@ fn profiles_decide_and_are_a_ceiling() {
         // Over a stricter one, a milder profile holds only where the policy says so.
         let is_builtin = !["", "open"].contains(&profile);
         let policy = match is_builtin {
-            true => capsule.policy(&PROFILES.replacen("careful", profile, 1)),
-            false => capsule.policy(PROFILES),
+            true => capsule.write_policy(&PROFILES.replacen("careful", profile, 1)),
+            false => capsule.write_policy(PROFILES),
         };
         let chosen = if profile == "open" { &["--profile", "open"][..] } else { &[] };
         let decided = explain(&capsule, &policy, chosen, tool, args);
@@ -174,7 +174,7 @@ fn profiles_decide_and_are_a_ceiling() {
         let want = (&json!(decision), &json!(code), &json!(rule));
         assert_eq!(got, want, "{profile} {tool}: {decided}");
     }
-    let policy = capsule.policy(PROFILES);
+    let policy = capsule.write_policy(PROFILES);
     let line = ["call", "fs.read", "--policy", &policy, "--profile", "opne", "--", "path=a"];
     let ran = capsule.run(&line).exits(2);
     assert!(ran.stderr.contains("policy.unknown-profile"), "{}", ran.stderr);
@@ -194,7 +194,7 @@ fn profiles_decide_and_are_a_ceiling() {
 #[test]
 fn the_command_line_only_tightens_a_profile() {
     let capsule = capsule();
-    capsule.file("a", "hello\n");
+    capsule.write_file("a", "hello\n");
     let offering = "profiles: { autonomous: { decide: { \"*\": allow } } }\n";
     let rows = [
         // The policy's own profile is `supervised`: nothing is written.
@@ -211,7 +211,8 @@ fn the_command_line_only_tightens_a_profile() {
         (offering, "autonomous", Ok("policy.allowed")),
     ];
     for (more, profile, expected) in rows {
-        let policy = capsule.policy(&format!("version: 1\n{more}tools: {{ fs.write: {{}} }}\n"));
+        let policy =
+            capsule.write_policy(&format!("version: 1\n{more}tools: {{ fs.write: {{}} }}\n"));
         let args = json!({ "path": "b", "content": "x" }).to_string();
         let line = ["policy", "explain", "--policy", &policy, "--profile", profile, "--json"];
         let line: Vec<&str> =
@@ -227,7 +228,7 @@ fn the_command_line_only_tightens_a_profile() {
         }
     }
     // What the policy's own profile wants besides stays: a question ends the plan.
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 name: p
 profile: own
@@ -235,7 +236,7 @@ profiles: { own: { decide: { fs.meta: allow, fs.read: allow, fs.write: ask }, un
 tools: { fs.read: ask }
 ",
     );
-    let plan = capsule.plan(
+    let plan = capsule.write_plan(
         "version: 1
 steps:
   - { id: one, tool: fs.read, args: { path: a }, on_error: continue }
@@ -251,8 +252,8 @@ steps:
 #[test]
 fn the_chosen_profile_is_recorded() {
     let capsule = capsule();
-    capsule.file("a", "hello\n");
-    let policy = capsule.policy(PROFILES);
+    capsule.write_file("a", "hello\n");
+    let policy = capsule.write_policy(PROFILES);
     let line = ["call", "fs.read", "--policy", &policy, "--profile", "open", "--", "path=a"];
     let _ = capsule.run(&line).exits(0);
     let report = capsule.run(&["report", "latest"]).exits(0).stdout;
@@ -266,9 +267,9 @@ fn the_chosen_profile_is_recorded() {
 #[test]
 fn autonomous_wants_a_staged_workspace() {
     let capsule = capsule();
-    capsule.file("a", "hello\n");
+    capsule.write_file("a", "hello\n");
     let direct = PROFILES.replace("staged", "read-only").replacen("careful", "autonomous", 1);
-    let policy = capsule.policy(&direct);
+    let policy = capsule.write_policy(&direct);
     let line = ["call", "fs.read", "--policy", &policy, "--", "path=a"];
     let ran = capsule.run(&line).exits(8);
     assert!(ran.stderr.contains("profile.requires"), "{}", ran.stderr);
@@ -282,8 +283,8 @@ fn autonomous_wants_a_staged_workspace() {
 #[test]
 fn unattended_decides_whether_the_run_goes_on() {
     let capsule = capsule();
-    capsule.file("a", "hello\n");
-    let plan = capsule.file(
+    capsule.write_file("a", "hello\n");
+    let plan = capsule.write_file(
         "plan.yaml",
         "version: 1\nsteps:
   - { id: one, tool: fs.read, args: { path: a }, on_error: continue }
@@ -291,8 +292,8 @@ fn unattended_decides_whether_the_run_goes_on() {
     );
     let plan = plan.to_str().unwrap();
     for (word, listed) in [("fail", false), ("deny", true)] {
-        let policy =
-            capsule.policy(&PROFILES.replace("unattended: fail", &format!("unattended: {word}")));
+        let policy = capsule
+            .write_policy(&PROFILES.replace("unattended: fail", &format!("unattended: {word}")));
         let _ = capsule.run(&["run", plan, "--policy", &policy]).exits(4);
         let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
         let calls = report["calls"].as_array().unwrap().len();
@@ -306,7 +307,7 @@ fn unattended_decides_whether_the_run_goes_on() {
 fn risk_is_as_the_policy_says() {
     let capsule = capsule();
     let policy = |risk: &str| {
-        capsule.policy(&format!(
+        capsule.write_policy(&format!(
             "version: 1\nname: risky\nlift: [{{ id: no-irreversible-loss, because: A test. }}]\n{risk}
 tools: {{ fs.read: allow, fs.write: allow, shell.run: {{ executables: {{ shred: allow, ls: allow }} }} }}\n"
         ))
@@ -354,7 +355,7 @@ fn a_changed_program_is_refused() {
     let capsule = capsule();
     let other = "0".repeat(64);
     let policy = |pin: &str, more: &str| {
-        capsule.policy(&format!(
+        capsule.write_policy(&format!(
             "version: 1\nname: pins\n{more}\ntools: {{ shell.run: {{ executables: {{ cat: {{ decision: allow, sha256: {pin} }} }} }} }}\n"
         ))
     };
@@ -379,7 +380,7 @@ fn a_changed_program_is_refused() {
 #[test]
 fn budgets_end_a_run() {
     let capsule = capsule();
-    capsule.file("a", "hello\n");
+    capsule.write_file("a", "hello\n");
     let steps = |count: usize, step: &str| {
         let steps: String = (0..count)
             .map(|index| format!("  - {{ id: s{index}, on_error: continue, {step} }}\n"))
@@ -399,10 +400,10 @@ fn budgets_end_a_run() {
         // Nobody is there to say that it goes on.
         ("loops: { same_call: 2, then: pause }", read, "policy.asked", 5, 4),
     ] {
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1\nname: bounded\nbudgets: {{ {budgets} }}\ntools: {{ fs.read: allow, fs.write: allow }}\n"
         ));
-        let plan = capsule.file("plan.yaml", steps(5, step));
+        let plan = capsule.write_file("plan.yaml", steps(5, step));
         let _ = capsule.run(&["run", plan.to_str().unwrap(), "--policy", &policy]).exits(exit);
         let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
         let calls = report["calls"].as_array().unwrap();
@@ -451,7 +452,7 @@ tests:
 fn a_policy_is_tested() {
     let capsule = capsule();
     let test = |text: &str, exit: i32| {
-        let policy = capsule.policy(text);
+        let policy = capsule.write_policy(text);
         capsule.run(&["policy", "test", "--policy", &policy, "--json"]).exits(exit).json()
     };
     let good = test(TESTED, 0);
@@ -520,7 +521,7 @@ fn a_key_is_taken_where_it_says_what_is_done() {
         ("shell.run: { cwd: [\".\"] }", None),
         ("shell.run: { rules: [] }", Some("policy.not-yet-supported")),
     ] {
-        let policy = capsule.policy(&format!("version: 1\ntools: {{ {tools} }}\n"));
+        let policy = capsule.write_policy(&format!("version: 1\ntools: {{ {tools} }}\n"));
         let ran = capsule.run(&["policy", "check", "--policy", &policy]);
         match code {
             None => drop(ran.exits(0)),
@@ -534,7 +535,7 @@ fn a_key_is_taken_where_it_says_what_is_done() {
 fn commands_need_what_their_rules_say() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let policy = |decide: &str| {
-        capsule.policy(&format!(
+        capsule.write_policy(&format!(
             "version: 1
 name: needs
 profile: own
@@ -575,7 +576,7 @@ tests:
     assert_eq!(explain(&closed, &["git", "commit", "-m", "x"]).0, "deny");
     assert_eq!(explain(&closed, &["git", "status"]).0, "allow");
     // What a layer says that a command needs, it needs as well.
-    capsule.file(
+    capsule.write_file(
         ".capsule/policy.yaml",
         "version: 1
 layer: workspace
@@ -589,8 +590,8 @@ tools: { shell.run: { executables: { git: { capabilities: [data.user] } } } }
 #[test]
 fn ways_of_writing_have_words() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("docs/gen/old.md", "x");
-    let policy = capsule.policy(
+    capsule.write_file("docs/gen/old.md", "x");
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.write:
@@ -623,8 +624,8 @@ tools:
 #[test]
 fn commands_run_in_named_folders() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("src/lib/a.rs", "x");
-    capsule.file("docs/a.md", "x");
+    capsule.write_file("src/lib/a.rs", "x");
+    capsule.write_file("docs/a.md", "x");
     std::os::unix::fs::symlink("../docs", capsule.workspace().join("src/link")).unwrap();
     let explain = |policy: &str, cwd: Option<&str>| {
         let mut args = json!({ "argv": ["ls"] });
@@ -642,7 +643,7 @@ fn commands_run_in_named_folders() {
             "version: 1\ntools: {{ shell.run: {{ form: command, cwd: [{cwd}], executables: {{ ls: allow }} }} }}\n"
         )
     };
-    let policy = capsule.policy(&text("\".\", \"src/**\""));
+    let policy = capsule.write_policy(&text("\".\", \"src/**\""));
     for (cwd, code) in [
         (None, "policy.allowed"),
         (Some("src/lib"), "policy.allowed"),
@@ -666,7 +667,7 @@ fn commands_run_in_named_folders() {
     ];
     assert_eq!(capsule.run(&line).exits(0).json()["code"], "path.not-allowed");
     // So does where an option leads.
-    let policy = capsule.policy(
+    let policy = capsule.write_policy(
         "version: 1
 tools:
   fs.read: allow
@@ -690,7 +691,7 @@ tools:
         let words: Vec<&str> = line.into_iter().chain([args.as_str()]).collect();
         assert_eq!(capsule.run(&words).exits(0).json()["code"], code, "{args}");
     }
-    let policy = capsule.policy(&text("src"));
+    let policy = capsule.write_policy(&text("src"));
     assert_eq!(explain(&policy, None), "path.not-allowed");
     assert_eq!(explain(&policy, Some("src")), "policy.allowed");
 }
@@ -700,7 +701,7 @@ tools:
 fn what_nobody_knows_has_a_word() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let explain = |risk: &str, argv: &[&str]| {
-        let policy = capsule.policy(&format!(
+        let policy = capsule.write_policy(&format!(
             "version: 1\n{risk}\ntools: {{ shell.run: {{ executables: {{ ls: allow, nobody-knows: allow }} }} }}\n"
         ));
         let line =

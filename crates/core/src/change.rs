@@ -214,16 +214,16 @@ impl ChangeSet {
     pub fn changes_until(&self, later: &Self) -> Vec<Change> {
         let mut between = Vec::new();
         for (path, now) in &later.0 {
-            let before = self.0.get(path).map_or(&now.before, |own| &own.after);
+            let before = self.0.get(path).map_or(&now.before, |change| &change.after);
             if *before != now.after {
                 between.push(Change { before: before.clone(), ..now.clone() });
             }
         }
         let undone = self.0.iter().filter(|(path, _)| !later.0.contains_key(*path));
-        between.extend(undone.map(|(path, own)| Change {
+        between.extend(undone.map(|(path, change)| Change {
             path: path.clone(),
-            before: own.after.clone(),
-            after: own.before.clone(),
+            before: change.after.clone(),
+            after: change.before.clone(),
             refused: None,
             asked: None,
         }));
@@ -233,13 +233,13 @@ impl ChangeSet {
 
     /// Those that a person is asked about before they are applied.
     pub fn asked(&self) -> impl Iterator<Item = &Change> {
-        self.0.values().filter(|own| own.asked.is_some())
+        self.0.values().filter(|value| value.asked.is_some())
     }
 
     /// The first one that cannot be applied.
     #[must_use]
     pub fn refused(&self) -> Option<&Change> {
-        self.0.values().find(|own| own.refused.is_some())
+        self.0.values().find(|value| value.refused.is_some())
     }
 }
 
@@ -278,13 +278,14 @@ mod tests {
         all.add(first);
         let begun = all.clone();
         all.add(second.clone());
-        let told: Vec<_> = all.0.values().map(|own| (own.path.as_str(), own.kind())).collect();
+        let told: Vec<_> =
+            all.0.values().map(|value| (value.path.as_str(), value.kind())).collect();
         assert_eq!(told, [("b", Modified), ("c", Added), ("d", Removed)]);
         assert_eq!(all.0["b"].before, file("1"));
         assert_eq!(all.refused().unwrap().path, "c", "once refused, it stays so");
         // The second call again, from the two states.
         let mut between = begun.changes_until(&all);
-        between.iter_mut().for_each(|own| own.refused = None);
+        between.iter_mut().for_each(|change| change.refused = None);
         assert_eq!(between, second);
     }
 
@@ -306,8 +307,8 @@ mod tests {
             ("a", Some(FileState::Special), false),
             ("a", None, true),
         ] {
-            let own = change(path, file("x"), after);
-            assert_eq!(own.rejection_reason().is_none(), sound, "{own:?}");
+            let change = change(path, file("x"), after);
+            assert_eq!(change.rejection_reason().is_none(), sound, "{change:?}");
         }
         let rows: [(String, &str); 6] = [
             ("a\nb".into(), "control character"),

@@ -356,8 +356,8 @@ impl SandboxStatus {
     /// The first layer of a tier that is missing.
     #[must_use]
     pub fn missing_layer(&self, tier: SandboxTier) -> Option<&LayerStatus> {
-        let mut gaps = self.layers.iter().filter(|own| own.level == EnforcementLevel::Missing);
-        gaps.find(|own| tier.layers().contains(&own.layer))
+        let mut gaps = self.layers.iter().filter(|layer| layer.level == EnforcementLevel::Missing);
+        gaps.find(|gap| tier.layers().contains(&gap.layer))
     }
 
     /// The layers that are not fully held.

@@ -61,13 +61,13 @@ impl Exit {
     #[must_use]
     pub fn of_command(self, code: Code, result: Option<&Value>) -> u8 {
         let field = |name| result.and_then(|result| result.get(name)?.as_u64());
-        let own = match code {
+        let number = match code {
             _ if self <= Self::RuntimeError => None,
             Code::ExecFailed | Code::Allowed => field("exit_code"),
             Code::ExecSignal => field("signal").map(|signal| 128 + signal),
             _ => None,
         };
-        own.and_then(|own| u8::try_from(own).ok()).unwrap_or_else(|| self.status())
+        number.and_then(|number| u8::try_from(number).ok()).unwrap_or_else(|| self.status())
     }
 }
 

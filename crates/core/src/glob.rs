@@ -197,7 +197,7 @@ impl Glob {
             *part == Component::AnyDepth || *part == Component::Wild(alloc::vec![Token::AnyText])
         };
         path.components()
-            .all(|name| parts.next().is_some_and(|own| !is_wide(own) && own.accepts(name)))
+            .all(|name| parts.next().is_some_and(|part| !is_wide(part) && part.accepts(name)))
     }
 
     /// The one place that the pattern names, and whether it names all that is beneath it; none where
@@ -322,7 +322,7 @@ impl Token {
 
     fn accepts(&self, c: char) -> bool {
         match self {
-            Self::Char(own) => *own == c,
+            Self::Char(literal) => *literal == c,
             Self::AnyChar | Self::AnyText => true,
             Self::Class { negated, ranges } => {
                 ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
@@ -447,7 +447,11 @@ fn residuals<'p>(pattern: &'p [Component], root: &[&str]) -> Vec<&'p [Component]
     }
     // What is left behind `**` is part of what is left with it.
     let with_it = |place: usize| place > 0 && is_any(place - 1) && places.contains(&(place - 1));
-    places.iter().filter(|own| !with_it(**own)).filter_map(|own| pattern.get(*own..)).collect()
+    places
+        .iter()
+        .filter(|place| !with_it(**place))
+        .filter_map(|place| pattern.get(*place..))
+        .collect()
 }
 
 /// A path as text for [`Glob::relative_to`]: `~/x` with its home folder put in.

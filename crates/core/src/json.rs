@@ -68,7 +68,7 @@ const INEXACT_NUMBER: &str = "the number is not exact";
 /// result is JSON's `null`, which no reader of ours accepts in an event or an action.
 #[must_use]
 pub fn canonical<T: serde::Serialize>(value: &T) -> Vec<u8> {
-    let plain = serde_json::to_value(value).ok().and_then(|own| canonical_fast(&own));
+    let plain = serde_json::to_value(value).ok().and_then(|value| canonical_fast(&value));
     plain.unwrap_or_else(|| canonical_slow(value))
 }
 
@@ -104,7 +104,7 @@ fn write_fast(value: &Value, out: &mut String) -> bool {
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
         Value::Number(number) => {
             let whole = number.as_i64();
-            let Some(whole) = whole.filter(|own| own.unsigned_abs() <= limits::EXACT_INTEGER)
+            let Some(whole) = whole.filter(|whole| whole.unsigned_abs() <= limits::EXACT_INTEGER)
             else {
                 return false;
             };

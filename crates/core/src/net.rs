@@ -153,11 +153,11 @@ impl IpRange {
             value.checked_shr(width.saturating_sub(u32::from(self.bits))).unwrap_or(0)
         };
         match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                prefix(u128::from(own.to_bits()), 32) == prefix(u128::from(other.to_bits()), 32)
+            (IpAddr::V4(addr), IpAddr::V4(other)) => {
+                prefix(u128::from(addr.to_bits()), 32) == prefix(u128::from(other.to_bits()), 32)
             }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                prefix(own.to_bits(), 128) == prefix(other.to_bits(), 128)
+            (IpAddr::V6(addr), IpAddr::V6(other)) => {
+                prefix(addr.to_bits(), 128) == prefix(other.to_bits(), 128)
             }
             _ => false,
         }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::change::Change;
 use crate::code::{Code, FailureClass, Responsible};
 use crate::confinement::Enforcement;
-use capsule_redact::{Piece, Redactor};
+use capsule_redact::{Redactor, TextPiece};
 
 /// How a call that was allowed ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,9 +177,9 @@ enum FieldValue {
     /// A value that needs no decoding; texts in it are masked too.
     Plain(Value),
     /// Bytes: text where they are UTF-8, base64 under the other name where they are not.
-    Bytes { piece: Piece, otherwise: &'static str },
+    Bytes { piece: TextPiece, otherwise: &'static str },
     /// Bytes that are shown as base64 whatever they are.
-    Binary(Piece),
+    Binary(TextPiece),
     /// A recorded value, with how many places were masked when it was recorded.
     Recorded(Value, u64),
 }
@@ -195,8 +195,8 @@ impl Output {
     /// Adds a value to a list that is among the fields, unless it is in it already.
     #[must_use]
     pub fn push_unique(mut self, name: &'static str, value: Value) -> Self {
-        let list = self.0.iter_mut().find_map(|(own, datum)| match datum {
-            FieldValue::Plain(Value::Array(list)) if *own == name => Some(list),
+        let list = self.0.iter_mut().find_map(|(text, datum)| match datum {
+            FieldValue::Plain(Value::Array(list)) if *text == name => Some(list),
             _ => None,
         });
         if let Some(list) = list.filter(|list| !list.contains(&value)) {
@@ -211,7 +211,7 @@ impl Output {
         mut self,
         name: &'static str,
         base64_name: &'static str,
-        bytes: impl Into<Piece>,
+        bytes: impl Into<TextPiece>,
     ) -> Self {
         self.0.push((name, FieldValue::Bytes { piece: bytes.into(), otherwise: base64_name }));
         self
@@ -219,7 +219,7 @@ impl Output {
 
     /// Adds bytes in base64.
     #[must_use]
-    pub fn with_binary(mut self, name: &'static str, bytes: impl Into<Piece>) -> Self {
+    pub fn with_binary(mut self, name: &'static str, bytes: impl Into<TextPiece>) -> Self {
         self.0.push((name, FieldValue::Binary(bytes.into())));
         self
     }

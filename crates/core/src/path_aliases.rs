@@ -81,7 +81,9 @@ impl PathAliases {
             let depth = above.components().count();
             let names = self.aliases.get(&self.key(above)).into_iter().flatten();
             names.map(move |name| {
-                path.components().skip(depth).fold(name.clone(), |own, part| own.join(part))
+                path.components()
+                    .skip(depth)
+                    .fold(name.clone(), |component, part| component.join(part))
             })
         };
         let entry = || {
@@ -116,17 +118,17 @@ mod tests {
 
     #[test]
     fn what_lies_in_a_place_goes_by_its_names() {
-        let mut orders = PathAliases::default();
-        assert!(orders.add_alias(&path(".git"), &path("data/repo")));
-        assert!(orders.add_alias(&path(".git/hooks"), &path("tools")));
+        let mut aliases = PathAliases::default();
+        assert!(aliases.add_alias(&path(".git"), &path("data/repo")));
+        assert!(aliases.add_alias(&path(".git/hooks"), &path("tools")));
         assert!(
-            !orders.add_alias(&path(".git/hooks/more"), &path("tools")),
+            !aliases.add_alias(&path(".git/hooks/more"), &path("tools")),
             "told by `.git/hooks`"
         );
-        assert!(!orders.add_alias(&path("tools"), &path("tools")), "its own name");
-        orders.add_traversal(&path(".git"), path("data"));
-        orders.list(&path("$PATH"), &path("data"));
-        orders.add_exact_alias(&path("$ENV/RC"), &path("data/rc"));
+        assert!(!aliases.add_alias(&path("tools"), &path("tools")), "its own name");
+        aliases.add_traversal(&path(".git"), path("data"));
+        aliases.list(&path("$PATH"), &path("data"));
+        aliases.add_exact_alias(&path("$ENV/RC"), &path("data/rc"));
         for (asked, names) in [
             ("data/repo", ".git $PATH/repo"),
             ("data/x", "$PATH/x"),
@@ -138,12 +140,12 @@ mod tests {
             ("data", ""),
             ("data/repository", "$PATH/repository"),
         ] {
-            let told = orders.aliases_of(&path(asked));
+            let told = aliases.aliases_of(&path(asked));
             let told: Vec<_> = told.iter().map(ToString::to_string).collect();
             assert_eq!(told.join(" "), names, "{asked}");
         }
-        assert_eq!(orders.names_through(&path("data")).count(), 1);
-        assert_eq!(orders.names_through(&path("data/repo")).count(), 0);
-        assert_eq!(orders.count(), 5);
+        assert_eq!(aliases.names_through(&path("data")).count(), 1);
+        assert_eq!(aliases.names_through(&path("data/repo")).count(), 0);
+        assert_eq!(aliases.count(), 5);
     }
 }

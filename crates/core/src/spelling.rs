@@ -69,7 +69,7 @@ impl Spelling {
     /// The one spelling of a part of a name.
     pub(crate) fn text(self, text: &str) -> Cow<'_, str> {
         if self == Self::Exact
-            || text.is_ascii() && !text.bytes().any(|own| own.is_ascii_uppercase())
+            || text.is_ascii() && !text.bytes().any(|byte| byte.is_ascii_uppercase())
         {
             return Cow::Borrowed(text);
         }
@@ -194,7 +194,7 @@ mod tests {
             assert!(Spelling::Unknown.is_same(one, other) || !same, "{one} {other}");
         }
         let path = WorkspacePath::parse("Sub/.ENV").unwrap();
-        let folded = Spelling::Folded.path(&path).map(|own| own.to_string());
+        let folded = Spelling::Folded.path(&path).map(|path| path.to_string());
         assert_eq!(folded.as_deref(), Some("sub/.env"));
         assert_eq!(Spelling::Folded.path(&WorkspacePath::parse("sub/.env").unwrap()), None);
         assert_eq!(Spelling::Exact.path(&path), None);
@@ -206,11 +206,11 @@ mod tests {
         for c in '\u{80}'..=char::MAX {
             let mut class = ClassUnicode::new([ClassUnicodeRange::new(c, c)]);
             class.try_case_fold_simple().unwrap();
-            let own = Spelling::Folded.text(c.encode_utf8(&mut [0; 4])).into_owned();
+            let text = Spelling::Folded.text(c.encode_utf8(&mut [0; 4])).into_owned();
             for other in class.iter().flat_map(|range| range.start()..=range.end()) {
                 let other_folded =
                     Spelling::Folded.text(other.encode_utf8(&mut [0; 4])).into_owned();
-                assert_eq!(own, other_folded, "{c:?} {other:?}");
+                assert_eq!(text, other_folded, "{c:?} {other:?}");
             }
         }
     }

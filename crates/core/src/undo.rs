@@ -41,7 +41,7 @@ impl UndoRecord {
     /// Reads what was kept; none where it is of another version.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok().filter(|own: &Self| own.v == RECORD_VERSION)
+        serde_json::from_slice(bytes).ok().filter(|made: &Self| made.v == RECORD_VERSION)
     }
 }
 

@@ -36,7 +36,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     let duration = number.checked_mul(millis).map(Duration::from_millis);
-    duration.filter(|own| *own <= limits::LONGEST_DURATION)
+    duration.filter(|duration| *duration <= limits::LONGEST_DURATION)
 }
 
 /// A duration in whole milliseconds, as limits are written down; the most there is if it is longer.

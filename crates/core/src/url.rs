@@ -68,8 +68,8 @@ impl HttpUrl {
         };
         match address.host() {
             HostName::Name(name) => NAMES.contains(&name.trim_end_matches('.')),
-            HostName::Ip(own) => {
-                ADDRESSES.contains(&own) || net::reserved(own) == Some(ReservedAddress::LinkLocal)
+            HostName::Ip(addr) => {
+                ADDRESSES.contains(&addr) || net::reserved(addr) == Some(ReservedAddress::LinkLocal)
             }
         }
     }
@@ -178,9 +178,9 @@ fn is_plain(component: &str) -> bool {
                     digit().zip(digit()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
                 // What needs no escape is escaped to be something else; the others lead elsewhere.
                 match both
-                    .filter(|own| !own.is_ascii_alphanumeric() && !b"-._~/\\%;?#".contains(own))
+                    .filter(|byte| !byte.is_ascii_alphanumeric() && !b"-._~/\\%;?#".contains(byte))
                 {
-                    Some(own) => decoded.push(own),
+                    Some(byte) => decoded.push(byte),
                     None => return false,
                 }
             }
@@ -190,7 +190,7 @@ fn is_plain(component: &str) -> bool {
     }
     let is_unlike = |letter: char| !letter.is_control() && !is_like_a_sign(letter);
     // Some cut blanks and dots at the end of a name, so that `.. ` and `...` climb.
-    let is_name = |text: &str| text.is_empty() || text.contains(|own| own != '.' && own != ' ');
+    let is_name = |text: &str| text.is_empty() || text.contains(|c| c != '.' && c != ' ');
     core::str::from_utf8(&decoded).is_ok_and(|text| is_name(text) && text.chars().all(is_unlike))
 }
 
@@ -356,9 +356,9 @@ impl UrlPattern {
 
     fn matches_host(&self, host: &HostName) -> bool {
         match (&self.host, host) {
-            (HostPattern::Exact(own), other) => own == other,
-            (HostPattern::Subdomains(own), HostName::Name(other)) => {
-                other.strip_suffix(own.as_str()).is_some_and(|head| head.ends_with('.'))
+            (HostPattern::Exact(name), other) => name == other,
+            (HostPattern::Subdomains(text), HostName::Name(other)) => {
+                other.strip_suffix(text.as_str()).is_some_and(|head| head.ends_with('.'))
             }
             (HostPattern::Subdomains(_), HostName::Ip(_)) => false,
         }
@@ -505,7 +505,7 @@ mod tests {
             check("https://x.org/*/**", &url, false);
             // A denial counts where it could be meant.
             // `.%2e` is a `..` to everybody.
-            if let Some(address) = HttpUrl::parse(&url).ok().filter(|own| !own.is_plain()) {
+            if let Some(address) = HttpUrl::parse(&url).ok().filter(|url| !url.is_plain()) {
                 assert!(
                     UrlPattern::parse("https://x.org/admin/**").unwrap().could_match(&address),
                     "{url}"

@@ -1,6 +1,6 @@
 //! Whether a value is an expression of some language rather than what it would come to.
 
-use crate::value::{Count, wordiness};
+use crate::value::{CharCounts, wordiness};
 
 /// `MAX_PASSWORD_LENGTH`: a name of what never changes.
 pub(super) fn is_constant(value: &[u8]) -> bool {
@@ -17,13 +17,13 @@ pub(super) fn is_constant(value: &[u8]) -> bool {
 pub(super) fn is_number(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"0x").or_else(|| value.strip_prefix(b"0X"));
     let plain = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'U' | b'L' | b'u' | b'l');
-    digits.is_some_and(|own| own.len() <= 20 && own.iter().all(plain))
+    digits.is_some_and(|digit| digit.len() <= 20 && digit.iter().all(plain))
 }
 
 /// A name of a variable, of a field of something, of a type.
 fn is_name(part: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
-    part.first().is_some_and(|own| !own.is_ascii_digit())
+    part.first().is_some_and(|byte| !byte.is_ascii_digit())
         && part.iter().all(plain)
         && (part.len() <= 5 || wordiness(part) >= 2)
 }
@@ -31,8 +31,8 @@ fn is_name(part: &[u8]) -> bool {
 /// An expression of a language rather than a value: `config.password`, `getPassword()`, `argv[2]`.
 pub(super) fn is_code(value: &[u8]) -> bool {
     const SIGNS: [&[u8]; 7] = [b"(", b"::", b"->", b"=>", b"['", b"[\"", b"[]"];
-    let holds = |text: &[u8]| value.windows(text.len()).any(|own| own == text);
-    if SIGNS.iter().any(|own| holds(own)) || value.starts_with(b"{") || value.starts_with(b"__") {
+    let holds = |text: &[u8]| value.windows(text.len()).any(|item| item == text);
+    if SIGNS.iter().any(|sign| holds(sign)) || value.starts_with(b"{") || value.starts_with(b"__") {
         return true;
     }
     let value = value.strip_suffix(b"!").unwrap_or(value);
@@ -45,7 +45,7 @@ pub(super) fn is_code(value: &[u8]) -> bool {
     if is_field(first) || indexed && is_name(first) {
         return true;
     }
-    let count = Count::of(value);
+    let count = CharCounts::of(value);
     // An option of a call: `composite=True`.
     if first.len() < value.len() && count.digit == 0 && is_name(first) && !indexed {
         return true;

@@ -17,42 +17,42 @@
 
 extern crate alloc;
 
-mod anchors;
-mod calls;
+mod call_patterns;
+mod classifier;
 mod command;
-mod custom;
+mod custom_pattern;
+mod detectors;
+mod encodings;
 mod expression;
-mod form;
-mod forms;
-mod found;
 mod header;
-mod judge;
-mod key;
-mod known;
+mod json_values;
+mod known_secrets;
 pub mod limits;
 mod lines;
-mod masked;
-mod names;
+mod mask_context;
+mod mask_restore;
+mod matches;
+mod name_tables;
 mod pem;
-mod programs;
-mod quoted;
+mod prefilter;
+mod program_table;
+mod quoted_value;
 mod reader;
-mod resolve;
 mod rules;
 mod scan;
+mod scan_state;
 mod secret;
 mod setting;
-mod state;
+mod setting_names;
+mod span;
 mod stream;
-mod structure;
+mod text_window;
+mod token_pattern;
 mod tokens;
-mod trials;
 mod url;
 mod value;
-mod view;
 mod visible;
-mod whole;
-mod words;
+mod word_tables;
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -64,27 +64,27 @@ use core::ops::Range;
 
 use once_cell::race::OnceBox;
 
-pub use custom::Custom;
-pub use resolve::Unresolved;
+pub use custom_pattern::CustomPattern;
+pub use mask_restore::UnresolvedMask;
 pub use secret::Secret;
-pub use stream::Stream;
+pub use stream::MaskingStream;
 
-use found::Found;
+use matches::SecretMatch;
 use reader::{Reader, Text};
-use scan::Rules;
-use state::Step;
-use view::End;
+use scan::RuleSet;
+use scan_state::ScanStep;
+use text_window::TextEnd;
 use visible::Start;
 
 /// Finds and masks secrets.
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    rules: Arc<Rules>,
+    rules: Arc<RuleSet>,
 }
 
 /// A secret that was found: what it is and where, never what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SecretFinding {
     /// What kind of secret.
     pub kind: &'static str,
     /// The rule that found it.
@@ -101,72 +101,72 @@ pub struct Finding {
 
 /// A kind of credential that is told by its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct CredentialKind {
     /// What its mask says first.
     pub kind: &'static str,
     /// Whose it is.
     pub name: &'static str,
     /// What it is.
-    pub what: &'static str,
+    pub description: &'static str,
     /// Its form, as a regular expression.
-    pub form: &'static str,
+    pub pattern: &'static str,
 }
 
 /// Whether a name says of its value that it is a secret: `password`, `--api-token`, `DB_PASS`. Of a key it
 /// does not: most are files, or names of something.
 #[must_use]
 pub fn names_secret(name: &str) -> bool {
-    let held = key::holds(name.trim_start_matches('-').as_bytes());
-    held.is_some_and(|own| own != key::Holds::Key)
+    let held = setting_names::category(name.trim_start_matches('-').as_bytes());
+    held.is_some_and(|category| category != setting_names::SecretCategory::Key)
 }
 
 /// Every kind of credential that is told by its form.
-pub fn kinds() -> impl Iterator<Item = Kind> {
+pub fn credential_kinds() -> impl Iterator<Item = CredentialKind> {
     rules::all().map(|rule| {
-        let rules::Rule { kind, name, what, form, .. } = *rule;
-        Kind { kind, name, what, form }
+        let rules::Rule { kind, name, description: what, pattern: form, .. } = *rule;
+        CredentialKind { kind, name, description: what, pattern: form }
     })
 }
 
 /// The rules that this build ships, made once.
-static BUILTIN: OnceBox<Arc<Rules>> = OnceBox::new();
+static BUILTIN: OnceBox<Arc<RuleSet>> = OnceBox::new();
 
 impl Redactor {
     /// The rules that this build ships.
     #[must_use]
     pub fn builtin() -> Self {
-        let make = || Box::new(Arc::new(Rules::new(Vec::new(), Vec::new())));
+        let make = || Box::new(Arc::new(RuleSet::new(Vec::new(), Vec::new())));
         Self { rules: Arc::clone(BUILTIN.get_or_init(make)) }
     }
 
     /// The same with secrets whose values are known, and with patterns of a policy.
     #[must_use]
-    pub fn with(secrets: &[Secret], patterns: &[Custom]) -> Self {
+    pub fn with(secrets: &[Secret], patterns: &[CustomPattern]) -> Self {
         if secrets.is_empty() && patterns.is_empty() {
             return Self::builtin();
         }
-        let known = secrets.iter().map(known::Known::of).collect();
-        Self { rules: Arc::new(Rules::new(known, patterns.to_vec())) }
+        let known = secrets.iter().map(known_secrets::KnownSecret::of).collect();
+        Self { rules: Arc::new(RuleSet::new(known, patterns.to_vec())) }
     }
 
-    const fn rules(&self) -> &Arc<Rules> {
+    const fn rules(&self) -> &Arc<RuleSet> {
         &self.rules
     }
 
     /// Masks bytes and counts the masks.
     #[must_use]
     pub fn bytes<'t>(&self, text: &'t [u8], masked: &mut u64) -> Cow<'t, [u8]> {
-        self.within(text, &Around::whole(text), masked)
+        self.mask_window(text, &DeliveryWindow::whole(text), masked)
     }
 
     /// Masks what is delivered of a piece and counts the masks. What reaches into it from outside
     /// is masked whole.
     #[must_use]
-    pub fn piece<'t>(&self, piece: &'t Piece, masked: &mut u64) -> Cow<'t, [u8]> {
-        let Piece { bytes, window, cut_before, cut_after } = piece;
+    pub fn piece<'t>(&self, piece: &'t TextPiece, masked: &mut u64) -> Cow<'t, [u8]> {
+        let TextPiece { bytes, window, cut_before, cut_after } = piece;
         let window = window.start.min(bytes.len())..window.end.min(bytes.len());
-        let around = Around { window, cut_before: *cut_before, cut_after: *cut_after };
-        self.within(bytes, &around, masked)
+        let around = DeliveryWindow { window, cut_before: *cut_before, cut_after: *cut_after };
+        self.mask_window(bytes, &around, masked)
     }
 
     /// Masks text and counts the masks. What comes out is at rest: masking it again changes nothing, so
@@ -174,7 +174,7 @@ impl Redactor {
     #[must_use]
     pub fn text<'t>(&self, text: &'t str, masked: &mut u64) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
-        for _ in 0..limits::ROUNDS {
+        for _ in 0..limits::MASK_ROUNDS {
             match self.bytes(clean.as_bytes(), masked) {
                 Cow::Borrowed(_) => break,
                 Cow::Owned(bytes) => {
@@ -187,25 +187,30 @@ impl Redactor {
 
     /// The secrets of a text.
     #[must_use]
-    pub fn findings(&self, text: &[u8]) -> Vec<Finding> {
-        let mut stream = Stream::telling(self.clone());
+    pub fn findings(&self, text: &[u8]) -> Vec<SecretFinding> {
+        let mut stream = MaskingStream::with_findings(self.clone());
         let mut out = Vec::new();
         stream.push(text, &mut out);
         stream.finish(false, &mut out);
         stream.take_findings()
     }
 
-    fn within<'t>(&self, text: &'t [u8], around: &Around, masked: &mut u64) -> Cow<'t, [u8]> {
+    fn mask_window<'t>(
+        &self,
+        text: &'t [u8],
+        around: &DeliveryWindow,
+        masked: &mut u64,
+    ) -> Cow<'t, [u8]> {
         let Range { start, end } = around.window;
         let mut clean: Vec<u8> = Vec::new();
         let mut kept = start;
-        self.each(text, around, |own, found| {
+        self.for_each_match(text, around, |item, found| {
             let range = &found.range;
             if range.end <= start || range.start >= end {
                 return;
             }
             clean.extend_from_slice(text.get(kept..range.start).unwrap_or_default());
-            own.mask(found, &mut clean);
+            item.mask(found, &mut clean);
             kept = range.end;
             *masked += 1;
         });
@@ -217,17 +222,23 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    fn each(&self, bytes: &[u8], around: &Around, mut see: impl FnMut(&Text<'_>, &Found)) {
+    fn for_each_match(
+        &self,
+        bytes: &[u8],
+        around: &DeliveryWindow,
+        mut see: impl FnMut(&Text<'_>, &SecretMatch),
+    ) {
         let start = Start::behind(around.cut_before);
-        let text = Text::of(bytes, start, if around.cut_after { End::Cut } else { End::Over });
+        let text =
+            Text::of(bytes, start, if around.cut_after { TextEnd::Cut } else { TextEnd::Over });
         let mut reader = Reader::default();
         if around.cut_before
             && let Some(found) = Reader::cut_off(&text)
         {
             see(&text, &found);
-            reader.passed(&text, &Found { goes_on: false, ..found });
+            reader.passed(&text, &SecretMatch { continues: false, ..found });
         }
-        while let Step::Found(found) = reader.next(&self.rules, &text) {
+        while let ScanStep::Found(found) = reader.next(&self.rules, &text) {
             if found.range.start >= around.window.end {
                 break;
             }
@@ -238,13 +249,13 @@ impl Redactor {
 }
 
 /// What is delivered of a text, and whether the text is cut itself.
-struct Around {
+struct DeliveryWindow {
     window: Range<usize>,
     cut_before: bool,
     cut_after: bool,
 }
 
-impl Around {
+impl DeliveryWindow {
     const fn whole(text: &[u8]) -> Self {
         Self { window: 0..text.len(), cut_before: false, cut_after: false }
     }
@@ -253,7 +264,7 @@ impl Around {
 /// Bytes of which only a part is delivered: what stands around it is for the redactor's eyes, since
 /// a credential that is cut in two is one no more by its looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct TextPiece {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// Those of them that are delivered.
@@ -265,7 +276,7 @@ pub struct Piece {
     pub cut_after: bool,
 }
 
-impl Piece {
+impl TextPiece {
     /// The beginning of something that may go on.
     #[must_use]
     pub fn beginning(bytes: Vec<u8>, cut_after: bool) -> Self {
@@ -273,7 +284,7 @@ impl Piece {
     }
 }
 
-impl From<Vec<u8>> for Piece {
+impl From<Vec<u8>> for TextPiece {
     fn from(bytes: Vec<u8>) -> Self {
         Self::beginning(bytes, false)
     }
@@ -292,10 +303,10 @@ pub fn excerpt(text: &str, most_chars: usize) -> Cow<'_, str> {
 /// Whether a text holds a mask of ours.
 #[must_use]
 pub fn holds_mask(text: &[u8]) -> bool {
-    found::masks(text).next().is_some()
+    matches::masks(text).next().is_some()
 }
 
 /// The masks in a text.
 pub fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    found::masks(text)
+    matches::masks(text)
 }

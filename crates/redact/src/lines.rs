@@ -2,10 +2,10 @@
 
 use core::ops::Range;
 
-use crate::judge::is_phrase;
-use crate::quoted::{Quoted, SEPARATOR, VALUE, is_blank, is_name};
-use crate::setting::{BLANKS, blanks};
-use crate::view::{Read, View};
+use crate::classifier::is_phrase;
+use crate::quoted_value::{MAX_VALUE, QuotedValue, SEPARATOR, is_blank, is_name};
+use crate::setting::{MAX_BLANKS, skip_blanks};
+use crate::text_window::{Lookahead, TextWindow};
 
 /// The longest line that is one setting and nothing else.
 const LINE: usize = 1 << 10;
@@ -13,14 +13,14 @@ const LINE: usize = 1 << 10;
 /// The rest of the line, where the line is a setting and nothing else: then every sign belongs to
 /// the value.
 pub(super) fn whole_line(
-    view: &View<'_>,
+    view: &TextWindow<'_>,
     name: &Range<usize>,
     at: usize,
-) -> Read<Option<Range<usize>>> {
+) -> Lookahead<Option<Range<usize>>> {
     if !view.line_before(name.start).is_some_and(is_line_of_setting) {
         return Ok(None);
     }
-    let end = view.run(at, LINE, |byte| !matches!(byte, b'\n' | b'\r' | SEPARATOR))?;
+    let end = view.run_end(at, LINE, |byte| !matches!(byte, b'\n' | b'\r' | SEPARATOR))?;
     let text = view.bytes(at..end);
     if text.len() >= LINE {
         return Ok(None);
@@ -32,7 +32,7 @@ pub(super) fn whole_line(
     let text = text.get(..comment.unwrap_or(text.len())).unwrap_or_default().trim_ascii_end();
     // `a=1;b=2` and what a language closes a statement with is more than a value.
     let several = text.iter().any(|byte| is_blank(*byte) || *byte == b'"')
-        || text.windows(2).any(|own| own == b";") && text.contains(&b'=')
+        || text.windows(2).any(|item| item == b";") && text.contains(&b'=')
         || next_setting(text);
     let closed = matches!(text.last(), Some(b',' | b';' | b')' | b'}'));
     let one = !several || is_phrase(text);
@@ -40,40 +40,51 @@ pub(super) fn whole_line(
 }
 
 /// A block of lines behind `|` or `>`, as YAML has it: all that are indented further than the name.
-pub(super) fn block(view: &View<'_>, name: &Range<usize>, at: usize) -> Read<Option<Quoted>> {
+pub(super) fn block(
+    view: &TextWindow<'_>,
+    name: &Range<usize>,
+    at: usize,
+) -> Lookahead<Option<QuotedValue>> {
     if !matches!(view.at(at)?, Some(b'|' | b'>')) {
         return Ok(None);
     }
-    let head = view.run(at + 1, 2, |byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-'))?;
-    let mut end = blanks(view, head)?;
+    let head =
+        view.run_end(at + 1, 2, |byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-'))?;
+    let mut end = skip_blanks(view, head)?;
     if view.at(end)? == Some(b'#') {
-        end = view.run(end, 120, |byte| !matches!(byte, b'\n' | b'\r'))?;
+        end = view.run_end(end, 120, |byte| !matches!(byte, b'\n' | b'\r'))?;
     }
     if !matches!(view.at(end)?, Some(b'\n' | b'\r')) {
         return Ok(None);
     }
-    let before = view.line_before(name.start).filter(|own| is_line_of_setting(own));
+    let before = view.line_before(name.start).filter(|item| is_line_of_setting(item));
     let Some(before) = before else { return Ok(None) };
     let indent = before.iter().take_while(|byte| is_blank(**byte)).count();
     let mut found: Option<Range<usize>> = None;
-    while end - at < VALUE {
+    while end - at < MAX_VALUE {
         let line = match (view.at(end)?, view.at(end + 1)?) {
             (Some(b'\r'), Some(b'\n')) => end + 2,
             (Some(b'\n'), _) => end + 1,
             _ => break,
         };
-        let begins = view.run(line, BLANKS, is_blank)?;
+        let begins = view.run_end(line, MAX_BLANKS, is_blank)?;
         let is_empty = matches!(view.at(begins)?, Some(b'\n' | b'\r'));
         if !is_empty && begins - line <= indent {
             break;
         }
-        view.hold(found.as_ref().map_or(begins, |own| own.start));
-        end = view.run(begins, VALUE, |byte| !matches!(byte, b'\n' | b'\r'))?;
+        view.set_undecided_from(found.as_ref().map_or(begins, |range| range.start));
+        end = view.run_end(begins, MAX_VALUE, |byte| !matches!(byte, b'\n' | b'\r'))?;
         if !is_empty && end > begins {
-            found = Some(found.map_or(begins, |own| own.start)..end);
+            found = Some(found.map_or(begins, |range| range.start)..end);
         }
     }
-    let quoted = |range| Quoted { range, quoted: true, line: true, block: true, goes_on: false };
+    let quoted = |range| QuotedValue {
+        range,
+        quoted: true,
+        whole_line: true,
+        block: true,
+        continues: false,
+    };
     Ok(found.map(quoted))
 }
 
@@ -95,7 +106,7 @@ fn is_line_of_setting(before: &[u8]) -> bool {
     let before = before.strip_prefix(b"+").unwrap_or(before).trim_ascii();
     let before = before.strip_suffix(b"$").unwrap_or(before);
     before.is_empty()
-        || LEADS.iter().any(|own| own.eq_ignore_ascii_case(before))
+        || LEADS.iter().any(|lead| lead.eq_ignore_ascii_case(before))
         || before.iter().all(u8::is_ascii_digit)
         || before.last() == Some(&b'.') && before.iter().all(|byte| is_name(*byte))
 }

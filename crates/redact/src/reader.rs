@@ -3,28 +3,28 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::found::Found;
+use crate::matches::SecretMatch;
 use crate::pem;
-use crate::scan::{REACH, Rules};
-use crate::state::{State, Step, Told, earliest};
+use crate::scan::{LOOKBACK, RuleSet};
+use crate::scan_state::{ScanState, ScanStep, Told, earliest};
+use crate::text_window::{TextEnd, TextWindow};
 use crate::tokens;
-use crate::view::{End, View};
 use crate::visible::{APART, Start, Style, Visible, is_plain, start_at, visible};
 
 /// A text, and what is visible of it where that is something else.
 #[derive(Debug)]
 pub(super) struct Text<'t> {
     bytes: &'t [u8],
-    end: End,
+    end: TextEnd,
     /// What is visible, and what is of one that begins with a mark of wide characters.
     visible: Vec<Visible>,
 }
 
 impl<'t> Text<'t> {
-    pub(super) fn of(bytes: &'t [u8], start: Start, end: End) -> Self {
+    pub(super) fn of(bytes: &'t [u8], start: Start, end: TextEnd) -> Self {
         let visible = match is_plain(bytes, start) {
             true => Vec::new(),
-            false => visible(bytes, start, end == End::Open),
+            false => visible(bytes, start, end == TextEnd::Open),
         };
         Self { bytes, end, visible }
     }
@@ -32,17 +32,17 @@ impl<'t> Text<'t> {
     /// Whether all bytes before one are read in every way: else it depends on what comes which characters
     /// they belong to.
     fn has_read(&self, byte: usize) -> bool {
-        self.end != End::Open || self.visible.iter().all(|own| own.has_read(byte))
+        self.end != TextEnd::Open || self.visible.iter().all(|visible| visible.has_read(byte))
     }
 
     /// The mask of a secret, said as the secret is.
-    pub(super) fn mask(&self, found: &Found, out: &mut Vec<u8>) {
+    pub(super) fn mask(&self, found: &SecretMatch, out: &mut Vec<u8>) {
         let range = &found.range;
-        let said = self.visible.iter().rev().find_map(|own| {
-            let seen = own.place_of(range.start)..own.place_of(range.end);
-            let secret = own.text.get(seen.clone())?;
-            let style = own.style_of(&seen);
-            (own.bytes_of(&seen) == *range).then_some((secret, style))
+        let said = self.visible.iter().rev().find_map(|visible| {
+            let seen = visible.place_of(range.start)..visible.place_of(range.end);
+            let secret = visible.text.get(seen.clone())?;
+            let style = visible.style_of(&seen);
+            (visible.bytes_of(&seen) == *range).then_some((secret, style))
         });
         let secret = || self.bytes.get(range.clone()).unwrap_or_default();
         let (secret, style) = said.unwrap_or_else(|| (secret(), Style::Plain));
@@ -51,7 +51,7 @@ impl<'t> Text<'t> {
 
     /// The byte that stands so many bytes before another one, and as many before it in what is seen.
     pub(super) fn back(&self, byte: usize, by: usize) -> usize {
-        let seen = |own: &Visible| own.start_of(own.place_of(byte).saturating_sub(by));
+        let seen = |visible: &Visible| visible.start_of(visible.place_of(byte).saturating_sub(by));
         self.visible.iter().map(seen).fold(byte.saturating_sub(by), usize::min)
     }
 
@@ -62,8 +62,8 @@ impl<'t> Text<'t> {
         }
         let last = self.visible.last();
         let begins = |byte: &usize| {
-            let has_read = self.visible.iter().all(|own| own.has_read(*byte));
-            has_read && last.is_some_and(|own| own.begins_at(*byte))
+            let has_read = self.visible.iter().all(|visible| visible.has_read(*byte));
+            has_read && last.is_some_and(|visible| visible.begins_at(*byte))
         };
         let found = (most.saturating_sub(APART * 2)..=most).rev().find(begins);
         match found.filter(|byte| *byte > 0) {
@@ -77,11 +77,11 @@ impl<'t> Text<'t> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reader {
     /// As it is seen.
-    seen: State,
+    seen: ScanState,
     /// As its mark says.
-    wide: Option<State>,
+    wide: Option<ScanState>,
     /// As it is, once that was something else.
-    plain: Option<State>,
+    plain: Option<ScanState>,
 }
 
 impl Reader {
@@ -89,50 +89,51 @@ impl Reader {
     ///
     /// All readings go together: what stands behind the place of the first secret is looked at with its mask
     /// before it, and a reading that has not come far enough to rule out an earlier one makes the others wait.
-    pub(super) fn next(&mut self, rules: &Rules, text: &Text<'_>) -> Step {
+    pub(super) fn next(&mut self, rules: &RuleSet, text: &Text<'_>) -> ScanStep {
         if self.plain.is_none() && text.visible.is_empty() {
             return next_in(None, text, rules, &mut self.seen, usize::MAX);
         }
         let mut readings = self.readings(text);
-        let resumed =
-            |(own, state): &Reading<'_>| own.map_or(state.resume, |own| own.start_of(state.resume));
+        let resumed = |(visible, state): &Reading<'_>| {
+            visible.map_or(state.resume, |visible| visible.start_of(state.resume))
+        };
         let mut limit = readings.iter().map(resumed).min().unwrap_or_default() + STRIDE;
         let before: Vec<Told> =
-            readings.iter().map(|(_, state)| (state.reserve.clone(), state.command)).collect();
+            readings.iter().map(|(_, state)| (state.queued.clone(), state.command)).collect();
         let (best, firsts) = loop {
-            let mut best = Step::Clear;
+            let mut best = ScanStep::Done;
             let mut firsts = Vec::new();
-            for (own, state) in &mut readings {
-                let step = next_in(*own, text, rules, state, limit);
+            for (visible, state) in &mut readings {
+                let step = next_in(*visible, text, rules, state, limit);
                 firsts.push(begin_of(&step));
                 best = earliest(best, step);
             }
             limit = match &best {
-                Step::Found(found) if found.range.start > limit => found.range.start,
-                Step::Clear if limit < text.bytes.len() => limit + STRIDE,
+                ScanStep::Found(found) if found.range.start > limit => found.range.start,
+                ScanStep::Done if limit < text.bytes.len() => limit + STRIDE,
                 _ => break (best, firsts),
             };
             undo(&mut readings, &before, usize::MAX);
         };
         let at = match &best {
-            Step::Found(found) => found.range.start,
-            Step::Wait(at) => *at,
-            Step::Clear => return best,
+            ScanStep::Found(found) => found.range.start,
+            ScanStep::Wait(at) => *at,
+            ScanStep::Done => return best,
         };
-        if matches!(best, Step::Wait(_)) {
+        if matches!(best, ScanStep::Wait(_)) {
             undo(&mut readings, &before, at);
             return best;
         }
         let others = readings.iter_mut().zip(&before).zip(firsts);
-        let decided = others.filter(|(_, first)| *first != Some(at)).all(|((own, before), _)| {
-            undo(core::slice::from_mut(own), core::slice::from_ref(before), at);
-            keeps(own, text, rules, at)
+        let decided = others.filter(|(_, first)| *first != Some(at)).all(|((item, before), _)| {
+            undo(core::slice::from_mut(item), core::slice::from_ref(before), at);
+            keeps(item, text, rules, at)
         });
         if decided {
             return best;
         }
         undo(&mut readings, &before, at);
-        Step::Wait(at)
+        ScanStep::Wait(at)
     }
 
     /// The ways in which a text is read.
@@ -148,26 +149,27 @@ impl Reader {
     }
 
     /// A secret was masked.
-    pub(super) fn passed(&mut self, text: &Text<'_>, found: &Found) {
-        let inside = tokens::inside(found);
+    pub(super) fn passed(&mut self, text: &Text<'_>, found: &SecretMatch) {
+        let inside = tokens::continuation(found);
         let Range { start, end } = found.range;
-        let pass = |state: &mut State, own: Option<&Visible>| {
-            let place = |byte| own.map_or(byte, |own| own.place_of(byte));
+        let pass = |state: &mut ScanState, visible: Option<&Visible>| {
+            let place = |byte| visible.map_or(byte, |visible| visible.place_of(byte));
             let range = place(start)..place(end);
-            state.passed(&Found { range, ..found.clone() }, inside.clone());
+            state.record_mask(&SecretMatch { range, ..found.clone() }, inside.clone());
         };
         pass(&mut self.seen, text.visible.first());
-        self.plain.iter_mut().for_each(|own| pass(own, None));
-        self.wide.iter_mut().for_each(|own| pass(own, text.visible.get(1)));
+        self.plain.iter_mut().for_each(|state| pass(state, None));
+        self.wide.iter_mut().for_each(|state| pass(state, text.visible.get(1)));
     }
 
     /// The rest of a key that begins before the text.
-    pub(super) fn cut_off(text: &Text<'_>) -> Option<Found> {
-        let plain = pem::cut_off(&View::new(text.bytes, text.end)).ok().flatten();
-        let seen = text.visible.iter().filter_map(|own| {
-            let found = pem::cut_off(&View::new(&own.text, text.end)).ok().flatten()?;
-            let range = own.bytes_of(&found.range);
-            Some(Found { range, ..found })
+    pub(super) fn cut_off(text: &Text<'_>) -> Option<SecretMatch> {
+        let plain = pem::find_cut_key(&TextWindow::new(text.bytes, text.end)).ok().flatten();
+        let seen = text.visible.iter().filter_map(|visible| {
+            let found =
+                pem::find_cut_key(&TextWindow::new(&visible.text, text.end)).ok().flatten()?;
+            let range = visible.bytes_of(&found.range);
+            Some(SecretMatch { range, ..found })
         });
         plain.into_iter().chain(seen).max_by_key(|found| found.range.end)
     }
@@ -175,39 +177,40 @@ impl Reader {
     /// More has come, so what was not there may be.
     pub(super) fn forget(&mut self) {
         let all = [Some(&mut self.seen), self.plain.as_mut(), self.wide.as_mut()];
-        all.into_iter().flatten().for_each(State::forget);
+        all.into_iter().flatten().for_each(ScanState::drop_lookahead);
     }
 
     /// From which byte on rules have to see the text again.
     pub(super) fn needs(&self, text: &Text<'_>) -> usize {
-        let of = |own: Option<&Visible>, state: &State| {
-            own.map_or(state.needs(), |own| own.start_of(state.needs()))
+        let of = |visible: Option<&Visible>, state: &ScanState| {
+            visible.map_or(state.keep_from(), |visible| visible.start_of(state.keep_from()))
         };
         let seen = of(text.visible.first(), &self.seen);
-        let wide = self.wide.as_ref().map_or(usize::MAX, |own| of(text.visible.get(1), own));
-        self.plain.as_ref().map_or(usize::MAX, State::needs).min(seen).min(wide)
+        let wide = self.wide.as_ref().map_or(usize::MAX, |state| of(text.visible.get(1), state));
+        self.plain.as_ref().map_or(usize::MAX, ScanState::keep_from).min(seen).min(wide)
     }
 
     /// So many bytes at the beginning of the text are gone.
     pub(super) fn rebase(&mut self, text: &Text<'_>, bytes: usize) {
-        let places = |own: Option<&Visible>| own.map_or(bytes, |own| own.place_of(bytes));
+        let places =
+            |visible: Option<&Visible>| visible.map_or(bytes, |visible| visible.place_of(bytes));
         self.seen.rebase(places(text.visible.first()));
-        self.plain.iter_mut().for_each(|own| own.rebase(bytes));
-        self.wide.iter_mut().for_each(|own| own.rebase(places(text.visible.get(1))));
+        self.plain.iter_mut().for_each(|state| state.rebase(bytes));
+        self.wide.iter_mut().for_each(|state| state.rebase(places(text.visible.get(1))));
     }
 }
 
 /// A way to read a text, and where the look at it stands.
-type Reading<'r> = (Option<&'r Visible>, &'r mut State);
+type Reading<'r> = (Option<&'r Visible>, &'r mut ScanState);
 
 /// How many bytes further all readings look, until one finds something.
 const STRIDE: usize = 1 << 10;
 
 /// Brings back what was told before, and looks again at what stands from a byte on.
 fn undo(readings: &mut [Reading<'_>], before: &[Told], at: usize) {
-    for ((own, state), before) in readings.iter_mut().zip(before) {
-        let place = own.map_or(at, |own| own.place_of(at));
-        (state.reserve, state.command) = before.clone();
+    for ((visible, state), before) in readings.iter_mut().zip(before) {
+        let place = visible.map_or(at, |visible| visible.place_of(at));
+        (state.queued, state.command) = before.clone();
         if at < usize::MAX {
             state.resume = state.resume.min(place);
         }
@@ -216,17 +219,17 @@ fn undo(readings: &mut [Reading<'_>], before: &[Told], at: usize) {
 
 /// Keeps what a reading finds by what stands before a byte, at which another one's secret begins. Whether
 /// that is sure.
-fn keeps((visible, state): &mut Reading<'_>, text: &Text<'_>, rules: &Rules, at: usize) -> bool {
-    let bytes = visible.map_or(text.bytes, |own| &own.text);
-    let view = View::new(bytes, text.end);
-    let place = visible.map_or(at, |own| own.place_of(at));
+fn keeps((visible, state): &mut Reading<'_>, text: &Text<'_>, rules: &RuleSet, at: usize) -> bool {
+    let bytes = visible.map_or(text.bytes, |visible| &visible.text);
+    let view = TextWindow::new(bytes, text.end);
+    let place = visible.map_or(at, |visible| visible.place_of(at));
     match rules.next(&view, state, place) {
-        Step::Found(found) => {
-            state.reserve.push(found);
+        ScanStep::Found(found) => {
+            state.queued.push(found);
             true
         }
-        Step::Wait(_) => false,
-        Step::Clear => true,
+        ScanStep::Wait(_) => false,
+        ScanStep::Done => true,
     }
 }
 
@@ -235,49 +238,50 @@ fn keeps((visible, state): &mut Reading<'_>, text: &Text<'_>, rules: &Rules, at:
 fn next_in(
     visible: Option<&Visible>,
     text: &Text<'_>,
-    rules: &Rules,
-    state: &mut State,
+    rules: &RuleSet,
+    state: &mut ScanState,
     limit: usize,
-) -> Step {
-    let bytes = visible.map_or(text.bytes, |own| &own.text);
-    let view = View::new(bytes, text.end);
-    let start_of = |place| visible.map_or(place, |own| own.start_of(place));
-    let limited = visible.map_or(limit, |own| own.place_of(limit));
+) -> ScanStep {
+    let bytes = visible.map_or(text.bytes, |visible| &visible.text);
+    let view = TextWindow::new(bytes, text.end);
+    let start_of = |place| visible.map_or(place, |visible| visible.start_of(place));
+    let limited = visible.map_or(limit, |visible| visible.place_of(limit));
     match (rules.next(&view, state, limited), visible) {
-        (Step::Found(found), own) => {
-            let range = own.map_or(found.range.clone(), |own| own.bytes_of(&found.range));
+        (ScanStep::Found(found), visible) => {
+            let range =
+                visible.map_or(found.range.clone(), |visible| visible.bytes_of(&found.range));
             if !text.has_read(range.end) {
-                return Step::Wait(range.start);
+                return ScanStep::Wait(range.start);
             }
-            let range = match (own, text.visible.first()) {
+            let range = match (visible, text.visible.first()) {
                 (None, Some(seen)) => seen.aligned(text.bytes, range),
                 _ => range,
             };
-            Step::Found(Found { range, ..found })
+            ScanStep::Found(SecretMatch { range, ..found })
         }
-        (Step::Wait(at), _) => Step::Wait(start_of(at.min(word_begin(&view)))),
-        (Step::Clear, _) if view.is_open() && limit >= text.bytes.len() => {
-            Step::Wait(start_of(word_begin(&view)))
+        (ScanStep::Wait(at), _) => ScanStep::Wait(start_of(at.min(word_begin(&view)))),
+        (ScanStep::Done, _) if view.is_open() && limit >= text.bytes.len() => {
+            ScanStep::Wait(start_of(word_begin(&view)))
         }
-        (Step::Clear, _) => Step::Clear,
+        (ScanStep::Done, _) => ScanStep::Done,
     }
 }
 
 /// Where a secret that was found begins.
-const fn begin_of(step: &Step) -> Option<usize> {
+const fn begin_of(step: &ScanStep) -> Option<usize> {
     match step {
-        Step::Found(found) => Some(found.range.start),
-        Step::Wait(_) | Step::Clear => None,
+        ScanStep::Found(found) => Some(found.range.start),
+        ScanStep::Wait(_) | ScanStep::Done => None,
     }
 }
 
 /// From which place on a rule could still begin whose bytes have not come.
-fn word_begin(view: &View<'_>) -> usize {
-    let word = view.run_back(view.len(), REACH, |byte| !byte.is_ascii_whitespace());
+fn word_begin(view: &TextWindow<'_>) -> usize {
+    let word = view.run_start(view.len(), LOOKBACK, |byte| !byte.is_ascii_whitespace());
     // `---- BEGIN` has a blank in it.
     match view.before(word) {
         Some(b' ') if view.before(word - 1) == Some(b'-') => {
-            view.run_back(word - 1, REACH, |byte| byte == b'-')
+            view.run_start(word - 1, LOOKBACK, |byte| byte == b'-')
         }
         _ => word,
     }

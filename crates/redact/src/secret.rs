@@ -20,8 +20,8 @@ impl Secret {
     #[must_use]
     pub fn new(name: &str, value: Zeroizing<String>) -> Option<Self> {
         let sendable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
-        let fits = value.len() >= limits::SECRET_BYTES_LEAST
-            && value.len() <= limits::SECRET_BYTES
+        let fits = value.len() >= limits::SECRET_BYTES_MIN
+            && value.len() <= limits::SECRET_BYTES_MAX
             && value.trim() == value.as_str()
             && value.bytes().all(sendable);
         fits.then(|| Self { name: name.to_string(), value })

@@ -7,111 +7,120 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::found::{Found, KEY, Label, MASK_FIRST};
-use crate::judge::{Joined, Wording, is_secret};
-use crate::key::{self, Holds};
+use crate::classifier::{Joiner, ValueContext, is_secret};
 use crate::lines::{block, whole_line};
-use crate::quoted::{Quoted, SEPARATOR, VALUE, is_blank, is_name, is_quote, quoted};
-use crate::value::{Look, look};
-use crate::view::{Read, View};
+use crate::matches::{KEY, MASK_FIRST, MaskLabel, SecretMatch};
+use crate::quoted_value::{
+    MAX_VALUE, QuotedValue, SEPARATOR, is_blank, is_name, is_quote, read_quoted,
+};
+use crate::setting_names::{self, SecretCategory};
+use crate::text_window::{Lookahead, TextWindow};
+use crate::value::{ValueLook, classify};
 
 /// The longest name that is looked at.
-const NAME: usize = 80;
+const MAX_NAME: usize = 80;
 /// The most blanks between a name and its value.
-pub(super) const BLANKS: usize = 64;
+pub(super) const MAX_BLANKS: usize = 64;
 
 /// The value behind a name of which a part stands here.
-pub(super) fn find(view: &View<'_>, at: usize) -> Read<Option<Found>> {
-    view.hold(at);
-    let Some((name, holds)) = named(view, at)? else { return Ok(None) };
-    view.hold(name.end);
-    let Some(joint) = joint(view, &name, holds)? else { return Ok(None) };
+pub(super) fn find_value(view: &TextWindow<'_>, at: usize) -> Lookahead<Option<SecretMatch>> {
+    view.set_undecided_from(at);
+    let Some((name, holds)) = secret_name(view, at)? else { return Ok(None) };
+    view.set_undecided_from(name.end);
+    let Some(joint) = read_joint(view, &name, holds)? else { return Ok(None) };
     if is_verb(view, &name, joint.joined) {
         return Ok(None);
     }
     if names_another(view, &joint)? {
         return Ok(None);
     }
-    let Some(value) = value(view, &name, &joint)? else { return Ok(None) };
+    let Some(value) = read_value(view, &name, &joint)? else { return Ok(None) };
     let text = view.bytes(value.range.clone());
-    let wording = Wording { joined: joint.joined, quoted: value.quoted, line: value.line };
+    let wording =
+        ValueContext { joined: joint.joined, quoted: value.quoted, whole_line: value.whole_line };
     let cut = view.is_cut(value.range.end) && !text.is_empty();
     // What a provider gave out has no blanks: where lines part it, they are not part of it.
     let joined =
         || text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<u8>>();
     let secret = match holds {
-        Holds::Secret | Holds::Token | Holds::Key if value.block => {
+        SecretCategory::Secret | SecretCategory::Token | SecretCategory::Key if value.block => {
             is_secret(holds, &joined(), &wording)
         }
         _ => is_secret(holds, text, &wording),
     };
-    Ok((cut || secret).then(|| Found {
+    Ok((cut || secret).then(|| SecretMatch {
         label: label(holds),
         range: value.range,
-        goes_on: value.goes_on,
+        continues: value.continues,
     }))
 }
 
 /// `password=token=..`: what stands behind is a name itself, and its value is looked at there.
-fn names_another(view: &View<'_>, joint: &Joint) -> Read<bool> {
-    if joint.quoted || joint.joined != Joined::Assigned {
+fn names_another(view: &TextWindow<'_>, joint: &Joint) -> Lookahead<bool> {
+    if joint.quoted || joint.joined != Joiner::Assigned {
         return Ok(false);
     }
-    view.hold(joint.at);
-    let end = view.run(joint.at, NAME, is_name)?;
+    view.set_undecided_from(joint.at);
+    let end = view.run_end(joint.at, MAX_NAME, is_name)?;
     // A mask counts as its value.
     let value = |byte: u8| is_name(byte) || byte == MASK_FIRST;
     let assigns = view.at(end)? == Some(b'=') && view.at(end + 1)?.is_some_and(value);
-    Ok(assigns && key::holds(view.bytes(joint.at..end)).is_some())
+    Ok(assigns && setting_names::category(view.bytes(joint.at..end)).is_some())
 }
 
 /// `pass` as what somebody does: `pass the salt`, `t.pass("x")`.
-fn is_verb(view: &View<'_>, name: &Range<usize>, joined: Joined) -> bool {
+fn is_verb(view: &TextWindow<'_>, name: &Range<usize>, joined: Joiner) -> bool {
     let text = view.bytes(name.clone());
     let last = text.rsplit(|byte| matches!(byte, b'.' | b'-')).next().unwrap_or_default();
-    last.eq_ignore_ascii_case(b"pass") && matches!(joined, Joined::Blank | Joined::Argument)
+    last.eq_ignore_ascii_case(b"pass") && matches!(joined, Joiner::Blank | Joiner::Argument)
 }
 
-pub(super) const fn label(holds: Holds) -> Label {
+pub(super) const fn label(holds: SecretCategory) -> MaskLabel {
     match holds {
-        Holds::Password | Holds::Login | Holds::Phrase => Label::new("password", "setting"),
-        Holds::Secret | Holds::Token | Holds::Key | Holds::Session => {
-            Label::new("secret", "setting")
+        SecretCategory::Password | SecretCategory::Login | SecretCategory::Phrase => {
+            MaskLabel::new("password", "setting")
         }
+        SecretCategory::Secret
+        | SecretCategory::Token
+        | SecretCategory::Key
+        | SecretCategory::Session => MaskLabel::new("secret", "setting"),
     }
 }
 
 /// The name around a place, and what it holds.
-fn named(view: &View<'_>, at: usize) -> Read<Option<(Range<usize>, Holds)>> {
-    let start = view.run_back(at, NAME, is_name);
-    let end = view.run(at, NAME, is_name)?;
+fn secret_name(
+    view: &TextWindow<'_>,
+    at: usize,
+) -> Lookahead<Option<(Range<usize>, SecretCategory)>> {
+    let start = view.run_start(at, MAX_NAME, is_name);
+    let end = view.run_end(at, MAX_NAME, is_name)?;
     let text = view.bytes(start..end);
     let dashes = text.iter().take_while(|byte| matches!(byte, b'-' | b'.')).count();
     let tail = text.iter().rev().take_while(|byte| matches!(byte, b'-' | b'.')).count();
     let name = start + dashes..end.saturating_sub(tail).max(start + dashes);
-    if text.len() >= NAME {
+    if text.len() >= MAX_NAME {
         return Ok(None);
     }
     let name = with_word_before(view, name);
-    Ok(key::holds(view.bytes(name.clone())).map(|holds| (name, holds)))
+    Ok(setting_names::category(view.bytes(name.clone())).map(|holds| (name, holds)))
 }
 
 /// `api key`, `access token`: a name in two words.
-fn with_word_before(view: &View<'_>, name: Range<usize>) -> Range<usize> {
+fn with_word_before(view: &TextWindow<'_>, name: Range<usize>) -> Range<usize> {
     const HEADS: [&[u8]; 3] = [b"key", b"token", b"secret"];
-    let is_head = HEADS.iter().any(|own| own.eq_ignore_ascii_case(view.bytes(name.clone())));
+    let is_head = HEADS.iter().any(|head| head.eq_ignore_ascii_case(view.bytes(name.clone())));
     if !is_head || view.before(name.start) != Some(b' ') {
         return name;
     }
     let end = name.start - 1;
-    let start = view.run_back(end, 16, |byte| byte.is_ascii_alphabetic());
+    let start = view.run_start(end, 16, |byte| byte.is_ascii_alphabetic());
     if start == end { name } else { start..name.end }
 }
 
 /// What stands between a name and its value.
 #[derive(Clone, Copy, Debug)]
 struct Joint {
-    joined: Joined,
+    joined: Joiner,
     /// Where the value begins, with its quotes.
     at: usize,
     /// Whether only a value in quotes counts.
@@ -119,39 +128,43 @@ struct Joint {
 }
 
 impl Joint {
-    const fn plain(joined: Joined, at: usize) -> Self {
+    const fn plain(joined: Joiner, at: usize) -> Self {
         Self { joined, at, quoted: false }
     }
 
-    const fn quoted(joined: Joined, at: usize) -> Self {
+    const fn quoted(joined: Joiner, at: usize) -> Self {
         Self { joined, at, quoted: true }
     }
 }
 
-pub(super) fn blanks(view: &View<'_>, at: usize) -> Read<usize> {
-    view.run(at, BLANKS, is_blank)
+pub(super) fn skip_blanks(view: &TextWindow<'_>, at: usize) -> Lookahead<usize> {
+    view.run_end(at, MAX_BLANKS, is_blank)
 }
 
 /// What closes the name: quotes, also escaped ones, brackets, and the stars of a list.
-fn closed(view: &View<'_>, at: usize) -> Read<usize> {
+fn skip_name_end(view: &TextWindow<'_>, at: usize) -> Lookahead<usize> {
     let closes =
         |byte: u8| is_quote(byte) || matches!(byte, b'\\' | b']' | b')' | b'*' | b'?' | b'!');
-    view.run(at, 8, closes)
+    view.run_end(at, 8, closes)
 }
 
-fn joint(view: &View<'_>, name: &Range<usize>, holds: Holds) -> Read<Option<Joint>> {
-    let opening = view.run_back(name.start, 4, |byte| byte == b'-' || byte == b'\\');
+fn read_joint(
+    view: &TextWindow<'_>,
+    name: &Range<usize>,
+    holds: SecretCategory,
+) -> Lookahead<Option<Joint>> {
+    let opening = view.run_start(name.start, 4, |byte| byte == b'-' || byte == b'\\');
     let before = view.before(opening);
-    let closed = closed(view, name.end)?;
+    let closed = skip_name_end(view, name.end)?;
     let in_quotes = before.is_some_and(|byte| is_quote(byte) || byte == b'{');
-    let at = blanks(view, closed)?;
-    if let Some(pair) = pair(view, name, closed)? {
+    let at = skip_blanks(view, closed)?;
+    if let Some(pair) = name_value_pair(view, name, closed)? {
         return Ok(Some(pair));
     }
     if matches!(view.at(at)?, Some(b':' | b'=')) {
-        view.hold(at + 1);
+        view.set_undecided_from(at + 1);
     }
-    if let Some(below) = below(view, at)? {
+    if let Some(below) = next_line_joint(view, at)? {
         return Ok(Some(below));
     }
     let (here, next) = match view.at(at)? {
@@ -160,83 +173,90 @@ fn joint(view: &View<'_>, name: &Range<usize>, holds: Holds) -> Read<Option<Join
     };
     let plain = |joined, length| Ok(Some((joined, at + length)));
     let shell = is_shell_default(view, name);
-    let joined: Read<Option<(Joined, usize)>> = match (here, next) {
-        (b'=', Some(b'=')) => plain(Joined::Assigned, 2),
+    let joined: Lookahead<Option<(Joiner, usize)>> = match (here, next) {
+        (b'=', Some(b'=')) => plain(Joiner::Assigned, 2),
         (b'=', Some(b'>')) | (b':', Some(b'=')) | (b'-', Some(b'>')) | (b'<', Some(b'-')) => {
-            plain(Joined::Assigned, 2)
+            plain(Joiner::Assigned, 2)
         }
         (b':', Some(b':' | b'?' | b'/')) => return Ok(None),
-        (b':', Some(b'-')) if shell => plain(Joined::Assigned, 2),
-        (b'=' | b':', _) => plain(Joined::Assigned, 1),
-        (b'|', Some(b'|')) | (b'?', Some(b'?')) => plain(Joined::Default, 2),
-        (b'|', Some(b' ')) => plain(Joined::Cell, 1),
-        (b'>', _) if is_element(view, name) => plain(Joined::Element, 1),
-        (b',', _) if in_quotes => plain(Joined::Argument, 1),
-        (b'(' | b'{', _) if at == name.end => plain(Joined::Argument, 1),
+        (b':', Some(b'-')) if shell => plain(Joiner::Assigned, 2),
+        (b'=' | b':', _) => plain(Joiner::Assigned, 1),
+        (b'|', Some(b'|')) | (b'?', Some(b'?')) => plain(Joiner::Default, 2),
+        (b'|', Some(b' ')) => plain(Joiner::TableCell, 1),
+        (b'>', _) if is_element(view, name) => plain(Joiner::Element, 1),
+        (b',', _) if in_quotes => plain(Joiner::Argument, 1),
+        (b'(' | b'{', _) if at == name.end => plain(Joiner::Argument, 1),
         (b'/', Some(b'>')) => return Ok(None),
         _ if at > closed => {
-            return blank(view, name, at, holds);
+            return blank_joint(view, name, at, holds);
         }
-        _ if is_quote(here) => plain(Joined::Blank, 0),
+        _ if is_quote(here) => plain(Joiner::Blank, 0),
         _ => return Ok(None),
     };
     let Some((joined, behind)) = joined? else { return Ok(None) };
-    view.hold(behind);
+    view.set_undecided_from(behind);
     // Stars around the name, as lists of settings in manuals have them.
-    let begins = view.run(behind, BLANKS, |byte| is_blank(byte) || byte == b'*')?;
+    let begins = view.run_end(behind, MAX_BLANKS, |byte| is_blank(byte) || byte == b'*')?;
     Ok(Some(match joined {
-        Joined::Argument | Joined::Default => Joint::quoted(joined, begins),
-        Joined::Assigned => annotated(view, begins)?.unwrap_or(Joint::plain(joined, begins)),
+        Joiner::Argument | Joiner::Default => Joint::quoted(joined, begins),
+        Joiner::Assigned => {
+            after_type_annotation(view, begins)?.unwrap_or(Joint::plain(joined, begins))
+        }
         _ => Joint::plain(joined, begins),
     }))
 }
 
 /// Whether a name stands in `${NAME:-..}`.
-fn is_shell_default(view: &View<'_>, name: &Range<usize>) -> bool {
+fn is_shell_default(view: &TextWindow<'_>, name: &Range<usize>) -> bool {
     view.before(name.start) == Some(b'{') && view.before(name.start - 1) == Some(b'$')
 }
 
 /// Whether a name is that of an element: `<password>`, `<ns:password>`.
-fn is_element(view: &View<'_>, name: &Range<usize>) -> bool {
-    let start = view.run_back(name.start, 40, |byte| is_name(byte) || byte == b':');
+fn is_element(view: &TextWindow<'_>, name: &Range<usize>) -> bool {
+    let start = view.run_start(name.start, 40, |byte| is_name(byte) || byte == b':');
     view.before(start) == Some(b'<')
 }
 
 /// A value behind blanks alone: behind an option, at the beginning of a line, in quotes, or told by a
 /// verb.
-fn blank(view: &View<'_>, name: &Range<usize>, at: usize, holds: Holds) -> Read<Option<Joint>> {
+fn blank_joint(
+    view: &TextWindow<'_>,
+    name: &Range<usize>,
+    at: usize,
+    holds: SecretCategory,
+) -> Lookahead<Option<Joint>> {
     for verb in [b"is:".as_slice(), b"is ", b"was "] {
-        if view.says(at, verb)? {
-            let begins = blanks(view, at + verb.len())?;
-            return Ok(Some(Joint::plain(Joined::Told, begins)));
+        if view.matches_at(at, verb)? {
+            let begins = skip_blanks(view, at + verb.len())?;
+            return Ok(Some(Joint::plain(Joiner::Is, begins)));
         }
     }
     // `Dim pwd As String = ".."`, `<password type="x">..`.
-    if view.says(at, b"as ")? || is_element(view, name) {
+    if view.matches_at(at, b"as ")? || is_element(view, name) {
         let most = if is_element(view, name) { 120 } else { 24 };
-        let end = view.run(at, most, |byte| !matches!(byte, b'=' | b'>' | b'\n' | b'<'))?;
+        let end = view.run_end(at, most, |byte| !matches!(byte, b'=' | b'>' | b'\n' | b'<'))?;
         let end = match view.at(end)? {
             Some(b'=') if is_element(view, name) => {
-                view.run(end, most, |byte| !matches!(byte, b'>' | b'\n' | b'<'))?
+                view.run_end(end, most, |byte| !matches!(byte, b'>' | b'\n' | b'<'))?
             }
             _ => end,
         };
         return Ok(match view.at(end)? {
-            Some(b'=') => Some(Joint::quoted(Joined::Assigned, blanks(view, end + 1)?)),
+            Some(b'=') => Some(Joint::quoted(Joiner::Assigned, skip_blanks(view, end + 1)?)),
             Some(b'>') if view.before(end) != Some(b'/') => {
-                Some(Joint::plain(Joined::Element, end + 1))
+                Some(Joint::plain(Joiner::Element, end + 1))
             }
             _ => None,
         });
     }
     let leads = view.before(name.start) == Some(b'-');
     let joined = match (leads, view.line_before(name.start)) {
-        (true, _) => Joined::Option,
-        (_, Some(before)) if leads_line(before) => Joined::Led,
-        _ => Joined::Blank,
+        (true, _) => Joiner::Option,
+        (_, Some(before)) if leads_line(before) => Joiner::LineStart,
+        _ => Joiner::Blank,
     };
-    let lone = joined != Joined::Option || at == name.end + 1;
-    Ok((lone || holds != Holds::Password).then_some(Joint::plain(joined, at)))
+    let lone = joined != Joiner::Option || at == name.end + 1;
+    Ok((lone || holds != SecretCategory::Password).then_some(Joint::plain(joined, at)))
 }
 
 /// Whether what stands before a name leaves the line to it and its value.
@@ -246,21 +266,21 @@ fn leads_line(before: &[u8]) -> bool {
 }
 
 /// A value on a line of its own, below a line that tells of it or a head that names it.
-fn below(view: &View<'_>, at: usize) -> Read<Option<Joint>> {
-    let line = view.run(at, 100, |byte| !matches!(byte, b'\n' | b'\r' | b'='))?;
+fn next_line_joint(view: &TextWindow<'_>, at: usize) -> Lookahead<Option<Joint>> {
+    let line = view.run_end(at, 100, |byte| !matches!(byte, b'\n' | b'\r' | b'='))?;
     let text = view.bytes(at..line).trim_ascii();
     let tells = text.last() == Some(&b':') && text.len() > 1 || text.is_empty();
     if !tells || !matches!(view.at(line)?, Some(b'\n' | b'\r')) {
         return Ok(None);
     }
-    let begins = view.run(line, 6, |byte| byte == b'\n' || byte == b'\r')?;
+    let begins = view.run_end(line, 6, |byte| byte == b'\n' || byte == b'\r')?;
     let gaps = view.bytes(line..begins).iter().filter(|byte| **byte == b'\n').count();
-    let begins = blanks(view, begins)?;
-    Ok((gaps == 2).then_some(Joint::plain(Joined::Below, begins)))
+    let begins = skip_blanks(view, begins)?;
+    Ok((gaps == 2).then_some(Joint::plain(Joiner::NextLine, begins)))
 }
 
 /// `: Type = ".."`: where the value begins.
-fn annotated(view: &View<'_>, at: usize) -> Read<Option<Joint>> {
+fn after_type_annotation(view: &TextWindow<'_>, at: usize) -> Lookahead<Option<Joint>> {
     let in_type = |byte: u8| {
         byte.is_ascii_alphanumeric()
             || matches!(byte, b'&' | b'\'' | b'<' | b'>' | b'_' | b':' | b'[' | b']' | b' ')
@@ -268,22 +288,26 @@ fn annotated(view: &View<'_>, at: usize) -> Read<Option<Joint>> {
     if !view.at(at)?.is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'&') {
         return Ok(None);
     }
-    let end = view.run(at, 40, in_type)?;
+    let end = view.run_end(at, 40, in_type)?;
     if view.at(end)? != Some(b'=') || view.before(end) != Some(b' ') {
         return Ok(None);
     }
-    let begins = blanks(view, end + 1)?;
+    let begins = skip_blanks(view, end + 1)?;
     let quoted = view.at(begins)?.is_some_and(is_quote);
-    Ok(quoted.then_some(Joint::quoted(Joined::Assigned, begins)))
+    Ok(quoted.then_some(Joint::quoted(Joiner::Assigned, begins)))
 }
 
 /// `name: X` and behind it `value: ..`, as lists of settings have it.
-fn pair(view: &View<'_>, name: &Range<usize>, closed: usize) -> Read<Option<Joint>> {
+fn name_value_pair(
+    view: &TextWindow<'_>,
+    name: &Range<usize>,
+    closed: usize,
+) -> Lookahead<Option<Joint>> {
     let opens = |byte: u8| is_quote(byte) || is_blank(byte) || matches!(byte, b':' | b'=' | b'\\');
-    let word = view.run_back(name.start, 12, |byte| opens(byte) || byte == b'>');
+    let word = view.run_start(name.start, 12, |byte| opens(byte) || byte == b'>');
     let is_pair = [b"name".as_slice(), b"key"]
         .iter()
-        .any(|own| word < name.start && ends_with(view.bytes(0..word), own));
+        .any(|item| word < name.start && ends_with(view.bytes(0..word), item));
     if !is_pair {
         return Ok(None);
     }
@@ -295,24 +319,24 @@ fn pair(view: &View<'_>, name: &Range<usize>, closed: usize) -> Read<Option<Join
     };
     let mut at = closed;
     for _ in 0..4 {
-        at = view.run(at, 48, between)?;
-        if view.says(at, b"value")? {
-            let begins = view.run(at + 5, 8, |byte| is_quote(byte) || byte == b'\\')?;
-            let begins = blanks(view, begins)?;
+        at = view.run_end(at, 48, between)?;
+        if view.matches_at(at, b"value")? {
+            let begins = view.run_end(at + 5, 8, |byte| is_quote(byte) || byte == b'\\')?;
+            let begins = skip_blanks(view, begins)?;
             return Ok(match view.at(begins)? {
                 Some(b':' | b'=' | b'>') => {
-                    let begins = blanks(view, begins + 1)?;
-                    view.hold(begins);
-                    Some(Joint::plain(Joined::Assigned, begins))
+                    let begins = skip_blanks(view, begins + 1)?;
+                    view.set_undecided_from(begins);
+                    Some(Joint::plain(Joiner::Assigned, begins))
                 }
                 _ => None,
             });
         }
         let tag = [b"key".as_slice(), b"name", b"n"];
         let mut length = None;
-        for own in tag {
-            if length.is_none() && view.says(at, own)? && view.before(at) == Some(b'/') {
-                length = Some(own.len());
+        for item in tag {
+            if length.is_none() && view.matches_at(at, item)? && view.before(at) == Some(b'/') {
+                length = Some(item.len());
             }
         }
         let Some(length) = length else { return Ok(None) };
@@ -323,52 +347,56 @@ fn pair(view: &View<'_>, name: &Range<usize>, closed: usize) -> Read<Option<Join
 
 fn ends_with(text: &[u8], word: &[u8]) -> bool {
     let tail = text.len().checked_sub(word.len()).and_then(|at| text.get(at..));
-    tail.is_some_and(|own| own.eq_ignore_ascii_case(word))
+    tail.is_some_and(|tail| tail.eq_ignore_ascii_case(word))
 }
 
-fn value(view: &View<'_>, name: &Range<usize>, joint: &Joint) -> Read<Option<Quoted>> {
-    view.hold(joint.at);
+fn read_value(
+    view: &TextWindow<'_>,
+    name: &Range<usize>,
+    joint: &Joint,
+) -> Lookahead<Option<QuotedValue>> {
+    view.set_undecided_from(joint.at);
     if let Some(begins) = wrapped(view, joint)?
-        && let Some(found) = quoted(view, begins)?
+        && let Some(found) = read_quoted(view, begins)?
     {
         return Ok(Some(found));
     }
     if joint.quoted {
         return Ok(None);
     }
-    if joint.joined == Joined::Assigned
+    if joint.joined == Joiner::Assigned
         && let Some(found) = block(view, name, joint.at)?
     {
         return Ok(Some(found));
     }
     let line = match joint.joined {
-        Joined::Assigned => whole_line(view, name, joint.at)?,
+        Joiner::Assigned => whole_line(view, name, joint.at)?,
         _ => None,
     };
     if let Some(range) = line {
-        return Ok(Some(Quoted::line(range)));
+        return Ok(Some(QuotedValue::line(range)));
     }
-    bare(view, joint)
+    unquoted_value(view, joint)
 }
 
 /// Where a value in quotes begins: here, behind a letter that says what kind of text it is, or in
 /// the brackets of what wraps it.
-fn wrapped(view: &View<'_>, joint: &Joint) -> Read<Option<usize>> {
+fn wrapped(view: &TextWindow<'_>, joint: &Joint) -> Lookahead<Option<usize>> {
     let at = joint.at;
-    let opens = |own: Option<u8>| own.is_some_and(|byte| is_quote(byte) || byte == b'\\');
-    if opens(view.at(at)?) || view.says(at, "“".as_bytes())? {
+    let opens = |item: Option<u8>| item.is_some_and(|byte| is_quote(byte) || byte == b'\\');
+    if opens(view.at(at)?) || view.matches_at(at, "“".as_bytes())? {
         return Ok(Some(at));
     }
     let in_path =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'@' | b'$');
-    let end = view.run(at, 40, in_path)?;
+    let end = view.run_end(at, 40, in_path)?;
     match view.at(end)? {
         Some(byte) if is_quote(byte) && end - at <= 2 => Ok(Some(end)),
         Some(b'(') => {
             const WRAPS: [&[u8]; 8] =
                 [b"Some", b"from", b"String", b"str", b"Secret", b"SecretStr", b"new", b"Ok"];
             let path = view.bytes(at..end);
-            let known = WRAPS.iter().any(|own| path.ends_with(own));
+            let known = WRAPS.iter().any(|wrap| path.ends_with(wrap));
             Ok((known && opens(view.at(end + 1)?)).then_some(end + 1))
         }
         _ => Ok(None),
@@ -376,14 +404,19 @@ fn wrapped(view: &View<'_>, joint: &Joint) -> Read<Option<usize>> {
 }
 
 /// Four groups of four letters, as some mail providers give them out.
-fn grouped(view: &View<'_>, at: usize, end: usize, joint: &Joint) -> Read<usize> {
-    if end - at != 4 || joint.joined != Joined::Assigned || view.at(end)? != Some(b' ') {
+fn extend_letter_groups(
+    view: &TextWindow<'_>,
+    at: usize,
+    end: usize,
+    joint: &Joint,
+) -> Lookahead<usize> {
+    if end - at != 4 || joint.joined != Joiner::Assigned || view.at(end)? != Some(b' ') {
         return Ok(end);
     }
     let group = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut last = end;
     for _ in 0..3 {
-        let next = view.run(last + 1, 5, group)?;
+        let next = view.run_end(last + 1, 5, group)?;
         if view.at(last)? != Some(b' ') || next - last != 5 {
             return Ok(end);
         }
@@ -393,33 +426,37 @@ fn grouped(view: &View<'_>, at: usize, end: usize, joint: &Joint) -> Read<usize>
 }
 
 /// A text in quotes behind words that leave no doubt: `IDENTIFIED BY '..'`.
-pub(super) fn told(view: &View<'_>, at: usize) -> Read<Option<Found>> {
-    view.hold(at);
-    let begins = blanks(view, at)?;
-    let Some(value) = quoted(view, begins)? else { return Ok(None) };
-    let wording = Wording { joined: Joined::Assigned, quoted: true, line: false };
+pub(super) fn find_quoted_after_phrase(
+    view: &TextWindow<'_>,
+    at: usize,
+) -> Lookahead<Option<SecretMatch>> {
+    view.set_undecided_from(at);
+    let begins = skip_blanks(view, at)?;
+    let Some(value) = read_quoted(view, begins)? else { return Ok(None) };
+    let wording = ValueContext { joined: Joiner::Assigned, quoted: true, whole_line: false };
     let text = view.bytes(value.range.clone());
-    let secret = look(text) >= Look::Chosen && is_secret(Holds::Password, text, &wording);
-    Ok(secret.then(|| Found::whole(label(Holds::Password), value.range)))
+    let secret = classify(text) >= ValueLook::PersonMade
+        && is_secret(SecretCategory::Password, text, &wording);
+    Ok(secret.then(|| SecretMatch::complete(label(SecretCategory::Password), value.range)))
 }
 
 /// The private part of a key in JSON (RFC 7518): `"d":".."`.
-pub(super) fn jwk(view: &View<'_>, at: usize) -> Read<Option<Found>> {
-    let behind = blanks(view, at + 3)?;
-    view.hold(behind);
+pub(super) fn find_jwk_private(view: &TextWindow<'_>, at: usize) -> Lookahead<Option<SecretMatch>> {
+    let behind = skip_blanks(view, at + 3)?;
+    view.set_undecided_from(behind);
     if view.at(behind)? != Some(b':') {
         return Ok(None);
     }
-    let begins = blanks(view, behind + 1)?;
-    let Some(value) = quoted(view, begins)? else { return Ok(None) };
+    let begins = skip_blanks(view, behind + 1)?;
+    let Some(value) = read_quoted(view, begins)? else { return Ok(None) };
     let text = view.bytes(value.range.clone());
     let url = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    let random = text.len() >= 40 && text.iter().all(url) && look(text) == Look::Random;
-    Ok(random.then(|| Found::whole(Label::new(KEY, "jwk"), value.range)))
+    let random = text.len() >= 40 && text.iter().all(url) && classify(text) == ValueLook::Random;
+    Ok(random.then(|| SecretMatch::complete(MaskLabel::new(KEY, "jwk"), value.range)))
 }
 
 /// A value without quotes.
-fn bare(view: &View<'_>, joint: &Joint) -> Read<Option<Quoted>> {
+fn unquoted_value(view: &TextWindow<'_>, joint: &Joint) -> Lookahead<Option<QuotedValue>> {
     let at = joint.at;
     let ends = |byte: u8| {
         byte.is_ascii_whitespace()
@@ -427,17 +464,23 @@ fn bare(view: &View<'_>, joint: &Joint) -> Read<Option<Quoted>> {
             || matches!(byte, b',' | b';' | b')' | b'}' | b']' | b'&' | b'<' | b'>' | SEPARATOR)
             || byte == b'\\'
     };
-    let element = joint.joined == Joined::Element;
-    let end = view.run(at, VALUE, |byte| match element {
+    let element = joint.joined == Joiner::Element;
+    let end = view.run_end(at, MAX_VALUE, |byte| match element {
         true => !matches!(byte, b'<' | b'\n' | b'\r'),
         false => !ends(byte),
     })?;
-    let end = grouped(view, at, end, joint)?;
+    let end = extend_letter_groups(view, at, end, joint)?;
     let range = at..end;
-    let goes_on = range.len() == VALUE;
+    let goes_on = range.len() == MAX_VALUE;
     let trimmed = match view.bytes(range.clone()) {
         [.., b'.' | b':'] if !goes_on => at..end - 1,
         _ => range,
     };
-    Ok(Some(Quoted { range: trimmed, quoted: element, line: false, block: false, goes_on }))
+    Ok(Some(QuotedValue {
+        range: trimmed,
+        quoted: element,
+        whole_line: false,
+        block: false,
+        continues: goes_on,
+    }))
 }

@@ -2,15 +2,15 @@
 
 use alloc::vec::Vec;
 
-use crate::found::Found;
+use crate::matches::SecretMatch;
 use crate::reader::{Reader, Text};
-use crate::state::Step;
-use crate::view::{End, LEFT};
+use crate::scan_state::ScanStep;
+use crate::text_window::{LOOKBACK_BYTES, TextEnd};
 use crate::visible::Start;
-use crate::{Finding, Redactor};
+use crate::{Redactor, SecretFinding};
 
 /// Beyond this much that is held back, it is looked at again only when an eighth more has come.
-const PATIENT: usize = 1 << 10;
+const RESCAN_BYTES: usize = 1 << 10;
 
 /// The most bytes that are held back when they are looked at: a whole private key in UTF-32, and as much again.
 /// Only a text that hides most of its bytes from a reader comes so far.
@@ -20,35 +20,35 @@ const HELD: usize = 1 << 19;
 /// come in one piece. A piece is held back only while what follows could make a secret of it, and
 /// never more than 576 KiB: a stream that would need more is read as if it were cut off there.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct MaskingStream {
     redactor: Redactor,
     /// What is held back, with what rules may look back at.
     buffer: Vec<u8>,
     /// How much of the buffer has gone out.
-    gone: usize,
+    emitted: usize,
     /// How reading begins at the buffer's first byte.
     start: Start,
     reader: Reader,
     /// How long the buffer was when it was last looked at.
-    seen: usize,
+    scanned: usize,
     /// Where what goes out next stood in the stream.
-    place: Place,
-    findings: Option<Vec<Finding>>,
+    place: StreamPosition,
+    findings: Option<Vec<SecretFinding>>,
     masked: u64,
 }
 
 /// A place in a stream.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct StreamPosition {
     offset: u64,
     line: u64,
     column: u64,
 }
 
-impl Place {
+impl StreamPosition {
     const START: Self = Self { offset: 0, line: 1, column: 1 };
 
-    fn pass(&mut self, bytes: &[u8]) {
+    fn advance(&mut self, bytes: &[u8]) {
         let whole = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         self.offset += whole(bytes.len());
         match bytes.iter().rposition(|byte| *byte == b'\n') {
@@ -61,18 +61,18 @@ impl Place {
     }
 }
 
-impl Stream {
+impl MaskingStream {
     /// Masks with these rules.
     #[must_use]
     pub fn new(redactor: Redactor) -> Self {
         Self {
             redactor,
             buffer: Vec::new(),
-            gone: 0,
+            emitted: 0,
             start: Start::default(),
             reader: Reader::default(),
-            seen: 0,
-            place: Place::START,
+            scanned: 0,
+            place: StreamPosition::START,
             findings: None,
             masked: 0,
         }
@@ -80,7 +80,7 @@ impl Stream {
 
     /// The same, keeping what is found until it is taken, and where.
     #[must_use]
-    pub fn telling(redactor: Redactor) -> Self {
+    pub fn with_findings(redactor: Redactor) -> Self {
         Self { findings: Some(Vec::new()), ..Self::new(redactor) }
     }
 
@@ -97,20 +97,20 @@ impl Stream {
     }
 
     /// What was found since this was last asked.
-    pub fn take_findings(&mut self) -> Vec<Finding> {
+    pub fn take_findings(&mut self) -> Vec<SecretFinding> {
         self.findings.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     /// Takes more; adds what can go out.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.buffer.extend_from_slice(bytes);
-        let held = self.seen.saturating_sub(self.gone);
-        let fresh = self.buffer.len().saturating_sub(self.seen);
+        let held = self.scanned.saturating_sub(self.emitted);
+        let fresh = self.buffer.len().saturating_sub(self.scanned);
         // So that a stream that comes byte by byte costs no more than one that comes at once.
-        if held > PATIENT && fresh < held / 8 {
+        if held > RESCAN_BYTES && fresh < held / 8 {
             return;
         }
-        self.look(End::Open, out);
+        self.scan(TextEnd::Open, out);
         if self.buffer.len() > HELD {
             self.release(out);
         }
@@ -118,25 +118,25 @@ impl Stream {
 
     /// Reads the buffer as if the stream were cut off there, and begins anew behind it.
     fn release(&mut self, out: &mut Vec<u8>) {
-        let text = Text::of(&self.buffer, self.start, End::Open);
+        let text = Text::of(&self.buffer, self.start, TextEnd::Open);
         let (bytes, start) = match text.cut(self.buffer.len(), self.start) {
             (0, _) => (self.buffer.len(), Start::behind(true)),
             cut => cut,
         };
-        let rest = self.buffer.split_off(bytes.max(self.gone));
+        let rest = self.buffer.split_off(bytes.max(self.emitted));
         self.finish(true, out);
         (self.buffer, self.start) = (rest, start);
     }
 
     /// The stream is over, or cut off here. Adds what is left.
     pub fn finish(&mut self, cut: bool, out: &mut Vec<u8>) {
-        self.look(if cut { End::Cut } else { End::Over }, out);
+        self.scan(if cut { TextEnd::Cut } else { TextEnd::Over }, out);
         self.buffer.clear();
-        (self.gone, self.seen) = (0, 0);
+        (self.emitted, self.scanned) = (0, 0);
         (self.start, self.reader) = (Start::default(), Reader::default());
     }
 
-    fn look(&mut self, end: End, out: &mut Vec<u8>) {
+    fn scan(&mut self, end: TextEnd, out: &mut Vec<u8>) {
         let redactor = self.redactor.clone();
         self.reader.forget();
         let buffer = core::mem::take(&mut self.buffer);
@@ -144,34 +144,40 @@ impl Stream {
         loop {
             let step = self.reader.next(redactor.rules(), &text);
             let sure = match &step {
-                Step::Found(found) => found.range.start,
-                Step::Wait(at) => *at,
-                Step::Clear => buffer.len(),
+                ScanStep::Found(found) => found.range.start,
+                ScanStep::Wait(at) => *at,
+                ScanStep::Done => buffer.len(),
             };
-            let clear = buffer.get(self.gone..sure).unwrap_or_default();
+            let clear = buffer.get(self.emitted..sure).unwrap_or_default();
             out.extend_from_slice(clear);
             if self.findings.is_some() {
-                self.place.pass(clear);
+                self.place.advance(clear);
             }
-            self.gone = self.gone.max(sure);
+            self.emitted = self.emitted.max(sure);
             match step {
-                Step::Found(found) => self.mask(&buffer, &text, &found, out),
-                Step::Wait(_) | Step::Clear => break,
+                ScanStep::Found(found) => self.emit_mask(&buffer, &text, &found, out),
+                ScanStep::Wait(_) | ScanStep::Done => break,
             }
         }
-        self.seen = buffer.len();
-        let from = self.forget(&text);
+        self.scanned = buffer.len();
+        let from = self.drop_prefix(&text);
         self.buffer = buffer;
         self.buffer.drain(..from);
     }
 
-    fn mask(&mut self, buffer: &[u8], text: &Text<'_>, found: &Found, out: &mut Vec<u8>) {
+    fn emit_mask(
+        &mut self,
+        buffer: &[u8],
+        text: &Text<'_>,
+        found: &SecretMatch,
+        out: &mut Vec<u8>,
+    ) {
         let secret = buffer.get(found.range.clone()).unwrap_or_default();
         text.mask(found, out);
         self.masked += 1;
         if let Some(findings) = &mut self.findings {
-            let Place { offset, line, column } = self.place;
-            findings.push(Finding {
+            let StreamPosition { offset, line, column } = self.place;
+            findings.push(SecretFinding {
                 kind: found.label.kind,
                 rule: found.label.rule.clone().into_owned(),
                 offset,
@@ -179,21 +185,21 @@ impl Stream {
                 column,
                 length: u64::try_from(secret.len()).unwrap_or(u64::MAX),
             });
-            self.place.pass(secret);
+            self.place.advance(secret);
         }
-        self.gone = found.range.end;
+        self.emitted = found.range.end;
         self.reader.passed(text, found);
     }
 
     /// How many bytes nobody will look at again.
-    fn forget(&mut self, text: &Text<'_>) -> usize {
-        let from = text.back(self.gone.min(self.reader.needs(text)), LEFT);
-        if from < 1 << 12 && from * 2 < self.seen {
+    fn drop_prefix(&mut self, text: &Text<'_>) -> usize {
+        let from = text.back(self.emitted.min(self.reader.needs(text)), LOOKBACK_BYTES);
+        if from < 1 << 12 && from * 2 < self.scanned {
             return 0;
         }
         let (bytes, start) = text.cut(from, self.start);
-        self.gone -= bytes;
-        self.seen -= bytes;
+        self.emitted -= bytes;
+        self.scanned -= bytes;
         self.start = start;
         self.reader.rebase(text, bytes);
         bytes

@@ -5,36 +5,43 @@ use core::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use crate::anchors::Try;
-use crate::form::{Fit, Item, Items, RUN, fits};
-use crate::found::{Found, Label, find as find_text};
+use crate::matches::{MaskLabel, SecretMatch, find_bytes as find_text};
+use crate::prefilter::Candidate;
 use crate::rules::{Check, Rule};
-use crate::state::Inside;
-use crate::value::{Count, Look, is_masked, is_stand_in, is_template, look, wordiness};
-use crate::view::{Read, View};
+use crate::scan_state::Continuation;
+use crate::text_window::{Lookahead, TextWindow};
+use crate::token_pattern::{MAX_RUN, PatternFit, PatternItem, PatternItems, match_pattern};
+use crate::value::{
+    CharCounts, ValueLook, classify, is_masked, is_placeholder, is_template, wordiness,
+};
 
 /// A credential of a format, of which the bytes that are looked for stand here.
-pub(super) fn find(
-    view: &View<'_>,
+pub(super) fn find_token(
+    view: &TextWindow<'_>,
     at: usize,
-    own: Try,
+    candidate: Candidate,
     rule: &'static Rule,
-) -> Read<Option<Found>> {
-    let Some(start) = start(view, at, own, rule) else { return Ok(None) };
-    view.hold(start);
-    let Some(fit) = fits(rule.form, view, start)? else { return Ok(None) };
-    if !holds(rule, view, &fit) {
+) -> Lookahead<Option<SecretMatch>> {
+    let Some(start) = token_start(view, at, candidate, rule) else { return Ok(None) };
+    view.set_undecided_from(start);
+    let Some(fit) = match_pattern(rule.pattern, view, start)? else { return Ok(None) };
+    if !is_credential(rule, view, &fit) {
         return Ok(None);
     }
-    let label = Label::new(rule.kind, rule.name);
-    Ok(Some(Found { label, range: fit.secret, goes_on: fit.goes_on }))
+    let label = MaskLabel::new(rule.kind, rule.name);
+    Ok(Some(SecretMatch { label, range: fit.secret, continues: fit.continues }))
 }
 
 /// Where a format begins whose bytes stand here; none if it would begin inside of a word.
-fn start(view: &View<'_>, at: usize, own: Try, rule: &Rule) -> Option<usize> {
-    if !own.runs {
-        let start = at.checked_sub(usize::from(own.back))?;
-        let strict = rule.check == Check::Weak;
+fn token_start(
+    view: &TextWindow<'_>,
+    at: usize,
+    candidate: Candidate,
+    rule: &Rule,
+) -> Option<usize> {
+    if !candidate.starts_with_run {
+        let start = at.checked_sub(usize::from(candidate.offset))?;
+        let strict = rule.check == Check::RandomWord;
         let joined = |byte: u8| matches!(byte, b'_' | b'-' | b'+' | b'/' | b'.');
         let fine = view.begins_word(start)
             && !(strict
@@ -42,38 +49,39 @@ fn start(view: &View<'_>, at: usize, own: Try, rule: &Rule) -> Option<usize> {
                 && view.before(start - 1).is_some_and(|byte| byte.is_ascii_alphanumeric()));
         return fine.then_some(start);
     }
-    let Some(Item::Place(lead)) = Items::of(rule.form).next() else { return None };
-    let end = at + usize::from(own.back);
-    let start = view.run_back(end, lead.most + 1, |byte| lead.set.holds(byte));
+    let Some(PatternItem::Place(lead)) = PatternItems::of(rule.pattern).next() else { return None };
+    let end = at + usize::from(candidate.offset);
+    let start = view.run_start(end, lead.max + 1, |byte| lead.set.contains(byte));
     let length = end - start;
     // What only leads to the secret may be longer than is looked at.
-    let part = rule.form.contains('(');
-    match length > lead.most {
-        true if part => Some(end - lead.most),
+    let part = rule.pattern.contains('(');
+    match length > lead.max {
+        true if part => Some(end - lead.max),
         true => None,
-        false => (length >= lead.least && (part || view.begins_word(start))).then_some(start),
+        false => (length >= lead.min && (part || view.begins_word(start))).then_some(start),
     }
 }
 
 /// Whether what fits a format is a credential.
-fn holds(rule: &Rule, view: &View<'_>, fit: &Fit) -> bool {
-    let Rule { check, form, .. } = rule;
+fn is_credential(rule: &Rule, view: &TextWindow<'_>, fit: &PatternFit) -> bool {
+    let Rule { check, pattern: form, .. } = rule;
     let text = view.bytes(fit.secret.clone());
     if view.is_cut(fit.whole.end) {
         return true;
     }
     // What its maker put before the random part says nothing about that part.
-    let body = view.bytes(fit.secret.start.max(fit.whole.start + prefix(form))..fit.secret.end);
+    let body =
+        view.bytes(fit.secret.start.max(fit.whole.start + prefix_length(form))..fit.secret.end);
     match check {
-        Check::Crc => has_checksum(text) || stands_alone(body),
-        Check::Plain => stands_alone(body),
-        Check::Mixed | Check::Weak => {
-            let count = Count::of(body);
-            stands_alone(body)
+        Check::Crc => has_checksum(text) || is_no_placeholder(body),
+        Check::FormOnly => is_no_placeholder(body),
+        Check::Random | Check::RandomWord => {
+            let count = CharCounts::of(body);
+            is_no_placeholder(body)
                 && count.digit > 0
                 && (count.upper > 0 || count.lower > 0)
                 && wordiness(body) < 12
-                && !(*check == Check::Weak && look(body) != Look::Random)
+                && !(*check == Check::RandomWord && classify(body) != ValueLook::Random)
         }
         Check::Nkey => is_nkey(text),
         Check::PemInBase64 => STANDARD_NO_PAD
@@ -83,21 +91,21 @@ fn holds(rule: &Rule, view: &View<'_>, fit: &Fit) -> bool {
 }
 
 /// Whether a text that fits is not what a manual has in its place.
-fn stands_alone(body: &[u8]) -> bool {
+fn is_no_placeholder(body: &[u8]) -> bool {
     let example = find_text(body, b"EXAMPLE").is_some() || find_text(body, b"example").is_some();
-    let random = look(body) == Look::Random || Count::of(body).distinct <= 3;
-    !(example || is_masked(body) || is_template(body) || !random && is_stand_in(body))
+    let random = classify(body) == ValueLook::Random || CharCounts::of(body).distinct <= 3;
+    !(example || is_masked(body) || is_template(body) || !random && is_placeholder(body))
 }
 
 /// How many letters every credential of a form begins with.
-fn prefix(form: &str) -> usize {
-    let fixed = Items::of(form).take_while(|item| match item {
-        Item::Place(place) => {
-            place.least == 1 && place.most == 1 && place.set.bits().is_power_of_two()
+fn prefix_length(form: &str) -> usize {
+    let fixed = PatternItems::of(form).take_while(|item| match item {
+        PatternItem::Place(place) => {
+            place.min == 1 && place.max == 1 && place.set.bits().is_power_of_two()
         }
-        Item::Open | Item::Close => true,
+        PatternItem::Open | PatternItem::Close => true,
     });
-    fixed.filter(|item| matches!(item, Item::Place(_))).count()
+    fixed.filter(|item| matches!(item, PatternItem::Place(_))).count()
 }
 
 /// The checksum of GitHub and npm: of the 30 characters behind the prefix, in base 62.
@@ -110,7 +118,7 @@ fn has_checksum(text: &[u8]) -> bool {
         b'a'..=b'z' => Some(byte - b'a' + 36),
         _ => None,
     };
-    let said = sum.iter().try_fold(0_u64, |sum, own| Some(sum * 62 + u64::from(digit(own)?)));
+    let said = sum.iter().try_fold(0_u64, |sum, byte| Some(sum * 62 + u64::from(digit(byte)?)));
     said == Some(u64::from(crc32(random)))
 }
 
@@ -128,12 +136,12 @@ fn is_nkey(text: &[u8]) -> bool {
     let mut bytes = [0_u8; 40];
     let (mut held, mut bits, mut length) = (0_u32, 0_u32, 0_usize);
     for letter in text {
-        let own = match letter {
+        let byte = match letter {
             b'A'..=b'Z' => letter - b'A',
             b'2'..=b'7' => letter - b'2' + 26,
             _ => return false,
         };
-        held = held << 5 | u32::from(own);
+        held = held << 5 | u32::from(byte);
         bits += 5;
         if bits >= 8 {
             bits -= 8;
@@ -143,7 +151,7 @@ fn is_nkey(text: &[u8]) -> bool {
         }
     }
     let Some((body, [low, high, ..])) =
-        bytes.get(..length).and_then(|own| own.split_at_checked(length.saturating_sub(2)))
+        bytes.get(..length).and_then(|item| item.split_at_checked(length.saturating_sub(2)))
     else {
         return false;
     };
@@ -160,19 +168,23 @@ fn crc16(bytes: &[u8]) -> u16 {
 }
 
 /// The rest of a run that was longer than is masked as one.
-pub(super) fn rest(view: &View<'_>, start: usize, label: &Label) -> Read<Option<Found>> {
-    let end = view.run(start, RUN, |byte| {
+pub(super) fn continue_run(
+    view: &TextWindow<'_>,
+    start: usize,
+    label: &MaskLabel,
+) -> Lookahead<Option<SecretMatch>> {
+    let end = view.run_end(start, MAX_RUN, |byte| {
         byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'<' | b'>')
     })?;
     let range: Range<usize> = start..end;
-    let goes_on = range.len() == RUN;
-    Ok((!range.is_empty()).then(|| Found { label: label.clone(), range, goes_on }))
+    let goes_on = range.len() == MAX_RUN;
+    Ok((!range.is_empty()).then(|| SecretMatch { label: label.clone(), range, continues: goes_on }))
 }
 
 /// What goes on behind a secret that was longer than is masked as one.
-pub(super) fn inside(found: &Found) -> Option<Inside> {
-    found.goes_on.then(|| match (found.label.kind, found.label.rule.as_ref()) {
-        ("key", "pem") => Inside::Key,
-        _ => Inside::Run(found.label.clone()),
+pub(super) fn continuation(found: &SecretMatch) -> Option<Continuation> {
+    found.continues.then(|| match (found.label.kind, found.label.rule.as_ref()) {
+        ("key", "pem") => Continuation::Key,
+        _ => Continuation::Token(found.label.clone()),
     })
 }

@@ -3,25 +3,27 @@
 
 use alloc::vec::Vec;
 
-use crate::found::labelled;
-use crate::words::{PAIRS, SENTENCE, STAND_INS, TELLING};
+use crate::matches::labelled_masks;
+use crate::word_tables::{
+    BIGRAM_SCORES, PLACEHOLDER_WORDS, SENTENCE_WORDS, STRONG_PLACEHOLDER_WORDS,
+};
 
 /// How a value looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Look {
+pub(super) enum ValueLook {
     /// It stands for a value: a placeholder, a variable, a reference, a mask.
-    StandIn,
+    Placeholder,
     /// Words, as names are made of.
     Words,
     /// Neither words alone nor random: what people choose for a password.
-    Chosen,
+    PersonMade,
     /// Random.
     Random,
 }
 
 /// The letters of a value, counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Count {
+pub(super) struct CharCounts {
     pub(super) length: usize,
     pub(super) lower: usize,
     pub(super) upper: usize,
@@ -32,7 +34,7 @@ pub(super) struct Count {
     pub(super) distinct: u32,
 }
 
-impl Count {
+impl CharCounts {
     pub(super) fn of(value: &[u8]) -> Self {
         let mut count = Self { length: value.len(), ..Self::default() };
         let mut seen = [0_u128; 2];
@@ -58,7 +60,7 @@ impl Count {
 
     /// Of how many kinds the letters are.
     fn kinds(&self) -> usize {
-        [self.lower, self.upper, self.digit].iter().filter(|own| **own > 0).count()
+        [self.lower, self.upper, self.digit].iter().filter(|number| **number > 0).count()
     }
 }
 
@@ -66,28 +68,28 @@ impl Count {
 /// factors of two. Random letters come out below zero, words well above.
 pub(super) fn wordiness(value: &[u8]) -> i32 {
     let index = |byte: u8| match byte.to_ascii_lowercase() {
-        own @ b'a'..=b'z' => Some(usize::from(own - b'a')),
+        byte @ b'a'..=b'z' => Some(usize::from(byte - b'a')),
         _ => None,
     };
     let pairs = value.iter().zip(value.iter().skip(1));
     let pairs = pairs.filter_map(|(one, other)| {
-        let odds = *PAIRS.get(index(*one)?)?.get(index(*other)?)?;
+        let odds = *BIGRAM_SCORES.get(index(*one)?)?.get(index(*other)?)?;
         Some(i32::from(odds) - i32::from(b'e'))
     });
     pairs.sum()
 }
 
 /// From where on letters follow one another as in words.
-const WORDY: i32 = 6;
+const WORDINESS_THRESHOLD: i32 = 6;
 
 /// The words of a value: letters that stand together, and in other letters than those before.
 pub(super) fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let letters = value.split(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80);
-    letters.filter(|run| !run.is_empty()).flat_map(humps)
+    letters.filter(|run| !run.is_empty()).flat_map(split_camel_case)
 }
 
 /// `fooBarBAZQux` as `foo`, `Bar`, `BAZ`, `Qux`.
-fn humps(run: &[u8]) -> Vec<&[u8]> {
+fn split_camel_case(run: &[u8]) -> Vec<&[u8]> {
     let upper = |at: usize| run.get(at).is_some_and(u8::is_ascii_uppercase);
     let begins = |at: usize| {
         let is_next = run.get(at + 1).is_some_and(u8::is_ascii_lowercase);
@@ -110,26 +112,26 @@ fn is_among(table: &[&str], word: &[u8]) -> bool {
     let mut lower = [0; 16];
     let Some(lower) = lower.get_mut(..word.len()) else { return false };
     lower.iter_mut().zip(word).for_each(|(to, from)| *to = from.to_ascii_lowercase());
-    table.binary_search_by(|own| own.as_bytes().cmp(lower)).is_ok()
+    table.binary_search_by(|text| text.as_bytes().cmp(lower)).is_ok()
 }
 
 /// Whether a word is one of those that stand for a secret.
-pub(super) fn is_stand_in_word(word: &[u8]) -> bool {
-    is_among(STAND_INS, word) || is_among(TELLING, word)
+pub(super) fn is_placeholder_word(word: &[u8]) -> bool {
+    is_among(PLACEHOLDER_WORDS, word) || is_among(STRONG_PLACEHOLDER_WORDS, word)
 }
 
 /// Whether the words of a text are those of a sentence.
 pub(super) fn is_sentence(value: &[u8]) -> bool {
-    words(value).any(|word| is_among(SENTENCE, word))
+    words(value).any(|word| is_among(SENTENCE_WORDS, word))
 }
 
 /// How a value looks.
-pub(super) fn look(value: &[u8]) -> Look {
-    if is_stand_in(value) {
-        return Look::StandIn;
+pub(super) fn classify(value: &[u8]) -> ValueLook {
+    if is_placeholder(value) {
+        return ValueLook::Placeholder;
     }
-    let count = Count::of(value);
-    let wordy = wordiness(value) >= WORDY && !is_number(value, &count);
+    let count = CharCounts::of(value);
+    let wordy = wordiness(value) >= WORDINESS_THRESHOLD && !is_number(value, &count);
     let random = !wordy
         && count.length >= 8
         && count.distinct >= 6
@@ -138,27 +140,27 @@ pub(super) fn look(value: &[u8]) -> Look {
     let mixed = count.lower > 0 && count.upper > 1;
     let made = count.digit > 0 || count.sign > 0 || mixed && !wordy;
     match () {
-        () if random => Look::Random,
-        () if made && count.length >= 5 => Look::Chosen,
-        () => Look::Words,
+        () if random => ValueLook::Random,
+        () if made && count.length >= 5 => ValueLook::PersonMade,
+        () => ValueLook::Words,
     }
 }
 
 /// Digits of base 16, in which few letters follow one another in many ways.
-fn is_number(value: &[u8], count: &Count) -> bool {
+fn is_number(value: &[u8], count: &CharCounts) -> bool {
     let plain = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b':' | b'x');
     count.digit * 4 > value.len() && value.iter().all(plain)
 }
 
 /// Whether a value stands for another one.
-pub(super) fn is_stand_in(value: &[u8]) -> bool {
+pub(super) fn is_placeholder(value: &[u8]) -> bool {
     value.is_empty()
         || !value.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
         || is_masked(value)
         || is_template(value)
         || is_reference(value)
         || is_sequence(value)
-        || has_telling_words(value)
+        || has_placeholder_words(value)
 }
 
 /// Stars and dots in place of letters, and our own masks.
@@ -170,14 +172,14 @@ pub(super) fn is_masked(value: &[u8]) -> bool {
         last.1 >= 4 && FILLERS.contains(byte)
     });
     let all_filler = value.iter().all(|byte| FILLERS.contains(byte));
-    let bullet = value.windows(3).any(|own| own == "•".as_bytes());
-    filled || all_filler || bullet || is_covered(value) || is_in_signs(value)
+    let bullet = value.windows(3).any(|item| item == "•".as_bytes());
+    filled || all_filler || bullet || is_covered(value) || is_quoted_placeholder(value)
 }
 
 /// Whether masks cover all of a value that could be a secret.
 fn is_covered(value: &[u8]) -> bool {
     let (mut rest, mut at) = (Vec::new(), 0);
-    for (range, _) in labelled(value).filter(|(_, label)| label.is_name()) {
+    for (range, _) in labelled_masks(value).filter(|(_, label)| label.is_name()) {
         rest.extend_from_slice(value.get(at..range.start).unwrap_or_default());
         at = range.end;
     }
@@ -185,15 +187,15 @@ fn is_covered(value: &[u8]) -> bool {
         return false;
     }
     rest.extend_from_slice(value.get(at..).unwrap_or_default());
-    rest.is_empty() || look(&rest) < Look::Chosen
+    rest.is_empty() || classify(&rest) < ValueLook::PersonMade
 }
 
 /// `«your password»`: words in the signs of a mask, or the beginning of one that was cut off.
-fn is_in_signs(value: &[u8]) -> bool {
+fn is_quoted_placeholder(value: &[u8]) -> bool {
     let (open, close) = ("«".as_bytes(), "»".as_bytes());
     value.strip_prefix(open).is_some_and(|inner| {
         let inner = inner.strip_suffix(close).unwrap_or(inner);
-        labelled(value).next().is_none() && look(inner) < Look::Chosen
+        labelled_masks(value).next().is_none() && classify(inner) < ValueLook::PersonMade
     })
 }
 
@@ -201,7 +203,7 @@ fn is_in_signs(value: &[u8]) -> bool {
 pub(super) fn is_template(value: &[u8]) -> bool {
     const OPENS: &[&[u8]] =
         &[b"${", b"$(", b"{{", b"<%", b"#{", b"%(", b"@{", b"\\(", b"%{", b"$[", b"%s", b"&lt;"];
-    let holds = |text: &[u8]| value.windows(text.len()).any(|own| own == text);
+    let holds = |text: &[u8]| value.windows(text.len()).any(|item| item == text);
     if OPENS.iter().any(|open| holds(open)) {
         return true;
     }
@@ -223,7 +225,7 @@ pub(super) fn is_template(value: &[u8]) -> bool {
 /// A name of a variable rather than a password that begins with a sign.
 fn is_name(name: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'.');
-    let count = Count::of(name);
+    let count = CharCounts::of(name);
     !name.is_empty()
         && name.iter().all(plain)
         && (count.lower == 0 || count.digit == 0 && is_words(name))
@@ -231,8 +233,8 @@ fn is_name(name: &[u8]) -> bool {
 
 /// `HOME/x`: a name of the environment, and what is put behind it.
 fn begins_name(name: &[u8]) -> bool {
-    let own = name.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
-    own >= 3 && name.get(own).is_none_or(|byte| !byte.is_ascii_alphanumeric())
+    let number = name.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
+    number >= 3 && name.get(number).is_none_or(|byte| !byte.is_ascii_alphanumeric())
 }
 
 fn is_words(text: &[u8]) -> bool {
@@ -262,16 +264,16 @@ fn is_reference(value: &[u8]) -> bool {
         b"https://",
     ];
     let encrypted = value.len() > 150 && (value.starts_with(b"AgA") || value.starts_with(b"AgB"));
-    encrypted || SCHEMES.iter().any(|own| value.starts_with(own)) || is_place(value)
+    encrypted || SCHEMES.iter().any(|scheme| value.starts_with(scheme)) || is_file_path(value)
 }
 
 /// The path of a file: its parts are words.
-fn is_place(value: &[u8]) -> bool {
-    let begins = [b"/".as_slice(), b"./", b"../", b"~/"].iter().any(|own| value.starts_with(own));
+fn is_file_path(value: &[u8]) -> bool {
+    let begins = [b"/".as_slice(), b"./", b"../", b"~/"].iter().any(|item| value.starts_with(item));
     let windows = matches!(value, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
     let parts = value.split(|byte| matches!(byte, b'/' | b'\\'));
     let named = |part: &[u8]| {
-        let count = Count::of(part);
+        let count = CharCounts::of(part);
         count.sign == 0 && (part.len() < 8 || wordiness(part) >= 2)
     };
     let suffix = value.rsplitn(2, |byte| *byte == b'.').next().unwrap_or_default();
@@ -295,8 +297,8 @@ fn is_sequence(value: &[u8]) -> bool {
 }
 
 /// Words that say that the value is none.
-fn has_telling_words(value: &[u8]) -> bool {
-    if value.windows(7).any(|own| own == b"EXAMPLE") {
+fn has_placeholder_words(value: &[u8]) -> bool {
+    if value.windows(7).any(|item| item == b"EXAMPLE") {
         return true;
     }
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -304,11 +306,11 @@ fn has_telling_words(value: &[u8]) -> bool {
     let mut any = false;
     let mut all = true;
     for word in words(value) {
-        if is_among(TELLING, word) && word.len() * 4 >= value.len() {
+        if is_among(STRONG_PLACEHOLDER_WORDS, word) && word.len() * 4 >= value.len() {
             return true;
         }
         any = true;
-        all = all && (is_stand_in_word(word) || is_joined(word));
+        all = all && (is_placeholder_word(word) || is_joined(word));
     }
     any && all && digits < 3 && signs == 0
 }
@@ -318,7 +320,7 @@ fn is_joined(word: &[u8]) -> bool {
     word.len() <= 24
         && (2..word.len().saturating_sub(1)).any(|at| {
             word.split_at_checked(at)
-                .is_some_and(|(one, other)| is_stand_in_word(one) && is_stand_in_word(other))
+                .is_some_and(|(one, other)| is_placeholder_word(one) && is_placeholder_word(other))
         })
 }
 
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_sorted() {
-        for table in [STAND_INS, TELLING, SENTENCE] {
+        for table in [PLACEHOLDER_WORDS, STRONG_PLACEHOLDER_WORDS, SENTENCE_WORDS] {
             assert!(table.is_sorted(), "{table:?}");
             assert!(table.iter().all(|word| word.len() <= 16));
         }
@@ -351,32 +353,32 @@ mod tests {
     #[test]
     fn values_look_like_what_they_are() {
         for (text, wanted) in [
-            ("", Look::StandIn),
-            ("********", Look::StandIn),
-            ("xxxxxxxxxxxx", Look::StandIn),
-            ("your-api-key", Look::StandIn),
-            ("changeme", Look::StandIn),
-            ("mypassword", Look::StandIn),
-            ("${TOKEN}", Look::StandIn),
-            ("$TOKEN", Look::StandIn),
-            ("<token>", Look::StandIn),
-            ("%PASSWORD%", Look::StandIn),
-            ("{{ password }}", Look::StandIn),
-            ("/run/secrets/db_password", Look::StandIn),
-            ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", Look::StandIn),
-            ("abcdefghijklmnop", Look::StandIn),
-            ("1234567890", Look::StandIn),
-            ("«password:key:12»", Look::StandIn),
-            ("nightly-warehouse-loader", Look::Words),
-            ("letmein", Look::Words),
-            ("hunter2", Look::Chosen),
-            ("tr0ub4dor&3", Look::Chosen),
-            ("Summer2026!", Look::Chosen),
-            ("9Xk2mQz7Lp4R", Look::Random),
-            ("3f8a1c9be07d42565b1f", Look::Random),
-            ("qzkwvxjhpmtbgfrd", Look::Random),
+            ("", ValueLook::Placeholder),
+            ("********", ValueLook::Placeholder),
+            ("xxxxxxxxxxxx", ValueLook::Placeholder),
+            ("your-api-key", ValueLook::Placeholder),
+            ("changeme", ValueLook::Placeholder),
+            ("mypassword", ValueLook::Placeholder),
+            ("${TOKEN}", ValueLook::Placeholder),
+            ("$TOKEN", ValueLook::Placeholder),
+            ("<token>", ValueLook::Placeholder),
+            ("%PASSWORD%", ValueLook::Placeholder),
+            ("{{ password }}", ValueLook::Placeholder),
+            ("/run/secrets/db_password", ValueLook::Placeholder),
+            ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ValueLook::Placeholder),
+            ("abcdefghijklmnop", ValueLook::Placeholder),
+            ("1234567890", ValueLook::Placeholder),
+            ("«password:key:12»", ValueLook::Placeholder),
+            ("nightly-warehouse-loader", ValueLook::Words),
+            ("letmein", ValueLook::Words),
+            ("hunter2", ValueLook::PersonMade),
+            ("tr0ub4dor&3", ValueLook::PersonMade),
+            ("Summer2026!", ValueLook::PersonMade),
+            ("9Xk2mQz7Lp4R", ValueLook::Random),
+            ("3f8a1c9be07d42565b1f", ValueLook::Random),
+            ("qzkwvxjhpmtbgfrd", ValueLook::Random),
         ] {
-            assert_eq!(look(text.as_bytes()), wanted, "{text}");
+            assert_eq!(classify(text.as_bytes()), wanted, "{text}");
         }
     }
 

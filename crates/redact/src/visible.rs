@@ -97,10 +97,10 @@ const LEADS: [u8; 7] = [0xc2, 0xcd, 0xd8, 0xe1, 0xe2, 0xef, 0xf3];
 /// and as if it were none: whoever makes a program write one does not hide by it what follows.
 pub(super) fn visible(bytes: &[u8], start: Start, open: bool) -> Vec<Visible> {
     let mut unit = start.unit.map(|unit| (0, unit));
-    for (mark, own) in MARKS.iter().filter(|_| !start.goes_on) {
+    for (mark, marked) in MARKS.iter().filter(|_| !start.goes_on) {
         let there = bytes.get(..mark.len().min(bytes.len())).unwrap_or_default();
         if there == *mark {
-            unit = Some((mark.len(), *own));
+            unit = Some((mark.len(), *marked));
             break;
         }
         if open && !there.is_empty() && mark.starts_with(there) {
@@ -119,10 +119,11 @@ pub(super) fn visible(bytes: &[u8], start: Start, open: bool) -> Vec<Visible> {
 
 /// How reading begins at a byte, at which a character of the last reading begins.
 pub(super) fn start_at(all: &[Visible], byte: usize) -> Start {
-    let unit = all.get(1).and_then(|own| own.styles.first()).and_then(|(_, style)| match style {
-        Style::Wide(unit) => Some(*unit),
-        _ => None,
-    });
+    let unit =
+        all.get(1).and_then(|visible| visible.styles.first()).and_then(|(_, style)| match style {
+            Style::Wide(unit) => Some(*unit),
+            _ => None,
+        });
     let narrow = all.first().map(|narrow| {
         let at = if narrow.begins_at(byte) { byte } else { narrow.start_of(narrow.place_of(byte)) };
         (at.saturating_sub(byte), narrow.style_at(at))
@@ -185,10 +186,11 @@ impl Visible {
 
     /// The bytes of whole characters that are most of a range: without zero bytes around it.
     pub(super) fn aligned(&self, bytes: &[u8], range: Range<usize>) -> Range<usize> {
-        let own = bytes.get(range.clone()).unwrap_or_default();
-        let zeros = |own: &mut dyn Iterator<Item = &u8>| own.take_while(|byte| **byte == 0).count();
-        let start = range.start + zeros(&mut own.iter());
-        let end = range.end.saturating_sub(zeros(&mut own.iter().rev())).max(start);
+        let item = bytes.get(range.clone()).unwrap_or_default();
+        let zeros =
+            |item: &mut dyn Iterator<Item = &u8>| item.take_while(|byte| **byte == 0).count();
+        let start = range.start + zeros(&mut item.iter());
+        let end = range.end.saturating_sub(zeros(&mut item.iter().rev())).max(start);
         let seen = self.place_of(start)..self.place_of(end);
         if self.start_of(seen.start) == start {
             start..self.bytes_of(&seen).end
@@ -278,14 +280,15 @@ impl Visible {
         if !bytes.first().is_some_and(|first| may_lead(char::from(*first))) || since > APART {
             return Known::Sure(0);
         }
-        let is_whole = |own: &&[u8]| !open || own.len() == 1 + gap;
-        let own = bytes.chunks(1 + gap).take(SEQUENCE + 4).take_while(is_whole);
-        let own = own.take_while(|own| own.iter().skip(1).all(|zero| *zero == 0));
-        let text: String = own.filter_map(|own| own.first()).map(|own| char::from(*own)).collect();
+        let is_whole = |item: &&[u8]| !open || item.len() == 1 + gap;
+        let item = bytes.chunks(1 + gap).take(SEQUENCE + 4).take_while(is_whole);
+        let item = item.take_while(|item| item.iter().skip(1).all(|zero| *zero == 0));
+        let text: String =
+            item.filter_map(|item| item.first()).map(|byte| char::from(*byte)).collect();
         let is_cut = (text.chars().count() + 1) * (1 + gap) > bytes.len();
         match hidden(text.as_bytes(), self.text.last().copied(), open && is_cut) {
             Known::Sure(length) => {
-                let count = text.get(..length).map_or(0, |own| own.chars().count());
+                let count = text.get(..length).map_or(0, |text| text.chars().count());
                 Known::Sure((count * (1 + gap)).min(bytes.len()))
             }
             Known::Depends => Known::Depends,
@@ -309,7 +312,7 @@ impl Visible {
             let next = |(_, end): &(char, usize)| unit.character(bytes, *end, open);
             let seen = core::iter::successors(Some((shown, end)), next);
             let seen: Vec<_> = seen.take(if leads { SEQUENCE + 4 } else { 1 }).collect();
-            let text: String = seen.iter().map(|(own, _)| *own).collect();
+            let text: String = seen.iter().map(|(c, _)| *c).collect();
             let hidden = match is_shown {
                 true => Known::Sure(0),
                 false => hidden(text.as_bytes(), self.text.last().copied(), open),
@@ -322,7 +325,7 @@ impl Visible {
                     at = end;
                 }
                 Known::Sure(length) => {
-                    let count = text.get(..length).map_or(1, |own| own.chars().count());
+                    let count = text.get(..length).map_or(1, |text| text.chars().count());
                     at = seen.get(count - 1).map_or(end, |(_, end)| *end);
                     self.pass(at, style);
                 }
@@ -339,11 +342,11 @@ impl Visible {
 impl Unit {
     /// The unit at a place, if all of it is there.
     fn value(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let own = bytes.get(at..at + self.width)?;
+        let item = bytes.get(at..at + self.width)?;
         let join = |value: u32, byte: &u8| value << 8 | u32::from(*byte);
         Some(match self.high_first {
-            true => own.iter().fold(0, join),
-            false => own.iter().rev().fold(0, join),
+            true => item.iter().fold(0, join),
+            false => item.iter().rev().fold(0, join),
         })
     }
 
@@ -369,15 +372,15 @@ impl Unit {
     fn say(self, text: &str, out: &mut Vec<u8>) {
         let mut put = |value: u32| {
             let bytes = value.to_be_bytes();
-            let own = bytes.get(4 - self.width..).unwrap_or_default();
+            let item = bytes.get(4 - self.width..).unwrap_or_default();
             match self.high_first {
-                true => out.extend(own),
-                false => out.extend(own.iter().rev()),
+                true => out.extend(item),
+                false => out.extend(item.iter().rev()),
             }
         };
         match self.width {
             2 => text.encode_utf16().for_each(|unit| put(u32::from(unit))),
-            _ => text.chars().for_each(|own| put(u32::from(own))),
+            _ => text.chars().for_each(|c| put(u32::from(c))),
         }
     }
 }
@@ -389,9 +392,9 @@ impl Style {
             Self::Plain => out.extend_from_slice(text.as_bytes()),
             Self::Wide(unit) => unit.say(text, out),
             Self::Spread(gap) => {
-                for (nth, own) in text.chars().enumerate() {
+                for (nth, c) in text.chars().enumerate() {
                     out.extend(core::iter::repeat_n(0, if nth > 0 { gap } else { 0 }));
-                    out.push(u8::try_from(own).unwrap_or(b'?'));
+                    out.push(u8::try_from(c).unwrap_or(b'?'));
                 }
             }
         }
@@ -427,8 +430,10 @@ fn spread(bytes: &[u8], before: Style, open: bool) -> Option<Known> {
     for _ in 1..RUN {
         let rest = bytes.get(at + 1..)?;
         match (zeros(rest), rest.get(gap)) {
-            (own, Some(_)) if own == gap => at += 1 + gap,
-            (own, None) if own == rest.len() && own <= gap && open => return Some(Known::Depends),
+            (number, Some(_)) if number == gap => at += 1 + gap,
+            (number, None) if number == rest.len() && number <= gap && open => {
+                return Some(Known::Depends);
+            }
             _ => return None,
         }
     }
@@ -436,8 +441,8 @@ fn spread(bytes: &[u8], before: Style, open: bool) -> Option<Known> {
 }
 
 /// Whether more than the character itself tells whether it is seen.
-const fn may_lead(own: char) -> bool {
-    matches!(own, '\u{8}' | '\u{e}' | '\u{f}' | '\u{1b}' | '\u{ad}')
+const fn may_lead(c: char) -> bool {
+    matches!(c, '\u{8}' | '\u{e}' | '\u{f}' | '\u{1b}' | '\u{ad}')
 }
 
 /// How many of the first bytes nobody sees.
@@ -471,8 +476,8 @@ fn hidden(bytes: &[u8], before: Option<u8>, open: bool) -> Known {
 fn without_width(bytes: &[u8], open: bool) -> Known {
     let beginning = bytes.get(..bytes.len().min(4)).unwrap_or_default();
     let chunk = beginning.utf8_chunks().next();
-    match chunk.as_ref().and_then(|own| own.valid().chars().next()) {
-        Some(own) if has_no_width(own) => Known::Sure(own.len_utf8()),
+    match chunk.as_ref().and_then(|chunk| chunk.valid().chars().next()) {
+        Some(c) if has_no_width(c) => Known::Sure(c.len_utf8()),
         Some(_) => Known::Sure(0),
         // It may be one whose end has not come.
         None => match core::str::from_utf8(beginning) {
@@ -482,8 +487,8 @@ fn without_width(bytes: &[u8], open: bool) -> Known {
     }
 }
 
-const fn has_no_width(own: char) -> bool {
-    matches!(own,
+const fn has_no_width(c: char) -> bool {
+    matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
         | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
         | '\u{e0000}'..='\u{e0fff}')

@@ -7,7 +7,10 @@
     reason = "tests fail by panics"
 )]
 
-use capsule_redact::{Custom, Piece, Redactor, Secret, Stream, excerpt, holds_mask, kinds};
+use capsule_redact::{
+    CustomPattern, MaskingStream, Redactor, Secret, TextPiece, credential_kinds, excerpt,
+    holds_mask,
+};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -17,7 +20,7 @@ fn clean(text: &str) -> String {
 
 /// What a text becomes that comes in pieces of this size.
 fn in_pieces(redactor: &Redactor, text: &str, size: usize) -> String {
-    let mut stream = Stream::new(redactor.clone());
+    let mut stream = MaskingStream::new(redactor.clone());
     let mut out = Vec::new();
     text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
     stream.finish(false, &mut out);
@@ -32,12 +35,16 @@ fn token() -> String {
 /// The rules are as many as they have to be, and each is one of its own.
 #[test]
 fn the_kinds_of_credential_are_many() {
-    let all: Vec<_> = kinds().collect();
+    let all: Vec<_> = credential_kinds().collect();
     assert!(all.len() >= 150, "{}", all.len());
     for (at, own) in all.iter().enumerate() {
-        assert!(all[..at].iter().all(|other| other.form != own.form), "{} twice", own.form);
+        assert!(
+            all[..at].iter().all(|other| other.pattern != own.pattern),
+            "{} twice",
+            own.pattern
+        );
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        assert!(own.name.chars().all(plain) && !own.what.is_empty(), "{}", own.name);
+        assert!(own.name.chars().all(plain) && !own.description.is_empty(), "{}", own.name);
     }
     println!("{} kinds", all.len());
 }
@@ -79,7 +86,7 @@ fn no_window_shows_a_part_of_a_credential() {
     let secret = |shown: &str| shown.contains("aB3") || shown.contains("Rs7");
     for start in 0..text.len() {
         for end in start..=text.len() {
-            let piece = Piece {
+            let piece = TextPiece {
                 bytes: text.as_bytes().to_vec(),
                 window: start..end,
                 cut_before: true,
@@ -96,11 +103,11 @@ fn no_window_shows_a_part_of_a_credential() {
     let start_of_key = text.find("-----BEGIN").unwrap();
     for cut in 0..text.len() {
         let (one, other) = text.as_bytes().split_at(cut);
-        let one = Piece::beginning(one.to_vec(), true);
+        let one = TextPiece::beginning(one.to_vec(), true);
         let shown = redactor.piece(&one, &mut 0).into_owned();
         assert!(!secret(&String::from_utf8(shown).unwrap()), "..{cut}");
         if cut > start_of_key {
-            let other = Piece { cut_before: true, ..Piece::from(other.to_vec()) };
+            let other = TextPiece { cut_before: true, ..TextPiece::from(other.to_vec()) };
             let shown = redactor.piece(&other, &mut 0).into_owned();
             let ended = cut > text.len() - "-----END RSA PRIVATE KEY-----\nafter".len();
             assert!(ended || !secret(&String::from_utf8(shown).unwrap()), "{cut}..");
@@ -144,7 +151,7 @@ fn encoded_masks_stay() {
 fn what_a_policy_knows_is_masked() {
     let value = "correct=horse/9";
     let secret = Secret::new("VAULT", Zeroizing::new(value.into())).unwrap();
-    let custom = Custom::parse("acme-token", "acme_[a-z]{8}").unwrap();
+    let custom = CustomPattern::parse("acme-token", "acme_[a-z]{8}").unwrap();
     let redactor = Redactor::with(&[secret], &[custom]);
     let text = format!(
         "raw {value} url correct%3Dhorse%2F9 hex 636f72726563743d686f7273652f39 base64 \
@@ -155,7 +162,8 @@ fn what_a_policy_knows_is_masked() {
     assert_eq!(whole.matches("«secret:VAULT:").count(), 4, "{whole}");
     assert!(whole.contains("and «pattern:acme-token:13», not acme_abc"), "{whole}");
     assert_eq!(redactor.text(&whole, &mut 0), whole);
-    let greedy = Redactor::with(&[], &[Custom::parse("any", "[a-z]{5,9}:[a-z0-9]{2,9}").unwrap()]);
+    let greedy =
+        Redactor::with(&[], &[CustomPattern::parse("any", "[a-z]{5,9}:[a-z0-9]{2,9}").unwrap()]);
     let once = greedy.text("word:other and token:github", &mut 0).into_owned();
     assert_eq!(greedy.text(&once, &mut 0), once);
     for size in 1..40 {
@@ -169,9 +177,9 @@ fn what_a_policy_knows_is_masked() {
 fn no_rest_of_a_known_value_stays() {
     let value = "ghp_16C7e42F292c6912E7710c838347Ae178B4a/and-its-rest";
     let secret = Secret::new("VAULT", Zeroizing::new(value.into())).unwrap();
-    let custom = Custom::parse("acme", "acme_[a-z]{8}").unwrap();
-    let greedy = Custom::parse("greedy", "acme[^ ]{4,40}").unwrap();
-    let short = Custom::parse("short", "key=[^ ]{4,8}").unwrap();
+    let custom = CustomPattern::parse("acme", "acme_[a-z]{8}").unwrap();
+    let greedy = CustomPattern::parse("greedy", "acme[^ ]{4,40}").unwrap();
+    let short = CustomPattern::parse("short", "key=[^ ]{4,8}").unwrap();
     let redactor = Redactor::with(&[secret], &[custom, greedy, short]);
     for text in [
         "key=ghp_16C7e42F292c6912E7710c838347Ae178B4a x".into(),
@@ -202,7 +210,7 @@ fn no_rest_of_a_known_value_stays() {
 /// G10: what a pattern of a policy finds ends no other secret too early, and its own masks are masks.
 #[test]
 fn patterns_and_rules_meet() {
-    let pattern = |id: &str, text: &str| Custom::parse(id, text).unwrap();
+    let pattern = |id: &str, text: &str| CustomPattern::parse(id, text).unwrap();
     let patterns = [
         pattern("AcmeKey1", "Acme[A-Za-z0-9]{4,40}"),
         pattern("head", "key: -----BEGIN [A-Z ]{4,40}-----"),
@@ -220,7 +228,7 @@ fn patterns_and_rules_meet() {
     let long = format!("lead=sk-ant-ab{}", "aZ9kQ7mB".repeat(2_500));
     assert!(!redactor.text(&long, &mut 0).contains("aZ9k"));
     // A value that goes on with itself is masked piece by piece, and nothing is held back for it.
-    let mut stream = Stream::new(redactor.clone());
+    let mut stream = MaskingStream::new(redactor.clone());
     let (mut out, mut most) = (Vec::new(), 0);
     for _ in 0..256 {
         stream.push("Ab1x".repeat(256).as_bytes(), &mut out);
@@ -244,7 +252,7 @@ fn a_secret_may_be_a_word_of_masks() {
 /// A pattern whose one end can be told only later holds back what it needs, and no more.
 #[test]
 fn patterns_see_across_pieces() {
-    let custom = Custom::parse("long", "begin[a-z]{0,20}end|middle").unwrap();
+    let custom = CustomPattern::parse("long", "begin[a-z]{0,20}end|middle").unwrap();
     let redactor = Redactor::with(&[], &[custom]);
     for text in ["beginmiddleend x", "beginmiddlexxx middle", "middlebeginxend", "beginmiddle"] {
         let whole = redactor.text(text, &mut 0).into_owned();
@@ -266,7 +274,7 @@ fn what_is_held_back_is_bounded() {
         format!("curl -u {}", "\\\n -H x".repeat(1 << 13)),
     ];
     let forms = ["acme_[a-z0-9]{4,20}", "acme_pw=[a-z0-9]{8,20}"];
-    let own = forms.map(|form| Custom::parse("own", form).unwrap());
+    let own = forms.map(|form| CustomPattern::parse("own", form).unwrap());
     let plain = "nothing to see here\n".repeat(1 << 14);
     let over = [
         format!("curl -u admin:hunter2hunter x\n{plain}"),
@@ -276,7 +284,7 @@ fn what_is_held_back_is_bounded() {
     let each = hostile.iter().chain(&over);
     let redactors = [Redactor::builtin(), Redactor::with(&[], &own)];
     for (text, redactor) in each.flat_map(|text| redactors.iter().map(move |own| (text, own))) {
-        let mut stream = Stream::new(redactor.clone());
+        let mut stream = MaskingStream::new(redactor.clone());
         let (mut given, mut gone, mut most) = (0, 0, 0);
         for piece in text.as_bytes().chunks(4096) {
             let mut out = Vec::new();
@@ -312,13 +320,13 @@ fn a_pattern_hides_no_other_secret() {
         "[0-9]{16}",
         "AKIA[A-Z0-9]{16} [a-z]{8}",
     ];
-    let patterns: Vec<Custom> =
-        forms.iter().map(|form| Custom::parse("own", form).unwrap()).collect();
+    let patterns: Vec<CustomPattern> =
+        forms.iter().map(|form| CustomPattern::parse("own", form).unwrap()).collect();
     let redactor = Redactor::with(&[], &patterns);
     let (password, answer) = ("hunter2hunter", "6629fae49393a05397450978507c4ef1");
     let key = "-----BEGIN RSA PRIVATE KEY-----\n".to_owned()
         + &"b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAABlwAAAAdz\n".repeat(1 << 11);
-    let begins = Custom::parse("own", "key: -----BEGIN [A-Z ]{4,40}-----").unwrap();
+    let begins = CustomPattern::parse("own", "key: -----BEGIN [A-Z ]{4,40}-----").unwrap();
     let masked = Redactor::with(&[], &[begins]).text(&format!("key: {key}"), &mut 0).into_owned();
     assert!(!masked.contains("b3Blb"), "{} bytes", masked.len());
     for text in [

@@ -16,7 +16,7 @@ mod make;
 
 use std::collections::BTreeSet;
 
-use capsule_redact::{Redactor, Stream};
+use capsule_redact::{MaskingStream, Redactor};
 use proptest::prelude::*;
 
 use cases::Case;
@@ -170,7 +170,7 @@ fn words_before_a_secret_do_not_hide_it() {
 }
 
 fn streamed(text: &[u8], mut next: impl FnMut() -> usize) -> Vec<u8> {
-    let mut stream = Stream::new(Redactor::builtin());
+    let mut stream = MaskingStream::new(Redactor::builtin());
     let mut out = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

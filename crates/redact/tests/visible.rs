@@ -8,7 +8,7 @@
     reason = "tests fail by panics"
 )]
 
-use capsule_redact::{Redactor, Secret, Stream};
+use capsule_redact::{MaskingStream, Redactor, Secret};
 use proptest::prelude::*;
 use zeroize::Zeroizing;
 
@@ -48,7 +48,7 @@ fn whole(redactor: &Redactor, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn in_pieces(redactor: &Redactor, bytes: &[u8], size: usize) -> Vec<u8> {
-    let mut stream = Stream::new(redactor.clone());
+    let mut stream = MaskingStream::new(redactor.clone());
     let mut out = Vec::new();
     bytes.chunks(size).for_each(|piece| stream.push(piece, &mut out));
     stream.finish(false, &mut out);
@@ -372,7 +372,7 @@ fn what_is_held_back_is_bounded() {
     );
     let keys = marked[1..2].iter().map(|(_, encode)| encode(&key));
     for bytes in narrow.chain(wide).chain(keys) {
-        let mut stream = Stream::new(redactor.clone());
+        let mut stream = MaskingStream::new(redactor.clone());
         let (mut out, mut most) = (Vec::new(), 0);
         for piece in bytes.chunks(4_096) {
             stream.push(piece, &mut out);

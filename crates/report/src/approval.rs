@@ -5,11 +5,11 @@ use capsule_core::decision::Verdict;
 use capsule_core::journal::{ApprovalAnswered, Event};
 use serde::Serialize;
 
-use crate::story::{CallStory, Payloads, json};
+use crate::run_view::{CallView, PayloadLookup, payload_json};
 
 /// What became of a question of the policy.
 #[derive(Clone, Debug, Serialize)]
-pub struct Approval {
+pub struct ApprovalView {
     /// When it was shown or answered by what was allowed before, in microseconds since 1970.
     pub at: u64,
     /// How many characters there were to read.
@@ -17,7 +17,7 @@ pub struct Approval {
     pub chars: u64,
     /// What answered.
     #[serde(flatten)]
-    pub by: AnsweredBy,
+    pub answered_by: AnsweredBy,
 }
 
 /// What answered a question.
@@ -46,7 +46,7 @@ pub enum AnsweredBy {
         /// The person's own words.
         why: Option<String>,
         /// What they allowed beyond the call.
-        grant: Option<Allowed>,
+        grant: Option<GrantView>,
     },
     /// A grant.
     Grant {
@@ -62,7 +62,7 @@ pub enum AnsweredBy {
 
 /// What a person allowed beyond a call.
 #[derive(Clone, Debug, Serialize)]
-pub struct Allowed {
+pub struct GrantView {
     /// Its name.
     pub id: String,
     /// How long it holds.
@@ -74,7 +74,7 @@ pub struct Allowed {
 }
 
 impl AnsweredBy {
-    fn person(answered: &ApprovalAnswered, payloads: &Payloads<'_>) -> Self {
+    fn from_answer(answered: &ApprovalAnswered, payloads: &PayloadLookup<'_>) -> Self {
         let ApprovalAnswered { outcome, stops, changed, latency_ms, surface, why, grant, .. } =
             answered;
         Self::Person {
@@ -83,53 +83,57 @@ impl AnsweredBy {
             changed: *changed,
             latency_ms: *latency_ms,
             surface: *surface,
-            why: json(payloads, why.as_ref()),
-            grant: grant.as_ref().map(|own| Allowed {
-                id: own.id.clone(),
-                scope: own.scope,
-                reach: json(payloads, Some(&own.reach)),
-                uses: own.uses,
+            why: payload_json(payloads, why.as_ref()),
+            grant: grant.as_ref().map(|given| GrantView {
+                id: given.id.clone(),
+                scope: given.scope,
+                reach: payload_json(payloads, Some(&given.reach)),
+                uses: given.uses,
             }),
         }
     }
 }
 
-impl Approval {
+impl ApprovalView {
     /// Takes what an event says of the question of its call.
-    pub(crate) fn see(own: &mut Option<Self>, (at, event): (u64, &Event), payloads: &Payloads<'_>) {
+    pub(crate) fn apply_event(
+        item: &mut Option<Self>,
+        (at, event): (u64, &Event),
+        payloads: &PayloadLookup<'_>,
+    ) {
         let by = match event {
             Event::ApprovalShown(_) | Event::PlanShown(_) => AnsweredBy::Card,
             Event::ApprovalWaiting(waiting) => AnsweredBy::Waiting { until: waiting.until },
             Event::GrantUsed(used) => AnsweredBy::Grant { grant: used.grant.clone() },
             Event::ApprovalCovered { by, .. } => AnsweredBy::List { call: *by },
             Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered) => {
-                AnsweredBy::person(answered, payloads)
+                AnsweredBy::from_answer(answered, payloads)
             }
             _ => return,
         };
         let chars = match event {
             Event::ApprovalShown(shown) | Event::PlanShown(shown) => {
-                json(payloads, Some(&shown.card)).as_ref().map(chars)
+                payload_json(payloads, Some(&shown.card)).as_ref().map(count_chars)
             }
             _ => None,
         };
-        let (at, chars) = match own {
+        let (at, chars) = match item {
             Some(shown) => (shown.at, shown.chars),
             None => (at, chars.unwrap_or(0)),
         };
-        *own = Some(Self { at, chars, by });
+        *item = Some(Self { at, chars, answered_by: by });
     }
 
     /// Whether a person was shown a card.
     #[must_use]
     pub const fn was_shown(&self) -> bool {
-        matches!(self.by, AnsweredBy::Card | AnsweredBy::Person { .. })
+        matches!(self.answered_by, AnsweredBy::Card | AnsweredBy::Person { .. })
     }
 
     /// What became of the question of a call that did not run, or why it was none.
-    pub(crate) fn lift(call: &CallStory, verdict: Verdict) -> String {
+    pub(crate) fn outcome_text(call: &CallView, verdict: Verdict) -> String {
         match (&call.approval, verdict) {
-            (Some(own), _) => own.words(),
+            (Some(view), _) => view.summary(),
             (None, Verdict::Ask | Verdict::AskEach) if call.finished.is_some() => {
                 "answered before it changed".into()
             }
@@ -142,8 +146,8 @@ impl Approval {
 
     /// It in a few words: `approved by a person after 4 s`.
     #[must_use]
-    pub fn words(&self) -> String {
-        match &self.by {
+    pub fn summary(&self) -> String {
+        match &self.answered_by {
             AnsweredBy::Card => "asked, and never answered".into(),
             AnsweredBy::Waiting { .. } => "waits for an answer".into(),
             AnsweredBy::Grant { grant } => format!("allowed by grant {grant}"),
@@ -165,8 +169,8 @@ impl Approval {
 }
 
 /// How many characters of a card say what it is about.
-fn chars(card: &Card) -> u64 {
-    let exact = card.exact.iter().map(|own| own.text.as_str());
+fn count_chars(card: &Card) -> u64 {
+    let exact = card.exact.iter().map(|field| field.text.as_str());
     let all = exact.chain([card.consequence.as_str(), card.why.as_str()]);
     let count: usize = all.map(|text| text.chars().count()).sum();
     u64::try_from(count).unwrap_or(u64::MAX)

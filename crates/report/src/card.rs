@@ -8,44 +8,45 @@ use capsule_core::units::{counted, show_span};
 use crate::columns::{Layout, wrap};
 
 /// How wide the names are, with the space behind them.
-const NAMES: usize = 11;
+const LABEL_COLUMNS: usize = 11;
 
 /// Everything that a card says, in the order of use, with nothing cut.
 #[must_use]
 pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
-    let mut sheet = Sheet { lines: Vec::new(), room: layout.width.saturating_sub(NAMES) };
-    sheet.put("asks", &card.consequence);
-    sheet.put("risk", card.risk.name());
+    let mut sheet =
+        LabelledLines { lines: Vec::new(), width: layout.width.saturating_sub(LABEL_COLUMNS) };
+    sheet.add("asks", &card.consequence);
+    sheet.add("risk", card.risk.name());
     for (place, CardField { name, text, note }) in card.exact.iter().enumerate() {
         let name = name.clone().unwrap_or_else(|| (place + 1).to_string());
-        sheet.put(&name, text);
+        sheet.add(&name, text);
         if let Some(note) = note {
-            sheet.put("", &format!("({note})"));
+            sheet.add("", &format!("({note})"));
         }
     }
     if let Some(place) = &card.place {
-        sheet.put("where", place);
+        sheet.add("where", place);
     }
-    sheet.put("new here", &card.new_here.join(" · "));
+    sheet.add("new here", &card.new_here.join(" · "));
     if let Some(before) = &card.previously_allowed {
         let rule = format!("allowed as {before} · `capsule policy learn {before}` makes it a rule");
-        sheet.put("before", &rule);
+        sheet.add("before", &rule);
     }
-    sheet.put("why asked", &card.why);
-    sheet.put("undo", undo(card.undo));
-    sheet.put("cannot", &card.prevented.join(" · "));
-    sheet.put("beware", unconfined(card).unwrap_or_default());
-    sheet.put("diff", card.diff.as_deref().unwrap_or_default());
-    sheet.put("untrusted", &card.tainted.join(" "));
+    sheet.add("why asked", &card.why);
+    sheet.add("undo", reversibility_text(card.undo));
+    sheet.add("cannot", &card.prevented.join(" · "));
+    sheet.add("beware", unconfined_warning(card).unwrap_or_default());
+    sheet.add("diff", card.diff.as_deref().unwrap_or_default());
+    sheet.add("untrusted", &card.tainted.join(" "));
     for offer in &card.offers {
-        sheet.put(offer.scope.keyword(), &offered(offer));
+        sheet.add(offer.scope.keyword(), &offer_text(offer));
     }
     sheet.lines
 }
 
 /// What a person has to know before anything else of a command that nothing confines.
 #[must_use]
-pub const fn unconfined(card: &Card) -> Option<&'static str> {
+pub const fn unconfined_warning(card: &Card) -> Option<&'static str> {
     match card.capabilities.contains(Capability::ProcUnconfined) {
         true => Some(
             "this machine has no sandbox: nothing prevents it from reading, changing, deleting and \
@@ -55,7 +56,7 @@ pub const fn unconfined(card: &Card) -> Option<&'static str> {
     }
 }
 
-const fn undo(undo: Reversibility) -> &'static str {
+const fn reversibility_text(undo: Reversibility) -> &'static str {
     match undo {
         Reversibility::NoChange => "it changes nothing",
         Reversibility::Staged => "it changes a staged copy, which is applied or dropped later",
@@ -64,7 +65,7 @@ const fn undo(undo: Reversibility) -> &'static str {
     }
 }
 
-fn offered(offer: &GrantOffer) -> String {
+fn offer_text(offer: &GrantOffer) -> String {
     let GrantOffer { pattern: reach, uses, after_ms, would_have_covered, of_them_denied, .. } =
         offer;
     let time = show_span(*after_ms);
@@ -80,7 +81,7 @@ fn offered(offer: &GrantOffer) -> String {
 
 /// How long ago something was, in its largest unit.
 #[must_use]
-pub fn age(micros: u64) -> String {
+pub fn age_text(micros: u64) -> String {
     let seconds = micros / 1_000_000;
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -91,19 +92,19 @@ pub fn age(micros: u64) -> String {
 }
 
 /// Lines of names and values; a long value goes on below itself, and nothing stands for nothing.
-struct Sheet {
+struct LabelledLines {
     lines: Vec<String>,
-    room: usize,
+    width: usize,
 }
 
-impl Sheet {
-    fn put(&mut self, name: &str, value: &str) {
+impl LabelledLines {
+    fn add(&mut self, name: &str, value: &str) {
         if value.is_empty() && !name.chars().all(|c| c.is_ascii_digit()) {
             return;
         }
         let (name, value) = (escape::line(name), escape::block(value));
-        let mut lines = value.lines().flat_map(|line| wrap(line, self.room));
-        let names = NAMES - 1;
+        let mut lines = value.lines().flat_map(|line| wrap(line, self.width));
+        let names = LABEL_COLUMNS - 1;
         self.lines.push(format!("{name:<names$} {}", lines.next().unwrap_or_default()));
         self.lines.extend(lines.map(|more| format!("{:names$} {more}", "")));
     }

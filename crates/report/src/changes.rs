@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub fn change_lines<'c>(
     changes: impl IntoIterator<Item = &'c Change>,
 ) -> impl Iterator<Item = String> {
-    changes.into_iter().map(line)
+    changes.into_iter().map(change_line)
 }
 
 /// A change for programs, with the lines that differ, if they are wanted.
@@ -23,7 +23,7 @@ pub fn change_json(change: &Change, diff: Option<String>) -> Value {
     told
 }
 
-fn line(change: &Change) -> String {
+fn change_line(change: &Change) -> String {
     // As version control shows it.
     let letter = match change.kind() {
         ChangeKind::Added => 'A',
@@ -32,8 +32,8 @@ fn line(change: &Change) -> String {
     };
     let path = escape::line(&change.path);
     let (slash, about) = match (&change.after, &change.before) {
-        (Some(node), before) => (slash(node), about(node, before.as_ref())),
-        (None, Some(node)) => (slash(node), String::new()),
+        (Some(node), before) => (directory_slash(node), node_summary(node, before.as_ref())),
+        (None, Some(node)) => (directory_slash(node), String::new()),
         (None, None) => ("", String::new()),
     };
     let refused = change.refused.as_ref().map(|why| format!("  ✖ refused: {}", escape::line(why)));
@@ -41,14 +41,14 @@ fn line(change: &Change) -> String {
     format!("{letter} {path}{slash}{about}{}", refused.or_else(asked).unwrap_or_default())
 }
 
-const fn slash(node: &FileState) -> &'static str {
+const fn directory_slash(node: &FileState) -> &'static str {
     match node {
         FileState::Directory { .. } => "/",
         _ => "",
     }
 }
 
-fn about(node: &FileState, before: Option<&FileState>) -> String {
+fn node_summary(node: &FileState, before: Option<&FileState>) -> String {
     let was = match (before, node) {
         (Some(FileState::Directory { .. }), FileState::File { .. } | FileState::Link { .. }) => {
             "  was a folder"
@@ -61,13 +61,13 @@ fn about(node: &FileState, before: Option<&FileState>) -> String {
         }
         _ => "",
     };
-    let mode = match (before.and_then(mode), mode(node)) {
+    let mode = match (before.and_then(file_mode), file_mode(node)) {
         (Some(old), Some(new)) if old != new && was.is_empty() => {
             format!("  mode {old:o} → {new:o}")
         }
         (Some(_), Some(_)) if was.is_empty() => String::new(),
         // What new files and folders have is not said each time.
-        (_, Some(new)) if !matches!(new, 0o644 | 0o755) || is_program(node) => {
+        (_, Some(new)) if !matches!(new, 0o644 | 0o755) || is_executable(node) => {
             format!("  mode {new:o}")
         }
         _ => String::new(),
@@ -80,14 +80,14 @@ fn about(node: &FileState, before: Option<&FileState>) -> String {
     }
 }
 
-const fn mode(node: &FileState) -> Option<u32> {
+const fn file_mode(node: &FileState) -> Option<u32> {
     match node {
         FileState::File { mode, .. } | FileState::Directory { mode } => Some(*mode),
         _ => None,
     }
 }
 
-fn is_program(node: &FileState) -> bool {
+fn is_executable(node: &FileState) -> bool {
     matches!(node, FileState::File { mode, .. } if mode & 0o111 != 0)
 }
 

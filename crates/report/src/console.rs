@@ -12,55 +12,60 @@ use capsule_core::escape;
 use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{CodedError, Status};
 use capsule_core::units::{counted, show_duration, show_size};
-use capsule_store::{Note, is_origin};
+use capsule_store::{SignedNote, is_origin};
 
-use crate::approval::{AnsweredBy, Approval};
+use crate::approval::{AnsweredBy, ApprovalView};
 use crate::changes::{change_count, change_lines};
 use crate::columns::{Layout, clip, pad, thousands, width, wrap};
-use crate::layers::judged_by;
-use crate::story::{CallStory, Header, Payloads, StepStory, Story};
+use crate::layers::policy_lines;
+use crate::run_view::{CallView, PayloadLookup, RunHeader, RunView, StepView};
 use crate::summary::Summary;
 
 /// How many changed paths are shown with a call.
 const CHANGES_SHOWN: usize = 8;
 
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
-const QUIET: Style = Style::new().dimmed();
+pub(crate) const SUCCESS: Style = AnsiColor::Green.on_default();
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
+const DIMMED: Style = Style::new().dimmed();
 
 /// Makes lines of events as they come.
 #[derive(Clone, Debug)]
 pub struct Console {
     /// What the events add up to so far.
-    pub story: Story,
+    pub run: RunView,
     layout: Layout,
     /// A call that the policy asks about, of which nothing was said yet: it may be answered.
-    asked: bool,
+    has_open_question: bool,
 }
 
 impl Console {
     /// Lines in a layout.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
-        Self { story: Story::default(), layout, asked: false }
+        Self { run: RunView::default(), layout, has_open_question: false }
     }
 
     /// The same where calls that were shown are only counted, so that it does not grow with the run.
     #[must_use]
     pub fn counting(layout: Layout) -> Self {
-        Self { story: Story::counting(), ..Self::new(layout) }
+        Self { run: RunView::counting(), ..Self::new(layout) }
     }
 
     /// Takes the next event; gives the lines that it completes.
-    pub fn see(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) -> Vec<String> {
-        let mut before = self.unanswered(event);
-        before.extend(self.next(at, event, payloads));
+    pub fn on_event(
+        &mut self,
+        at: u64,
+        event: &Event,
+        payloads: &PayloadLookup<'_>,
+    ) -> Vec<String> {
+        let mut before = self.unanswered_lines(event);
+        before.extend(self.event_lines(at, event, payloads));
         before
     }
 
     /// The lines of a call that the policy asked about, once it is known that nobody will answer.
-    fn unanswered(&mut self, next: &Event) -> Vec<String> {
+    fn unanswered_lines(&mut self, next: &Event) -> Vec<String> {
         let answered = matches!(
             next,
             Event::ApprovalShown(_)
@@ -68,80 +73,83 @@ impl Console {
                 | Event::GrantUsed(_)
                 | Event::ApprovalCovered { .. }
         );
-        match std::mem::take(&mut self.asked) && !answered {
-            true => self.last_call(),
+        match std::mem::take(&mut self.has_open_question) && !answered {
+            true => self.last_call_lines(),
             false => Vec::new(),
         }
     }
 
-    fn next(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) -> Vec<String> {
-        self.story.see(at, event, payloads);
-        let has_steps = self.story.header.as_ref().is_some_and(|own| own.opened.plan.is_some());
+    fn event_lines(&mut self, at: u64, event: &Event, payloads: &PayloadLookup<'_>) -> Vec<String> {
+        self.run.apply_event(at, event, payloads);
+        let has_steps = self.run.header.as_ref().is_some_and(|header| header.opened.plan.is_some());
         match event {
-            Event::RunOpened(_) => self.story.header.as_ref().map_or_else(Vec::new, header),
-            Event::StepEnded(_) => match self.story.steps.last() {
-                Some(step) => self.step(step),
+            Event::RunOpened(_) => self.run.header.as_ref().map_or_else(Vec::new, header_lines),
+            Event::StepEnded(_) => match self.run.steps.last() {
+                Some(step) => self.step_lines(step),
                 None => Vec::new(),
             },
             Event::CallDecided(decided) if !has_steps => match decided.decision {
                 Verdict::Allow => Vec::new(),
-                Verdict::Deny => self.last_call(),
+                Verdict::Deny => self.last_call_lines(),
                 Verdict::Ask | Verdict::AskEach => {
-                    self.asked = true;
+                    self.has_open_question = true;
                     Vec::new()
                 }
             },
-            Event::CallFinished(_) if !has_steps => self.last_call(),
-            Event::ApprovalWaiting(_) => self.waiting_call(),
-            Event::PlanAnswered(_) => self.plan(),
-            Event::RunResumed(_) => self.resumed(),
-            Event::AnswerGiven(_) => self.answer(),
-            Event::FeedbackGiven(_) => self.feedback(),
-            Event::RunSealed(_) => self.summary(),
+            Event::CallFinished(_) if !has_steps => self.last_call_lines(),
+            Event::ApprovalWaiting(_) => self.waiting_call_lines(),
+            Event::PlanAnswered(_) => self.plan_approval_lines(),
+            Event::RunResumed(_) => self.resumed_lines(),
+            Event::AnswerGiven(_) => self.answer_lines(),
+            Event::FeedbackGiven(_) => self.feedback_lines(),
+            Event::RunSealed(_) => self.summary_lines(),
             _ => Vec::new(),
         }
     }
 
     /// What became of the question about the whole plan.
-    fn plan(&self) -> Vec<String> {
-        let Some(asked) = &self.story.plan else { return Vec::new() };
-        let mut lines = vec![format!("plan: {}", asked.words())];
-        if let AnsweredBy::Person { why: Some(why), .. } = &asked.by {
-            lines.extend(self.bar(why));
+    fn plan_approval_lines(&self) -> Vec<String> {
+        let Some(asked) = &self.run.plan else { return Vec::new() };
+        let mut lines = vec![format!("plan: {}", asked.summary())];
+        if let AnsweredBy::Person { why: Some(why), .. } = &asked.answered_by {
+            lines.extend(self.wrapped_bar(why));
         }
         lines
     }
 
-    fn last_call(&self) -> Vec<String> {
-        let Some(call) = self.story.calls.last() else { return Vec::new() };
-        let mut lines = self.line(call.call, &Sign::of_call(call), "", Some(call));
-        lines.extend(self.changed(call));
-        lines.extend(self.trouble(call, None));
+    fn last_call_lines(&self) -> Vec<String> {
+        let Some(call) = self.run.calls.last() else { return Vec::new() };
+        let mut lines = self.timeline_lines(call.call, &Sign::of_call(call), "", Some(call));
+        lines.extend(self.changed_path_lines(call));
+        lines.extend(self.problem_lines(call, None));
         lines
     }
 
-    fn step(&self, step: &StepStory) -> Vec<String> {
+    fn step_lines(&self, step: &StepView) -> Vec<String> {
         let call = match step.ended.ending {
             StepEnding::Skipped | StepEnding::NotReached => None,
-            _ => self.story.call_of(step),
+            _ => self.run.call_of(step),
         };
         let sign = Sign::of_step(step);
-        let list = call.and_then(|call| self.story.list_of(call));
+        let list = call.and_then(|call| self.run.list_of(call));
         let shown = list.as_ref().map(|(whole, _)| *whole).or(call);
-        let mut lines = self.line(step.number, &sign, &step.ended.step, shown);
+        let mut lines = self.timeline_lines(step.number, &sign, &step.ended.step, shown);
         match list {
             Some((_, parts)) => lines.extend(self.parts(&parts)),
-            None => lines.extend(call.into_iter().flat_map(|call| self.changed(call))),
+            None => lines.extend(call.into_iter().flat_map(|call| self.changed_path_lines(call))),
         }
         match step.ended.ending {
             StepEnding::Denied | StepEnding::Failed => match call {
-                Some(call) => lines.extend(self.trouble(call, step.note.as_ref())),
-                None => lines.extend(self.note(step.note.as_ref())),
+                Some(call) => lines.extend(self.problem_lines(call, step.note.as_ref())),
+                None => lines.extend(self.note_lines(step.note.as_ref())),
             },
             StepEnding::DeniedAsExpected => {
                 let decision = call.and_then(|call| call.decision.as_ref());
-                if let Some(suggestion) = decision.and_then(|own| own.suggestion.as_ref()) {
-                    lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
+                if let Some(suggestion) = decision.and_then(|decision| decision.suggestion.as_ref())
+                {
+                    lines.extend(
+                        self.wrapped_bar(&format!("Instead: {}", end_sentence(suggestion))),
+                    );
                 }
             }
             _ => {}
@@ -150,7 +158,13 @@ impl Console {
     }
 
     /// One line if everything fits, else a second one for the details.
-    fn line(&self, number: u64, sign: &Sign, id: &str, call: Option<&CallStory>) -> Vec<String> {
+    fn timeline_lines(
+        &self,
+        number: u64,
+        sign: &Sign,
+        id: &str,
+        call: Option<&CallView>,
+    ) -> Vec<String> {
         let icon = if self.layout.plain { "" } else { sign.icon };
         let style = sign.style;
         let word = pad(sign.word, 8);
@@ -161,9 +175,9 @@ impl Console {
         let icon_width = if icon.is_empty() { 0 } else { width(icon) + 1 };
         let mark = if icon.is_empty() { String::new() } else { format!("{icon} ") };
         let named = if name.is_empty() { String::new() } else { format!("{} ", pad(&name, 9)) };
-        let about = call.map(|call| escape::line(&call.about()).into_owned()).unwrap_or_default();
+        let about = call.map(|call| escape::line(&call.summary()).into_owned()).unwrap_or_default();
         let subject = format!("{named}{} {about}", pad(&escape::line(tool), 9));
-        let details = call.map(|call| details(call, sign)).unwrap_or_default();
+        let details = call.map(|call| details_text(call, sign)).unwrap_or_default();
         let used = width(&head) + icon_width + width(&word) + 1;
         let styled = format!("{head}{style}{mark}{word}{style:#} ");
         let room = self.layout.width.saturating_sub(used);
@@ -173,7 +187,7 @@ impl Console {
             let line = match details.is_empty() {
                 true => format!("{styled}{subject}"),
                 false => {
-                    format!("{styled}{subject}{}{QUIET}{details}{QUIET:#}", " ".repeat(gap))
+                    format!("{styled}{subject}{}{DIMMED}{details}{DIMMED:#}", " ".repeat(gap))
                 }
             };
             return vec![line.trim_end().to_owned()];
@@ -184,87 +198,97 @@ impl Console {
         let mut lines = vec![format!("{styled}{first}")];
         lines.extend(wrapped.map(|more| format!("{indent}{more}")));
         lines.extend(
-            wrap(&details, room).into_iter().map(|line| format!("{indent}{QUIET}{line}{QUIET:#}")),
+            wrap(&details, room)
+                .into_iter()
+                .map(|line| format!("{indent}{DIMMED}{line}{DIMMED:#}")),
         );
         lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
     }
 
     /// The first paths that a call changed in a staged workspace.
-    fn changed(&self, call: &CallStory) -> Vec<String> {
+    fn changed_path_lines(&self, call: &CallView) -> Vec<String> {
         let shown = call.changes.iter().take(CHANGES_SHOWN);
-        let mut lines: Vec<String> = change_lines(shown).flat_map(|line| self.bar(&line)).collect();
+        let mut lines: Vec<String> =
+            change_lines(shown).flat_map(|line| self.wrapped_bar(&line)).collect();
         let more = call.changes.len().saturating_sub(CHANGES_SHOWN);
         if more > 0 {
             let label =
-                self.story.header.as_ref().map_or("latest", |own| own.opened.label.as_str());
+                self.run.header.as_ref().map_or("latest", |header| header.opened.label.as_str());
             lines.extend(
-                self.bar(&format!("and {more} more: capsule show-run {label}:{}", call.call)),
+                self.wrapped_bar(&format!(
+                    "and {more} more: capsule show-run {label}:{}",
+                    call.call
+                )),
             );
         }
         lines
     }
 
     /// What a denial or failure is about, and what to do instead.
-    fn trouble(&self, call: &CallStory, note: Option<&CodedError>) -> Vec<String> {
+    fn problem_lines(&self, call: &CallView, note: Option<&CodedError>) -> Vec<String> {
         let unexpected = note.is_some_and(|note| note.code == Code::PlanExpectation);
-        let denied =
-            call.decision.as_ref().filter(|own| call.was_held(own) && !own.is_misunderstood());
+        let denied = call
+            .decision
+            .as_ref()
+            .filter(|decision| call.was_stopped_by(decision) && !decision.is_misunderstood());
         if let (Some(decision), false) = (denied, unexpected) {
-            let mut lines = self.denial(call, decision);
+            let mut lines = self.denial_lines(call, decision);
             // A denial that is not the expected one.
             let said = call.approval.as_ref().and(call.problem.as_ref());
             let other = note.or(said).filter(|note| note.message != decision.reason);
             lines.splice(
                 0..0,
-                other.into_iter().flat_map(|note| self.bar(&sentence(&note.message))),
+                other.into_iter().flat_map(|note| self.wrapped_bar(&to_sentence(&note.message))),
             );
             return lines;
         }
-        let misunderstood = call.decision.as_ref().filter(|own| own.is_misunderstood());
+        let misunderstood = call.decision.as_ref().filter(|decision| decision.is_misunderstood());
         let misunderstood = misunderstood.cloned().map(CodedError::from);
         let problem = note.or(call.problem.as_ref()).or(misunderstood.as_ref());
-        let mut lines = self.note(problem);
-        if let Some(stderr) = first_lines(call) {
-            lines.extend(self.bar(&stderr));
+        let mut lines = self.note_lines(problem);
+        if let Some(stderr) = first_error_lines(call) {
+            lines.extend(self.wrapped_bar(&stderr));
         }
         lines
     }
 
-    fn denial(&self, call: &CallStory, decision: &Decision) -> Vec<String> {
+    fn denial_lines(&self, call: &CallView, decision: &Decision) -> Vec<String> {
         let mut lines = Vec::new();
         let place = match (&decision.at, &decision.rule) {
             (Some(at), Some(rule)) => format!("{at} · rule {rule} · {}", decision.code),
             (None, Some(rule)) => format!("rule {rule} · {}", decision.code),
             _ => decision.code.slug().to_owned(),
         };
-        lines.extend(self.bar(&place));
-        lines.extend(self.bar(&sentence(&decision.reason)));
+        lines.extend(self.wrapped_bar(&place));
+        lines.extend(self.wrapped_bar(&to_sentence(&decision.reason)));
         // Whoever was asked knows where.
         if let Some(suggestion) = decision.suggestion.as_ref().filter(|_| call.approval.is_none()) {
-            lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
+            lines.extend(self.wrapped_bar(&format!("Instead: {}", end_sentence(suggestion))));
         }
-        let label = self.story.header.as_ref().map_or("latest", |own| own.opened.label.as_str());
+        let label =
+            self.run.header.as_ref().map_or("latest", |header| header.opened.label.as_str());
         let name = call.step.clone().unwrap_or_else(|| call.call.to_string());
-        let lift = Approval::lift(call, decision.verdict);
+        let lift = ApprovalView::outcome_text(call, decision.verdict);
         let last = format!("{lift} · capsule policy explain {label}:{}", escape::line(&name));
         let corner = if self.layout.plain { "   " } else { "   └ " };
         let room = self.layout.width.saturating_sub(width(corner));
         let mut wrapped = wrap(&last, room).into_iter();
-        lines.extend(wrapped.next().map(|first| format!("{QUIET}{corner}{first}{QUIET:#}")));
-        lines.extend(wrapped.map(|more| format!("{QUIET}     {more}{QUIET:#}")));
+        lines.extend(wrapped.next().map(|first| format!("{DIMMED}{corner}{first}{DIMMED:#}")));
+        lines.extend(wrapped.map(|more| format!("{DIMMED}     {more}{DIMMED:#}")));
         lines
     }
 
-    fn note(&self, problem: Option<&CodedError>) -> Vec<String> {
+    fn note_lines(&self, problem: Option<&CodedError>) -> Vec<String> {
         let Some(problem) = problem else { return Vec::new() };
-        let mut lines = self.bar(&format!("{} ({})", sentence(&problem.message), problem.code));
+        let mut lines =
+            self.wrapped_bar(&format!("{} ({})", to_sentence(&problem.message), problem.code));
         if let Some(suggestion) = &problem.suggestion {
-            lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
+            lines.extend(self.wrapped_bar(&format!("Instead: {}", end_sentence(suggestion))));
         }
         lines
     }
 
-    fn bar(&self, text: &str) -> Vec<String> {
+    fn wrapped_bar(&self, text: &str) -> Vec<String> {
         let bar = if self.layout.plain { "   " } else { "   │ " };
         let room = self.layout.width.saturating_sub(width(bar));
         let text = escape::block(text);
@@ -272,9 +296,9 @@ impl Console {
         lines.map(|line| format!("{bar}{line}")).collect()
     }
 
-    fn summary(&self) -> Vec<String> {
-        let summary = self.story.summary();
-        let Some(end) = &self.story.sealed else { return Vec::new() };
+    fn summary_lines(&self) -> Vec<String> {
+        let summary = self.run.summary();
+        let Some(end) = &self.run.sealed else { return Vec::new() };
         let mut lines = vec![String::new()];
         let mut first = vec![
             format!("{} ok", summary.ok),
@@ -320,9 +344,9 @@ impl Console {
                 lines.push(clip(&line, self.layout.width));
             }
         }
-        let ended = || Summary::exit_word(end.sealed.exit);
+        let ended = || Summary::exit_text(end.sealed.exit);
         let word = end.sealed.suspended.map_or_else(ended, |_| "suspended");
-        let status = self.story.status().unwrap_or_else(|| end.sealed.exit.status());
+        let status = self.run.status().unwrap_or_else(|| end.sealed.exit.status());
         lines.push(format!("{word} · exit {status}"));
         lines
     }
@@ -330,19 +354,20 @@ impl Console {
     /// Where the run stands in the store's tree, and the checkpoint that was signed when it ended: one line
     /// that can be noted down elsewhere.
     #[must_use]
-    pub fn seal(&self, size: u64, root: &Digest, note: Option<&Note>) -> Vec<String> {
-        let events = self.story.sealed.as_ref().map_or(0, |end| end.sealed.events);
+    pub fn seal_lines(&self, size: u64, root: &Digest, note: Option<&SignedNote>) -> Vec<String> {
+        let events = self.run.sealed.as_ref().map_or(0, |end| end.sealed.events);
         let (events, size_told) = (counted(events, "event"), thousands(size));
         let sealed = format!("sealed {events} · size {size_told} · root {}", root.short());
-        let own = note.and_then(Note::checkpoint);
-        let own = own.filter(|own| own.size == size && is_origin(&own.origin));
-        let signed = own.map(|own| format!("checkpoint {}", own.line()));
+        let checkpoint = note.and_then(SignedNote::checkpoint);
+        let checkpoint = checkpoint
+            .filter(|checkpoint| checkpoint.size == size && is_origin(&checkpoint.origin));
+        let signed = checkpoint.map(|checkpoint| format!("checkpoint {}", checkpoint.line()));
         std::iter::once(sealed).chain(signed).collect()
     }
 }
 
 /// The lines above the timeline.
-fn header(header: &Header) -> Vec<String> {
+fn header_lines(header: &RunHeader) -> Vec<String> {
     let opened = &header.opened;
     let strong = Style::new().bold();
     let name = escape::line(&opened.name).into_owned();
@@ -359,7 +384,7 @@ fn header(header: &Header) -> Vec<String> {
         _ => opened.workspace.path.clone(),
     };
     let mut lines = vec![run];
-    lines.extend(judged_by(opened));
+    lines.extend(policy_lines(opened));
     lines.extend([format!(
         "workspace  {}{}",
         escape::line(&path),
@@ -369,9 +394,9 @@ fn header(header: &Header) -> Vec<String> {
             (false, false) => "",
         }
     )]);
-    lines.extend(opened.walls.as_ref().map(sandbox::walls));
-    lines.extend(opened.bare.as_ref().map(sandbox::bare).into_iter().flatten());
-    lines.extend(opened.unpulled.map(crate::undo::waiting));
+    lines.extend(opened.walls.as_ref().map(sandbox::sandbox_status_text));
+    lines.extend(opened.bare.as_ref().map(sandbox::unconfined_lines).into_iter().flatten());
+    lines.extend(opened.unpulled.map(crate::undo::pending_text));
     lines.push(String::new());
     lines
 }
@@ -388,42 +413,42 @@ impl Sign {
         Self { icon, word, style }
     }
 
-    fn of_step(step: &StepStory) -> Self {
+    fn of_step(step: &StepView) -> Self {
         match step.ended.ending {
-            StepEnding::Ok => Self::new("✔", "ok", GOOD),
-            StepEnding::DeniedAsExpected => Self::new("✔", "denied", GOOD),
-            StepEnding::FailedAsExpected => Self::new("✔", "failed", GOOD),
-            StepEnding::Denied if step.was_asked() => Self::new("?", "ASKED", CARE),
-            StepEnding::Denied => Self::new("✖", "DENIED", BAD),
-            StepEnding::Failed if step.was_cancelled() => Self::new("⊘", "CANCELLED", CARE),
-            StepEnding::Failed if step.ended.goes_on => Self::new("⚠", "failed", CARE),
-            StepEnding::Failed => Self::new("✖", "FAILED", BAD),
-            StepEnding::Skipped => Self::new("↷", "skipped", QUIET),
-            StepEnding::NotReached => Self::new("·", "not run", QUIET),
+            StepEnding::Ok => Self::new("✔", "ok", SUCCESS),
+            StepEnding::DeniedAsExpected => Self::new("✔", "denied", SUCCESS),
+            StepEnding::FailedAsExpected => Self::new("✔", "failed", SUCCESS),
+            StepEnding::Denied if step.lacked_approval() => Self::new("?", "ASKED", WARNING),
+            StepEnding::Denied => Self::new("✖", "DENIED", ERROR),
+            StepEnding::Failed if step.was_cancelled() => Self::new("⊘", "CANCELLED", WARNING),
+            StepEnding::Failed if step.ended.goes_on => Self::new("⚠", "failed", WARNING),
+            StepEnding::Failed => Self::new("✖", "FAILED", ERROR),
+            StepEnding::Skipped => Self::new("↷", "skipped", DIMMED),
+            StepEnding::NotReached => Self::new("·", "not run", DIMMED),
         }
     }
 
-    fn of_call(call: &CallStory) -> Self {
+    fn of_call(call: &CallView) -> Self {
         match call.status() {
-            _ if call.waits() => Self::new("?", "WAITS", CARE),
-            _ if call.was_asked() => Self::new("?", "ASKED", CARE),
-            _ if call.was_cancelled() => Self::new("⊘", "CANCELLED", CARE),
+            _ if call.is_waiting() => Self::new("?", "WAITS", WARNING),
+            _ if call.lacked_approval() => Self::new("?", "ASKED", WARNING),
+            _ if call.was_cancelled() => Self::new("⊘", "CANCELLED", WARNING),
             // Its parts follow, each with its own end.
-            _ if call.is_list() => Self::new("·", "list", QUIET),
-            Some(Status::Ok) => Self::new("✔", "ok", GOOD),
-            Some(Status::Denied) => Self::new("✖", "DENIED", BAD),
-            Some(Status::ToolError | Status::RuntimeError) => Self::new("✖", "FAILED", BAD),
-            None if call.is_unknown() => Self::new("?", "UNKNOWN", CARE),
-            None => Self::new("…", "running", QUIET),
+            _ if call.is_list() => Self::new("·", "list", DIMMED),
+            Some(Status::Ok) => Self::new("✔", "ok", SUCCESS),
+            Some(Status::Denied) => Self::new("✖", "DENIED", ERROR),
+            Some(Status::ToolError | Status::RuntimeError) => Self::new("✖", "FAILED", ERROR),
+            None if call.is_unknown() => Self::new("?", "UNKNOWN", WARNING),
+            None => Self::new("…", "running", DIMMED),
         }
     }
 }
 
 /// Risk, duration, size and rule of a call.
-fn details(call: &CallStory, sign: &Sign) -> String {
+fn details_text(call: &CallView, sign: &Sign) -> String {
     let mut parts: Vec<String> = Vec::new();
     let decision = call.decision.as_ref();
-    let denied = decision.is_some_and(|own| call.was_held(own));
+    let denied = decision.is_some_and(|decision| call.was_stopped_by(decision));
     if let (true, Some(decision)) = (denied, decision) {
         if sign.word == "denied" {
             parts.push("as expected".into());
@@ -435,24 +460,26 @@ fn details(call: &CallStory, sign: &Sign) -> String {
         });
         return parts.join(" · ");
     }
-    parts.extend(decision.map(|own| own.risk.to_string()));
+    parts.extend(decision.map(|decision| decision.risk.to_string()));
     parts.extend(call.micros().map(show_duration));
-    parts.extend(change(call).or_else(|| call.bytes().map(show_size)));
-    parts.extend(decision.and_then(|own| own.rule.as_deref()).map(|rule| short_rule(rule, call)));
-    parts.extend(call.approval.as_ref().map(Approval::words));
+    parts.extend(line_counts(call).or_else(|| call.result_bytes().map(show_size)));
+    parts.extend(
+        decision.and_then(|decision| decision.rule.as_deref()).map(|rule| short_rule(rule, call)),
+    );
+    parts.extend(call.approval.as_ref().map(ApprovalView::summary));
     parts.extend(call.can_be_undone().then(|| "↶ undo".into()));
     parts.extend(call.is_irreversible().then(|| "cannot be undone".into()));
     if !call.changes.is_empty() {
         parts.push(change_count(&call.changes));
     }
-    if call.is_direct() {
+    if call.writes_directly() {
         parts.push("changes not collected".into());
     }
     if call.is_unconfined() {
         parts.push("NOT CONFINED".into());
     }
-    parts.extend(call.limits().map(|names| format!("⚠ limit reached: {names}")));
-    parts.extend(call.left_running().map(|left| format!("⚠ left running, and ended: {left}")));
+    parts.extend(call.limits_text().map(|names| format!("⚠ limit reached: {names}")));
+    parts.extend(call.left_running_text().map(|left| format!("⚠ left running, and ended: {left}")));
     if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
         parts.push("⚠ untrusted".into());
     }
@@ -463,7 +490,7 @@ fn details(call: &CallStory, sign: &Sign) -> String {
 }
 
 /// Lines added and removed by a write.
-fn change(call: &CallStory) -> Option<String> {
+fn line_counts(call: &CallView) -> Option<String> {
     let output = call.output.as_ref()?;
     let added = output.get("added")?.as_u64()?;
     let removed = output.get("removed")?.as_u64()?;
@@ -471,28 +498,28 @@ fn change(call: &CallStory) -> Option<String> {
 }
 
 /// `shell.run/git.log` as `rule git.log`; the profile by its word.
-fn short_rule(rule: &str, call: &CallStory) -> String {
+fn short_rule(rule: &str, call: &CallView) -> String {
     if let Some(profile) = rule.strip_prefix("profile/") {
         return format!("profile {profile}");
     }
-    let own = rule.strip_prefix(call.tool.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    format!("rule {}", escape::line(own.unwrap_or(rule)))
+    let text = rule.strip_prefix(call.tool.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    format!("rule {}", escape::line(text.unwrap_or(rule)))
 }
 
 /// The first lines of a failed program's standard error.
-fn first_lines(call: &CallStory) -> Option<String> {
+fn first_error_lines(call: &CallView) -> Option<String> {
     let stderr = call.output.as_ref()?.get("stderr")?.as_str()?;
     let line = stderr.lines().find(|line| !line.trim().is_empty())?;
     Some(format!("stderr: {}", clip(line.trim(), 300)))
 }
 
-fn sentence(fragment: &str) -> String {
+fn to_sentence(fragment: &str) -> String {
     let mut chars = fragment.chars();
     let capital = chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>());
-    sentence_end(&capital.unwrap_or_default())
+    end_sentence(&capital.unwrap_or_default())
 }
 
-fn sentence_end(fragment: &str) -> String {
+fn end_sentence(fragment: &str) -> String {
     let ends = fragment.ends_with(['.', '?', '!']);
     if ends { fragment.into() } else { format!("{fragment}.") }
 }

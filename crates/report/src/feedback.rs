@@ -2,20 +2,20 @@
 
 use capsule_core::journal::FeedbackGiven;
 
-use crate::story::{Payloads, json};
+use crate::run_view::{PayloadLookup, payload_json};
 
 /// What a person said of a decision.
 #[derive(Clone, Debug)]
-pub struct Feedback {
+pub struct FeedbackView {
     /// What was written.
     pub given: FeedbackGiven,
     /// Why, in their words.
     pub why: Option<String>,
 }
 
-impl Feedback {
+impl FeedbackView {
     /// What was written, with the words that were kept.
-    pub(crate) fn of(given: &FeedbackGiven, payloads: &Payloads<'_>) -> Self {
-        Self { given: given.clone(), why: json(payloads, given.why.as_ref()) }
+    pub(crate) fn from_record(given: &FeedbackGiven, payloads: &PayloadLookup<'_>) -> Self {
+        Self { given: given.clone(), why: payload_json(payloads, given.why.as_ref()) }
     }
 }

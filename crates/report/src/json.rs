@@ -5,30 +5,30 @@ use std::cell::RefCell;
 use std::io;
 
 use capsule_core::journal::leaf_hash;
-use capsule_store::{Filter, Store, StoreError, Stored};
+use capsule_store::{RunFilter, Store, StoreError, StoredEvent};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::changes::change_json;
-use crate::feedback::Feedback;
+use crate::feedback::FeedbackView;
+use crate::run_view::{AnswerView, CallView, ResumedView, RunView, payload_lookup};
 use crate::runs::run_json;
-use crate::story::{Answer, CallStory, Resumed, Story, kept};
 
 /// The version of this JSON.
 const SCHEMA: u64 = 1;
 
 /// One call.
 #[must_use]
-pub fn call(call: &CallStory) -> Value {
-    let mut shown = plain(call);
+pub fn call_json(call: &CallView) -> Value {
+    let mut shown = call_fields(call);
     if let (Value::Object(map), Some(approval)) = (&mut shown, &call.approval) {
         map.insert("approval".into(), json!(approval));
     }
     shown
 }
 
-fn plain(call: &CallStory) -> Value {
+fn call_fields(call: &CallView) -> Value {
     json!({
         "call": call.call,
         "step": call.step,
@@ -37,10 +37,10 @@ fn plain(call: &CallStory) -> Value {
         "args": call.args,
         "tainted": call.tainted,
         "action": call.action,
-        "facts": facts(call),
+        "facts": facts_json(call),
         "decision": call.decision,
         "status": match call.status() {
-            _ if call.was_asked() => json!("approval_needed"),
+            _ if call.lacked_approval() => json!("approval_needed"),
             Some(status) => json!(status),
             None if call.is_unknown() => json!("unknown"),
             None => Value::Null,
@@ -52,8 +52,8 @@ fn plain(call: &CallStory) -> Value {
         "result": call.output,
         "problem": call.problem,
         "changes": call.changes.iter().map(|own| change_json(own, None)).collect::<Vec<_>>(),
-        "direct": call.is_direct(),
-        "undo": call.can_be_undone().then(|| call.covers()),
+        "direct": call.writes_directly(),
+        "undo": call.can_be_undone().then(|| call.undo_coverage()),
         "irreversible": call.is_irreversible(),
         "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
         "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
@@ -61,12 +61,12 @@ fn plain(call: &CallStory) -> Value {
 }
 
 /// What was found out about a call. The walls stand there as such, or beside them why there are none.
-fn facts(call: &CallStory) -> Value {
+fn facts_json(call: &CallView) -> Value {
     let mut told = json!(call.facts);
-    let walls = call.facts.as_ref().and_then(|facts| facts.sandbox.as_ref());
-    if let (Some(map), Some(walls)) = (told.as_object_mut(), walls) {
-        map.insert("walls".into(), json!(walls.as_ref().ok()));
-        map.extend(walls.as_ref().err().map(|why| ("no_walls".to_owned(), json!(why))));
+    let status = call.facts.as_ref().and_then(|facts| facts.sandbox.as_ref());
+    if let (Some(map), Some(status)) = (told.as_object_mut(), status) {
+        map.insert("walls".into(), json!(status.as_ref().ok()));
+        map.extend(status.as_ref().err().map(|why| ("no_walls".to_owned(), json!(why))));
     }
     told
 }
@@ -100,7 +100,7 @@ impl From<serde_json::Error> for ReportError {
 pub fn write_runs(
     out: impl io::Write,
     store: &Store,
-    filter: &Filter,
+    filter: &RunFilter,
     most: u64,
 ) -> Result<bool, ReportError> {
     let mut serializer = serde_json::Serializer::pretty(out);
@@ -171,16 +171,16 @@ struct Visited<'v> {
 impl Serialize for Visited<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
-        let mut story = Story::default();
+        let mut view = RunView::default();
         let visited = self.store.visit::<Halted<S::Error>>(self.id, |stored| match self.visit {
             Visit::Records => {
                 Ok(list.serialize_element(&record(&stored)).map_err(Halted::Write)?)
             }
             Visit::Calls => {
                 let payloads = self.store.payloads(stored.leaf, &stored.entry.event)?;
-                story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
-                let over = if story.is_full() { story.take_over() } else { Vec::new() };
-                let mut over = over.iter().map(call);
+                view.apply_event(stored.entry.at, &stored.entry.event, &payload_lookup(&payloads));
+                let over = if view.is_full() { view.take_over() } else { Vec::new() };
+                let mut over = over.iter().map(call_json);
                 over.try_for_each(|call| list.serialize_element(&call)).map_err(Halted::Write)
             }
         });
@@ -193,7 +193,7 @@ impl Serialize for Visited<'_> {
                 return Err(told);
             }
         }
-        story.calls.iter().map(call).try_for_each(|call| list.serialize_element(&call))?;
+        view.calls.iter().map(call_json).try_for_each(|call| list.serialize_element(&call))?;
         list.end()
     }
 }
@@ -210,19 +210,19 @@ impl<E> From<StoreError> for Halted<E> {
     }
 }
 
-fn record(stored: &Stored) -> Value {
+fn record(stored: &StoredEvent) -> Value {
     json!({ "leaf": stored.leaf, "hash": leaf_hash(&stored.bytes), "entry": stored.entry })
 }
 
 /// What the events of a run come to, all of it but its calls and the events.
 fn outline(store: &Store, id: &str) -> Result<Map<String, Value>, StoreError> {
-    let mut story = Story::counting();
+    let mut view = RunView::counting();
     store.visit::<StoreError>(id, |stored| {
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-        story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
+        view.apply_event(stored.entry.at, &stored.entry.event, &payload_lookup(&payloads));
         Ok(())
     })?;
-    let steps: Vec<Value> = story
+    let steps: Vec<Value> = view
         .steps
         .iter()
         .map(|step| {
@@ -241,18 +241,18 @@ fn outline(store: &Store, id: &str) -> Result<Map<String, Value>, StoreError> {
     let mut add = |name: &str, value: Value| drop(run.insert(name.to_owned(), value));
     add("schema", json!(SCHEMA));
     add("run", json!(id));
-    let opened = story.header.as_ref();
+    let opened = view.header.as_ref();
     add("opened", json!(opened.map(|own| json!({ "at": own.at, "entry": own.opened }))));
     add("steps", json!(steps));
-    add("outputs", json!(story.sealed.as_ref().and_then(|end| end.outputs.clone())));
-    add("exit", json!(story.sealed.as_ref().map(|end| end.sealed.exit.status())));
-    add("summary", json!(story.summary()));
-    if let Some(Feedback { given, why }) = &story.feedback {
+    add("outputs", json!(view.sealed.as_ref().and_then(|end| end.outputs.clone())));
+    add("exit", json!(view.sealed.as_ref().map(|end| end.sealed.exit.status())));
+    add("summary", json!(view.summary()));
+    if let Some(FeedbackView { given, why }) = &view.feedback {
         add("feedback", json!({ "call": given.call, "fault": given.fault, "why": why }));
     }
-    beyond(&story, &mut run);
-    if story.sealed.is_some()
-        && let Some(note) = store.checkpoint_at(store.sealed_at(id)? + 1)?
+    add_optional(&view, &mut run);
+    if view.sealed.is_some()
+        && let Some(note) = store.checkpoint_at(store.seal_leaf(id)? + 1)?
     {
         run.insert("checkpoint".into(), json!(note.to_string()));
     }
@@ -260,19 +260,19 @@ fn outline(store: &Store, id: &str) -> Result<Map<String, Value>, StoreError> {
 }
 
 /// What only some runs have: that they wait, go on with another one, or answer one.
-fn beyond(story: &Story, run: &mut Map<String, Value>) {
-    if let Some(call) = story.sealed.as_ref().and_then(|end| end.sealed.suspended) {
+fn add_optional(view: &RunView, run: &mut Map<String, Value>) {
+    if let Some(call) = view.sealed.as_ref().and_then(|end| end.sealed.suspended) {
         run.insert("suspended".into(), json!({ "call": call }));
     }
-    if let Some(asked) = &story.plan {
+    if let Some(asked) = &view.plan {
         run.insert("plan_approval".into(), json!(asked));
     }
-    if let Some(own) = &story.resumed {
-        let Resumed { resumed, steps } = own;
+    if let Some(view) = &view.resumed {
+        let ResumedView { resumed, steps } = view;
         let said = json!({ "call": resumed.call, "answer": resumed.answer, "steps": steps });
         run.insert("resumed".into(), said);
     }
-    if let Some(Answer { given, why }) = &story.answer {
+    if let Some(AnswerView { given, why }) = &view.answer {
         run.insert(
             "answer".into(),
             json!({

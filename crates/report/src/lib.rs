@@ -16,30 +16,31 @@ mod list;
 mod policy;
 mod programs;
 mod prompts;
+mod risk;
 mod rule_changes;
+mod run_view;
 mod runs;
-mod stakes;
 mod stats;
-mod story;
 mod summary;
 mod trace;
 mod undo;
 
-pub use approval::{Allowed, AnsweredBy, Approval};
-pub use card::{age, card_lines, unconfined};
+pub use approval::{AnsweredBy, ApprovalView, GrantView};
+pub use card::{age_text, card_lines, unconfined_warning};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use console::Console;
 pub use detail::call_detail;
-pub use feedback::Feedback;
-pub use json::{ReportError, call, write_run, write_runs};
-pub use policy::{RuleLine, Saying, layer_rules, policy_lines, policy_rules};
-pub use prompts::{Asked, Prompts};
+pub use feedback::FeedbackView;
+pub use json::{ReportError, call_json, write_run, write_runs};
+pub use policy::{RuleLine, RuleProperty, layer_rules, policy_lines, policy_rules};
+pub use prompts::{PromptStats, RulePromptStats};
 pub use rule_changes::{RuleChange, RuleChanges};
-pub use runs::{run_line, when};
-pub use stats::{Friction, Pattern, Row, Safety, Spread, Stats};
-pub use story::{
-    Answer, CallStory, Header, Payloads, Resumed, Sealed, StepStory, Story, kept, left_running,
+pub use run_view::{
+    AnswerView, CallView, PayloadLookup, ResumedView, RunHeader, RunView, SealedView, StepView,
+    left_running_text, payload_lookup,
 };
+pub use runs::{run_line, time_text};
+pub use stats::{Distribution, FrictionStats, RefusalCount, RefusalPattern, SafetyStats, Stats};
 pub use summary::Summary;
 pub use trace::trace_lines;

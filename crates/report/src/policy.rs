@@ -33,12 +33,12 @@ pub struct RuleLine {
     /// The layer that it comes from: `builtin`, `policy`, `user` or `workspace`.
     pub layer: &'static str,
     /// What it says besides.
-    pub says: Vec<Saying>,
+    pub says: Vec<RuleProperty>,
 }
 
 /// One thing that a rule says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Saying {
+pub struct RuleProperty {
     /// What it is about.
     pub name: &'static str,
     /// Its values.
@@ -59,25 +59,25 @@ impl RuleLine {
         Self { section, rule: rule.into(), decision: None, at, layer, says: Vec::new() }
     }
 
-    pub(crate) fn word(self, decision: Option<Verdict>) -> Self {
+    pub(crate) fn with_decision(self, decision: Option<Verdict>) -> Self {
         Self { decision, ..self }
     }
 
     /// The same with one thing more, unless there is nothing to say.
-    pub(crate) fn says<T: ToString>(
+    pub(crate) fn with<T: ToString>(
         mut self,
         name: &'static str,
         values: impl IntoIterator<Item = T>,
     ) -> Self {
         let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
         if !values.is_empty() {
-            self.says.push(Saying { name, values });
+            self.says.push(RuleProperty { name, values });
         }
         self
     }
 
-    pub(crate) fn why(self, because: &Option<String>, suggest: &Option<String>) -> Self {
-        self.says("because", because.iter()).says("suggest", suggest.iter())
+    pub(crate) fn with_reason(self, because: &Option<String>, suggest: &Option<String>) -> Self {
+        self.with("because", because.iter()).with("suggest", suggest.iter())
     }
 }
 
@@ -86,33 +86,36 @@ impl RuleLine {
 #[must_use]
 pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
     let mut lines: Vec<RuleLine> =
-        policy.hard_denies.iter().map(|own| never("never", own)).collect();
-    lines.extend(policy.base_denials.iter().map(|own| never("deny", own)));
-    let asks = |own| never("ask", own).word(Some(Verdict::Ask));
+        policy.hard_denies.iter().map(|deny| never_rule("never", deny)).collect();
+    lines.extend(policy.base_denials.iter().map(|denial| never_rule("deny", denial)));
+    let asks = |item| never_rule("ask", item).with_decision(Some(Verdict::Ask));
     lines.extend(policy.base_questions.iter().map(asks));
     lines.extend(policy.dropped_rules.iter().map(|DroppedRule { id, source, because, .. }| {
-        RuleLine::new("lift", id.clone(), source).says("because", [because])
+        RuleLine::new("lift", id.clone(), source).with("because", [because])
     }));
     for (tool, rule) in &policy.tools {
-        lines.push(whole(tool.as_str(), rule));
-        lines.extend(parts(tool.as_str(), &rule.constraint));
+        lines.push(tool_rule(tool.as_str(), rule));
+        lines.extend(nested_rules(tool.as_str(), &rule.constraint));
     }
-    let written: Vec<Written<'_>> =
-        texts.iter().map(|(name, text)| Written::of(text, name)).collect();
+    let written: Vec<SectionPlaces<'_>> =
+        texts.iter().map(|(name, text)| SectionPlaces::parse(text, name)).collect();
     let place = |section: &str| {
-        let found = written.iter().map(|own| own.place(section)).find(|own| !own.at.is_empty());
+        let found = written
+            .iter()
+            .map(|places| places.place_of(section))
+            .find(|location| !location.at.is_empty());
         found.unwrap_or_default()
     };
-    lines.push(profile(&policy.profile, place("profile")));
-    lines.extend(crate::stakes::lines(policy, &place));
-    lines.push(sandbox(policy, &place("sandbox")));
-    lines.extend(secrets(policy, &place("redaction")));
-    lines.push(audit(&policy.audit, &place("audit")));
+    lines.push(profile_rule(&policy.profile, place("profile")));
+    lines.extend(crate::risk::risk_rules(policy, &place));
+    lines.push(sandbox_rule(policy, &place("sandbox")));
+    lines.extend(secret_rules(policy, &place("redaction")));
+    lines.push(audit_rule(&policy.audit, &place("audit")));
     lines
 }
 
 /// What is kept and for how long, when the record is signed, and where that is told.
-fn audit(rule: &AuditRule, place: &SourceLocation) -> RuleLine {
+fn audit_rule(rule: &AuditRule, place: &SourceLocation) -> RuleLine {
     let payloads = match rule.payloads {
         PayloadRetention::Full => "full",
         PayloadRetention::Digest => "digest",
@@ -123,10 +126,10 @@ fn audit(rule: &AuditRule, place: &SourceLocation) -> RuleLine {
         CheckpointRule::MOMENTS.into_iter().zip(moments).filter(|(_, is_named)| *is_named);
     let every = std::iter::once(format!("every {}", counted(signed.every, "event")));
     RuleLine::new("audit", "audit", place)
-        .says("payloads", [payloads])
-        .says("erased_after", rule.erase_after.map(|term| show_span(term * 1_000)))
-        .says("checkpoint", every.chain(moments.map(|(word, _)| word.to_owned())))
-        .says("anchors", rule.anchors.iter().map(|own| format!("file:{}", own.path)))
+        .with("payloads", [payloads])
+        .with("erased_after", rule.erase_after.map(|term| show_span(term * 1_000)))
+        .with("checkpoint", every.chain(moments.map(|(word, _)| word.to_owned())))
+        .with("anchors", rule.anchors.iter().map(|anchor| format!("file:{}", anchor.path)))
 }
 
 /// What a layer says by itself, in the same order. `text` is its own, behind how its place is shown.
@@ -134,28 +137,28 @@ fn audit(rule: &AuditRule, place: &SourceLocation) -> RuleLine {
 pub fn layer_rules(layer: &PolicyLayer, text: (&str, &str)) -> Vec<RuleLine> {
     let rules = policy_rules(&layer.policy, &[text]);
     // The rest is what it is laid over, and counts by itself.
-    let is_own = |own: &RuleLine| {
-        let place = own.at.as_deref().and_then(|at| at.strip_prefix(text.0));
+    let is_own = |line: &RuleLine| {
+        let place = line.at.as_deref().and_then(|at| at.strip_prefix(text.0));
         place.is_some_and(|place| place.starts_with(':'))
     };
-    let own = rules.into_iter().filter(is_own);
-    own.map(|rule| RuleLine { layer: layer.kind.keyword(), ..rule }).collect()
+    let item = rules.into_iter().filter(is_own);
+    item.map(|rule| RuleLine { layer: layer.kind.keyword(), ..rule }).collect()
 }
 
 /// Where the sections of a policy stand that become values without a place of their own.
-struct Written<'w> {
+struct SectionPlaces<'w> {
     root: Option<YamlNode>,
     lines: LineIndex<'w>,
     name: &'w str,
 }
 
-impl<'w> Written<'w> {
-    fn of(text: &'w str, name: &'w str) -> Self {
+impl<'w> SectionPlaces<'w> {
+    fn parse(text: &'w str, name: &'w str) -> Self {
         let root = yaml::parse(text, &DIALECT).ok().flatten();
         Self { root, lines: LineIndex::of(text), name }
     }
 
-    fn place(&self, section: &str) -> SourceLocation {
+    fn place_of(&self, section: &str) -> SourceLocation {
         let Some(YamlValue::Map(entries)) = self.root.as_ref().map(|root| &root.value) else {
             return SourceLocation::default();
         };
@@ -167,69 +170,71 @@ impl<'w> Written<'w> {
     }
 }
 
-fn never(section: &'static str, rule: &HardDenyRule) -> RuleLine {
+fn never_rule(section: &'static str, rule: &HardDenyRule) -> RuleLine {
     let HardDenyRule { id, source, capabilities, paths, except, tool, argv, effects, into, .. } =
         rule;
     let every: Capabilities = Capability::ALL.into_iter().collect();
     let named = (*capabilities != every).then_some(*capabilities);
     let words = argv.iter().map(|pattern| {
-        let words = pattern.arguments.iter().map(word_pattern);
+        let words = pattern.arguments.iter().map(word_pattern_text);
         words.chain(pattern.flags.iter().cloned()).collect::<Vec<_>>().join(" ")
     });
     RuleLine::new(section, id.clone(), source)
-        .word(Some(Verdict::Deny))
-        .says("capabilities", named.iter().flat_map(|own| own.iter()))
-        .says("tool", tool.iter())
-        .says("paths", texts(paths))
-        .says("except", texts(except))
-        .says("argv", words)
-        .says("effects", effects.iter().map(|effect| effect.name()))
-        .says("into", into.iter().map(|effect| effect.name()))
-        .why(&rule.because, &rule.suggest)
+        .with_decision(Some(Verdict::Deny))
+        .with("capabilities", named.iter().flat_map(|capabilities| capabilities.iter()))
+        .with("tool", tool.iter())
+        .with("paths", pattern_texts(paths))
+        .with("except", pattern_texts(except))
+        .with("argv", words)
+        .with("effects", effects.iter().map(|effect| effect.name()))
+        .with("into", into.iter().map(|effect| effect.name()))
+        .with_reason(&rule.because, &rule.suggest)
 }
 
-fn word_pattern(pattern: &ArgumentPattern) -> String {
+fn word_pattern_text(pattern: &ArgumentPattern) -> String {
     match pattern {
         ArgumentPattern::Gap => "...".into(),
-        ArgumentPattern::Any(tokens) => tokens.iter().map(token).collect::<Vec<_>>().join(" | "),
+        ArgumentPattern::Any(tokens) => {
+            tokens.iter().map(token_text).collect::<Vec<_>>().join(" | ")
+        }
     }
 }
 
-pub(crate) fn token(token: &TokenMatcher) -> String {
+pub(crate) fn token_text(token: &TokenMatcher) -> String {
     match token {
         TokenMatcher::Exact(word) => word.clone(),
         TokenMatcher::Regex(regex) => format!("/{}/", regex.as_str()),
     }
 }
 
-pub(crate) fn texts(patterns: &[PathPattern]) -> impl Iterator<Item = &str> {
+pub(crate) fn pattern_texts(patterns: &[PathPattern]) -> impl Iterator<Item = &str> {
     patterns.iter().map(|pattern| pattern.text.as_str())
 }
 
 /// What a tool's rule says about all of its calls.
-fn whole(tool: &str, rule: &ToolRule) -> RuleLine {
+fn tool_rule(tool: &str, rule: &ToolRule) -> RuleLine {
     let ToolRule { source, decision, because, suggest, quota, timeout_ms, constraint, .. } = rule;
-    let line = RuleLine::new("tools", tool, source).word(*decision);
+    let line = RuleLine::new("tools", tool, source).with_decision(*decision);
     let time = show_span(*timeout_ms);
     let line = match constraint {
-        Constraint::Files(files) => file_rule(line, tool, files).says("timeout", [time]),
-        Constraint::Fetch(fetch) => fetch_rule(line, fetch).says("timeout", [time]),
-        Constraint::Exec(exec) => crate::programs::exec_rule(line, exec),
+        Constraint::Files(files) => with_file_rule(line, tool, files).with("timeout", [time]),
+        Constraint::Fetch(fetch) => with_fetch_rule(line, fetch).with("timeout", [time]),
+        Constraint::Exec(exec) => crate::programs::with_exec_rule(line, exec),
         Constraint::Git(git) => line
-            .says("bytes", [show_size(git.bytes)])
-            .says("results", [format!("{}, at most {}", git.results, git.results_max)])
-            .says("timeout", [time]),
+            .with("bytes", [show_size(git.bytes)])
+            .with("results", [format!("{}, at most {}", git.results, git.results_max)])
+            .with("timeout", [time]),
         Constraint::Test(test) => line
-            .says("command", test.command.iter())
-            .says("cwd", [&test.cwd])
-            .says("filter", test.filter.iter().flatten())
-            .says("limits", crate::programs::bounds(&test.limits)),
-        Constraint::Apply => line.says("timeout", [time]),
+            .with("command", test.command.iter())
+            .with("cwd", [&test.cwd])
+            .with("filter", test.filter.iter().flatten())
+            .with("limits", crate::programs::limit_texts(&test.limits)),
+        Constraint::Apply => line.with("timeout", [time]),
     };
-    quota_of(line, quota).why(because, suggest)
+    with_quota(line, quota).with_reason(because, suggest)
 }
 
-fn quota_of(line: RuleLine, quota: &Quota) -> RuleLine {
+fn with_quota(line: RuleLine, quota: &Quota) -> RuleLine {
     let Quota { calls, bytes, wall_ms, per_host } = quota;
     let wall = wall_ms.map(show_span);
     let values = [
@@ -238,10 +243,10 @@ fn quota_of(line: RuleLine, quota: &Quota) -> RuleLine {
         wall,
         per_host.map(|calls| format!("{} per host", counted(calls, "call"))),
     ];
-    line.says("quota", values.into_iter().flatten())
+    line.with("quota", values.into_iter().flatten())
 }
 
-fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
+fn with_file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
     let FileRule {
         allow,
         deny,
@@ -256,11 +261,11 @@ fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
         spelling: _,
     } = files;
     let line = line
-        .says("paths", texts(allow))
-        .says("not", texts(deny))
-        .says("hidden", [if *hidden { "allow" } else { "deny" }])
-        .says("symlinks", [if *links { "inside" } else { "deny" }])
-        .says(
+        .with("paths", pattern_texts(allow))
+        .with("not", pattern_texts(deny))
+        .with("hidden", [if *hidden { "allow" } else { "deny" }])
+        .with("symlinks", [if *links { "inside" } else { "deny" }])
+        .with(
             "modes",
             modes.iter().map(|(mode, verdict, _)| format!("{} {verdict}", mode.keyword())),
         );
@@ -268,33 +273,36 @@ fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
     match tool {
         "fs.delete" => line,
         "fs.list" | "fs.search" => {
-            line.says("results", [format!("{results}, at most {results_max}")])
+            line.with("results", [format!("{results}, at most {results_max}")])
         }
         _ => line
-            .says("bytes", [format!("{}, at most {}", show_size(*bytes), show_size(*bytes_max))]),
+            .with("bytes", [format!("{}, at most {}", show_size(*bytes), show_size(*bytes_max))]),
     }
 }
 
-fn fetch_rule(line: RuleLine, fetch: &FetchRule) -> RuleLine {
+fn with_fetch_rule(line: RuleLine, fetch: &FetchRule) -> RuleLine {
     let FetchRule { allow: _, deny: _, private, redirects, cross_origin, bytes_max, inflated_max } =
         fetch;
     let private: Vec<String> = private.iter().map(net::IpRange::to_string).collect();
     let private = if private.is_empty() { vec!["deny".into()] } else { private };
-    line.says("private_ips", private)
-        .says("redirects", [format!("{redirects}, to another origin: {cross_origin}")])
-        .says(
+    line.with("private_ips", private)
+        .with("redirects", [format!("{redirects}, to another origin: {cross_origin}")])
+        .with(
             "bytes",
             [format!("{}, {} inflated", show_size(*bytes_max), show_size(*inflated_max))],
         )
 }
 
 /// The rules inside of a tool's rule.
-fn parts(tool: &str, constraint: &Constraint) -> Vec<RuleLine> {
+fn nested_rules(tool: &str, constraint: &Constraint) -> Vec<RuleLine> {
     match constraint {
-        Constraint::Files(files) => files.rules.iter().map(|rule| path_rule(tool, rule)).collect(),
+        Constraint::Files(files) => {
+            files.rules.iter().map(|rule| path_rule_line(tool, rule)).collect()
+        }
         Constraint::Fetch(fetch) => {
-            let open = fetch.allow.iter().map(|rule| url_rule(tool, rule, rule.decision));
-            let closed = fetch.deny.iter().map(|rule| url_rule(tool, rule, Some(Verdict::Deny)));
+            let open = fetch.allow.iter().map(|rule| url_rule_line(tool, rule, rule.decision));
+            let closed =
+                fetch.deny.iter().map(|rule| url_rule_line(tool, rule, Some(Verdict::Deny)));
             open.chain(closed).collect()
         }
         Constraint::Exec(exec) => exec_rules(tool, exec),
@@ -302,23 +310,23 @@ fn parts(tool: &str, constraint: &Constraint) -> Vec<RuleLine> {
     }
 }
 
-fn path_rule(tool: &str, rule: &PathRule) -> RuleLine {
+fn path_rule_line(tool: &str, rule: &PathRule) -> RuleLine {
     let PathRule { id, source, paths, decision, because, suggest } = rule;
     RuleLine::new("tools", format!("{tool}/{id}"), source)
-        .word(*decision)
-        .says("paths", texts(paths))
-        .why(because, suggest)
+        .with_decision(*decision)
+        .with("paths", pattern_texts(paths))
+        .with_reason(because, suggest)
 }
 
-fn url_rule(tool: &str, rule: &UrlRule, decision: Option<Verdict>) -> RuleLine {
+fn url_rule_line(tool: &str, rule: &UrlRule, decision: Option<Verdict>) -> RuleLine {
     let UrlRule { id, source, pattern, decision: _, because, suggest } = rule;
     RuleLine::new("tools", format!("{tool}/{id}"), source)
-        .word(decision)
-        .says("url", [pattern.as_str()])
-        .why(because, suggest)
+        .with_decision(decision)
+        .with("url", [pattern.as_str()])
+        .with_reason(because, suggest)
 }
 
-fn profile(profile: &Profile, chosen: SourceLocation) -> RuleLine {
+fn profile_rule(profile: &Profile, chosen: SourceLocation) -> RuleLine {
     let Profile { name, source, verdicts: _, default: _, unattended, requires } = profile;
     let words = Capability::ALL.map(|capability| {
         format!("{capability} {}", profile.strictest_verdict(Capabilities::of(capability)))
@@ -333,12 +341,12 @@ fn profile(profile: &Profile, chosen: SourceLocation) -> RuleLine {
         requires.disposable.then_some("workspace disposable"),
     ];
     RuleLine::new("profile", name.clone(), source.as_ref().unwrap_or(&chosen))
-        .says("decide", words)
-        .says("unattended", [unattended])
-        .says("requires", requires.into_iter().flatten())
+        .with("decide", words)
+        .with("unattended", [unattended])
+        .with("requires", requires.into_iter().flatten())
 }
 
-fn sandbox(policy: &Policy, place: &SourceLocation) -> RuleLine {
+fn sandbox_rule(policy: &Policy, place: &SourceLocation) -> RuleLine {
     let rule = &policy.sandbox;
     let network = match rule.network {
         NetworkAccess::None => "none",
@@ -349,31 +357,31 @@ fn sandbox(policy: &Policy, place: &SourceLocation) -> RuleLine {
         WorkspaceAccess::Direct => "direct",
     };
     RuleLine::new("sandbox", "sandbox", place)
-        .says("require", rule.optional.then_some("false"))
-        .says("floor", [rule.floor.name()])
-        .says("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
-        .says("network", [network])
-        .says("workspace", [workspace])
+        .with("require", rule.optional.then_some("false"))
+        .with("floor", [rule.floor.name()])
+        .with("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
+        .with("network", [network])
+        .with("workspace", [workspace])
 }
 
 /// What is masked, what becomes of masks, and the handles.
-fn secrets<'p>(
+fn secret_rules<'p>(
     policy: &'p Policy,
     place: &'p SourceLocation,
 ) -> impl Iterator<Item = RuleLine> + 'p {
-    let own = &policy.redaction;
+    let item = &policy.redaction;
     let redaction = RuleLine::new("redaction", "redaction", place)
-        .says("detectors", ["builtin"])
-        .says("returned_masks", [own.returned.keyword()]);
-    let patterns = own.patterns.iter().map(|rule| {
-        RuleLine::new("redaction", rule.pattern.id(), &rule.source).says("regex", [&rule.text])
+        .with("detectors", ["builtin"])
+        .with("returned_masks", [item.returned.keyword()]);
+    let patterns = item.patterns.iter().map(|rule| {
+        RuleLine::new("redaction", rule.pattern.id(), &rule.source).with("regex", [&rule.text])
     });
     let handles = policy.secrets.iter().map(|secret| {
         let rules = secret.only_for.iter().map(|(tool, id)| format!("{tool}/{id}"));
         RuleLine::new("secrets", secret.name.clone(), &secret.source)
-            .says("from", ["env"])
-            .says("only_for", rules)
-            .says("as", [format!("{}: {}", secret.header, secret.header_value("{}"))])
+            .with("from", ["env"])
+            .with("only_for", rules)
+            .with("as", [format!("{}: {}", secret.header, secret.header_value("{}"))])
     });
     std::iter::once(redaction).chain(patterns).chain(handles)
 }
@@ -386,20 +394,23 @@ pub fn policy_lines(rules: &[RuleLine], layout: Layout) -> Vec<String> {
     for rule in rules {
         if section != rule.section {
             section = rule.section;
-            lines.push(format!("{section}{}", said_of(section, is_of_layer(rule))));
+            lines.push(format!("{section}{}", section_default(section, is_of_layer(rule))));
         }
-        let word = rule.decision.map_or_else(|| by_default(rule), Verdict::keyword);
+        let word = rule.decision.map_or_else(|| default_decision(rule), Verdict::keyword);
         let at = rule.at.as_deref().unwrap_or("not written, so this holds");
         let shown = format!("  {} {word}", escape::line(&rule.rule));
         lines.push(format!("{}  {}", shown.trim_end(), escape::line(at)));
-        for Saying { name, values } in &rule.says {
-            let text =
-                values.join(if values.iter().any(|own| own.contains(' ')) { " · " } else { " " });
+        for RuleProperty { name, values } in &rule.says {
+            let text = values.join(if values.iter().any(|value| value.contains(' ')) {
+                " · "
+            } else {
+                " "
+            });
             let text = escape::line(&text).into_owned();
-            let room = layout.width.saturating_sub(SAYINGS + 4);
+            let room = layout.width.saturating_sub(PROPERTY_COLUMNS + 4);
             let mut name = *name;
             for line in wrap(&text, room) {
-                lines.push(format!("    {name:<SAYINGS$}{line}").trim_end().to_owned());
+                lines.push(format!("    {name:<PROPERTY_COLUMNS$}{line}").trim_end().to_owned());
                 name = "";
             }
         }
@@ -408,14 +419,14 @@ pub fn policy_lines(rules: &[RuleLine], layout: Layout) -> Vec<String> {
 }
 
 /// How wide the names of what a rule says are.
-const SAYINGS: usize = 14;
+const PROPERTY_COLUMNS: usize = 14;
 
 /// Whether a rule is one of a layer, which only adds to what stands elsewhere.
 fn is_of_layer(rule: &RuleLine) -> bool {
     LayerKind::ALL.iter().any(|kind| kind.keyword() == rule.layer)
 }
 
-fn said_of(section: &str, is_of_layer: bool) -> &'static str {
+fn section_default(section: &str, is_of_layer: bool) -> &'static str {
     match section {
         "tools" if is_of_layer => ": what is tightened; the rest is as the policy says",
         "profile" if is_of_layer => ": counts beside the policy's own",
@@ -431,7 +442,7 @@ fn said_of(section: &str, is_of_layer: bool) -> &'static str {
     }
 }
 
-fn by_default(rule: &RuleLine) -> &'static str {
+fn default_decision(rule: &RuleLine) -> &'static str {
     match rule.section {
         "tools" if is_of_layer(rule) => "(no word)",
         "tools" => "(by the profile)",

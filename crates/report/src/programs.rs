@@ -8,10 +8,10 @@ use capsule_core::policy::{
 };
 use capsule_core::units::{show_size, show_span};
 
-use crate::policy::{RuleLine, texts, token};
+use crate::policy::{RuleLine, pattern_texts, token_text};
 
 /// What holds for every command.
-pub(crate) fn exec_rule(line: RuleLine, exec: &ExecRule) -> RuleLine {
+pub(crate) fn with_exec_rule(line: RuleLine, exec: &ExecRule) -> RuleLine {
     let ExecRule { programs: _, form, effects, denied_tokens, cwd, env, limits, timeout_max_ms } =
         exec;
     let form = match form {
@@ -20,25 +20,25 @@ pub(crate) fn exec_rule(line: RuleLine, exec: &ExecRule) -> RuleLine {
     };
     let set = env.set.iter().map(|(name, value)| format!("{name}={value}"));
     let effects = effects.iter().map(|_| "programs that no rule names go by what they do");
-    line.says("form", [form])
-        .says("effects", effects)
-        .says("denied_tokens", denied_tokens.iter().map(|own| token(&own.token)))
-        .says("cwd", cwd.iter().flat_map(WorkDirectories::texts))
-        .says("env pass", &env.pass)
-        .says("env set", set)
-        .says("env accept", &env.accept)
-        .says("limits", bounds(limits))
-        .says("timeout_max", [time(*timeout_max_ms)])
+    line.with("form", [form])
+        .with("effects", effects)
+        .with("denied_tokens", denied_tokens.iter().map(|token| token_text(&token.token)))
+        .with("cwd", cwd.iter().flat_map(WorkDirectories::texts))
+        .with("env pass", &env.pass)
+        .with("env set", set)
+        .with("env accept", &env.accept)
+        .with("limits", limit_texts(limits))
+        .with("timeout_max", [duration_text(*timeout_max_ms)])
 }
 
-fn time(millis: u64) -> String {
+fn duration_text(millis: u64) -> String {
     show_span(millis)
 }
 
-pub(crate) fn bounds(limits: &ProcessLimits) -> [String; 6] {
+pub(crate) fn limit_texts(limits: &ProcessLimits) -> [String; 6] {
     [
-        format!("timeout {}", time(limits.timeout_ms)),
-        format!("cpu {}", time(limits.cpu_ms)),
+        format!("timeout {}", duration_text(limits.timeout_ms)),
+        format!("cpu {}", duration_text(limits.cpu_ms)),
         format!("memory {}", show_size(limits.memory_bytes)),
         match limits.processes {
             1 => "1 process".into(),
@@ -56,39 +56,39 @@ pub(crate) fn exec_rules(tool: &str, exec: &ExecRule) -> Vec<RuleLine> {
         Effect::ALL.into_iter().map(|effect| {
             let (word, source) = rule.verdict(effect);
             let id = format!("{tool}/effects.{}", effect.name());
-            RuleLine::new("tools", id, source).word(Some(word))
+            RuleLine::new("tools", id, source).with_decision(Some(word))
         })
     });
-    effects.chain(exec.programs.iter().flat_map(|program| one(tool, program))).collect()
+    effects.chain(exec.programs.iter().flat_map(|program| program_rules(tool, program))).collect()
 }
 
-fn one(tool: &str, program: &ProgramRule) -> Vec<RuleLine> {
+fn program_rules(tool: &str, program: &ProgramRule) -> Vec<RuleLine> {
     let ProgramRule { name, source, path, sha256, command, global_flags, limits, timeout_max_ms } =
         program;
     let id = format!("{tool}/{name}");
     let line = RuleLine::new("tools", id.clone(), source)
-        .word(command.decision)
-        .says("path", path.iter())
-        .says("sha256", sha256.iter().map(ToString::to_string))
-        .says("global only", global_flags.allow.iter().flatten())
-        .says("global not", global_flags.deny.iter().map(|(flag, _)| flag))
-        .says("limits", limits.iter().flat_map(bounds))
-        .says("timeout_max", timeout_max_ms.map(time));
-    let mut lines = vec![said(line, command)];
-    subcommands(&id, command, &mut lines);
+        .with_decision(command.decision)
+        .with("path", path.iter())
+        .with("sha256", sha256.iter().map(ToString::to_string))
+        .with("global only", global_flags.allow.iter().flatten())
+        .with("global not", global_flags.deny.iter().map(|(flag, _)| flag))
+        .with("limits", limits.iter().flat_map(limit_texts))
+        .with("timeout_max", timeout_max_ms.map(duration_text));
+    let mut lines = vec![with_command_rule(line, command)];
+    add_subcommands(&id, command, &mut lines);
     lines
 }
 
-fn subcommands(id: &str, command: &CommandRule, lines: &mut Vec<RuleLine>) {
+fn add_subcommands(id: &str, command: &CommandRule, lines: &mut Vec<RuleLine>) {
     for (name, inner) in &command.subcommands {
         let id = format!("{id}.{name}");
-        let line = RuleLine::new("tools", id.clone(), &inner.source).word(inner.decision);
-        lines.push(said(line, inner));
-        subcommands(&id, inner, lines);
+        let line = RuleLine::new("tools", id.clone(), &inner.source).with_decision(inner.decision);
+        lines.push(with_command_rule(line, inner));
+        add_subcommands(&id, inner, lines);
     }
 }
 
-fn said(line: RuleLine, command: &CommandRule) -> RuleLine {
+fn with_command_rule(line: RuleLine, command: &CommandRule) -> RuleLine {
     let CommandRule {
         source: _,
         decision: _,
@@ -101,10 +101,10 @@ fn said(line: RuleLine, command: &CommandRule) -> RuleLine {
         suggest,
     } = command;
     let FlagRule { source: _, allow, deny } = flags;
-    line.says("only flags", allow.iter().flatten())
-        .says("not flags", deny.iter().map(|(flag, _)| flag))
-        .says("reads", reads.iter().flat_map(|own| texts(own)))
-        .says("writes", writes.iter().flat_map(|own| texts(own)))
-        .says("powers", needs.iter().flat_map(|own| own.iter()).map(Capability::name))
-        .why(because, suggest)
+    line.with("only flags", allow.iter().flatten())
+        .with("not flags", deny.iter().map(|(flag, _)| flag))
+        .with("reads", reads.iter().flat_map(|read| pattern_texts(read)))
+        .with("writes", writes.iter().flat_map(|write| pattern_texts(write)))
+        .with("powers", needs.iter().flat_map(|need| need.iter()).map(Capability::name))
+        .with_reason(because, suggest)
 }

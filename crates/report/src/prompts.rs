@@ -6,18 +6,18 @@ use capsule_core::approval::{AnswerKind, AnswerSurface};
 use capsule_core::limits;
 use serde::Serialize;
 
-use crate::approval::{AnsweredBy, Approval};
-use crate::stats::{Spread, plain_rule};
-use crate::story::Story;
+use crate::approval::{AnsweredBy, ApprovalView};
+use crate::run_view::RunView;
+use crate::stats::{Distribution, plain_rule};
 
 /// The microseconds of an hour.
-const HOUR: u64 = 3_600_000_000;
+const HOUR_MICROS: u64 = 3_600_000_000;
 /// From how many answers on it is told that nobody reads them.
-const TELLING: u64 = 3;
+const MIN_SAMPLES: u64 = 3;
 
 /// What people were asked over many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Prompts {
+pub struct PromptStats {
     /// How often somebody was shown a card, or answered one that waited.
     pub prompts: u64,
     /// In how many hours of the clock.
@@ -29,14 +29,14 @@ pub struct Prompts {
     /// Questions that nobody was there to answer.
     pub unattended: u64,
     /// By the rule that asked.
-    pub rules: BTreeMap<String, Asked>,
+    pub rules: BTreeMap<String, RulePromptStats>,
     #[serde(skip)]
     by_hour: BTreeMap<u64, u64>,
 }
 
 /// What people said where a rule asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Asked {
+pub struct RulePromptStats {
     /// How often they said yes.
     pub allowed: u64,
     /// How often they said no.
@@ -44,58 +44,58 @@ pub struct Asked {
     /// How often they said neither: in time, or at all, or changed the call.
     pub neither: u64,
     /// How long they took, in milliseconds, in front of a screen.
-    pub millis: Spread,
+    pub millis: Distribution,
     /// How often they said yes sooner than anybody reads what was shown.
     pub unread: u64,
     /// Whether they do that most of the time.
     pub is_unread: bool,
 }
 
-impl Prompts {
+impl PromptStats {
     /// Counts a run.
-    pub(crate) fn add(&mut self, story: &Story) {
-        if let Some(asked) = &story.plan {
-            self.see("(a whole plan)".into(), asked);
+    pub(crate) fn add(&mut self, view: &RunView) {
+        if let Some(asked) = &view.plan {
+            self.add_approval("(a whole plan)".into(), asked);
         }
-        for call in &story.calls {
-            self.unattended += u64::from(call.was_asked());
+        for call in &view.calls {
+            self.unattended += u64::from(call.lacked_approval());
             let Some(approval) = &call.approval else { continue };
-            let rule = call.decision.as_ref().and_then(|own| own.rule.as_deref());
-            match &approval.by {
+            let rule = call.decision.as_ref().and_then(|decision| decision.rule.as_deref());
+            match &approval.answered_by {
                 AnsweredBy::Grant { .. } => self.by_grants += 1,
                 AnsweredBy::Card | AnsweredBy::Person { .. } => {
                     let rule = rule.map_or_else(|| "(no rule)".into(), plain_rule);
-                    self.see(rule, approval);
+                    self.add_approval(rule, approval);
                 }
                 AnsweredBy::List { .. } | AnsweredBy::Waiting { .. } => {}
             }
         }
     }
 
-    fn see(&mut self, rule: String, approval: &Approval) {
+    fn add_approval(&mut self, rule: String, approval: &ApprovalView) {
         self.prompts += 1;
-        let in_hour = self.by_hour.entry(approval.at / HOUR).or_default();
+        let in_hour = self.by_hour.entry(approval.at / HOUR_MICROS).or_default();
         *in_hour += 1;
         self.most_in_an_hour = self.most_in_an_hour.max(*in_hour);
         self.hours = u64::try_from(self.by_hour.len()).unwrap_or(u64::MAX);
-        let own = self.rules.entry(rule).or_default();
-        let AnsweredBy::Person { outcome, latency_ms, surface, .. } = &approval.by else {
-            own.neither += 1;
+        let stats = self.rules.entry(rule).or_default();
+        let AnsweredBy::Person { outcome, latency_ms, surface, .. } = &approval.answered_by else {
+            stats.neither += 1;
             return;
         };
         match outcome {
-            AnswerKind::Approved => own.allowed += 1,
-            AnswerKind::Denied => own.denied += 1,
-            AnswerKind::Expired | AnswerKind::Withdrawn => own.neither += 1,
+            AnswerKind::Approved => stats.allowed += 1,
+            AnswerKind::Denied => stats.denied += 1,
+            AnswerKind::Expired | AnswerKind::Withdrawn => stats.neither += 1,
         }
         // Whoever answers from elsewhere took the time that they were away.
         if *surface == AnswerSurface::Command {
             return;
         }
-        own.millis.add(*latency_ms);
+        stats.millis.add(*latency_ms);
         let least = approval.chars.saturating_mul(1_000) / limits::READING_CHARS_PER_SECOND;
-        own.unread += u64::from(*outcome == AnswerKind::Approved && *latency_ms < least);
-        own.is_unread = own.unread >= TELLING && own.unread * 2 > own.allowed;
+        stats.unread += u64::from(*outcome == AnswerKind::Approved && *latency_ms < least);
+        stats.is_unread = stats.unread >= MIN_SAMPLES && stats.unread * 2 > stats.allowed;
     }
 
     /// Prompts in an hour, of the hours in which there were any; in tenths.
@@ -111,11 +111,11 @@ mod tests {
 
     use super::*;
 
-    fn answered(at: u64, latency_ms: u64, chars: u64) -> Approval {
-        Approval {
+    fn answered(at: u64, latency_ms: u64, chars: u64) -> ApprovalView {
+        ApprovalView {
             at,
             chars,
-            by: AnsweredBy::Person {
+            answered_by: AnsweredBy::Person {
                 outcome: AnswerKind::Approved,
                 stops: false,
                 changed: false,
@@ -130,13 +130,13 @@ mod tests {
     /// A yes that comes before anybody can have read the card is counted; three of them are told.
     #[test]
     fn answers_that_come_too_soon_are_told() {
-        let mut prompts = Prompts::default();
+        let mut prompts = PromptStats::default();
         for at in 0..3 {
             assert!(!prompts.rules.get("a").is_some_and(|own| own.is_unread));
-            prompts.see("a".into(), &answered(at, 600, 1_000));
+            prompts.add_approval("a".into(), &answered(at, 600, 1_000));
         }
         for at in 0..3 {
-            prompts.see("b".into(), &answered(HOUR + at, 60_000, 1_000));
+            prompts.add_approval("b".into(), &answered(HOUR_MICROS + at, 60_000, 1_000));
         }
         assert_eq!(prompts.rules["a"].unread, 3);
         assert!(prompts.rules["a"].is_unread);
@@ -149,12 +149,12 @@ mod tests {
     /// Reading takes most of the answers, not one of them.
     #[test]
     fn one_quick_answer_among_many_says_nothing() {
-        let mut prompts = Prompts::default();
+        let mut prompts = PromptStats::default();
         for _ in 0..3 {
-            prompts.see("a".into(), &answered(0, 600, 1_000));
+            prompts.add_approval("a".into(), &answered(0, 600, 1_000));
         }
         for _ in 0..4 {
-            prompts.see("a".into(), &answered(0, 60_000, 1_000));
+            prompts.add_approval("a".into(), &answered(0, 60_000, 1_000));
         }
         assert_eq!(prompts.rules["a"].unread, 3);
         assert!(!prompts.rules["a"].is_unread);

@@ -65,8 +65,8 @@ fn named(rules: &[RuleLine]) -> Vec<((&'static str, String, usize), &RuleLine)> 
         .iter()
         .map(|rule| {
             let place = rule.rule.rsplit_once('/').map_or("", |(_, last)| last);
-            let url = rule.says.iter().find(|own| own.name == "url" && place.starts_with("url-"));
-            let name = url.and_then(|own| own.values.first()).unwrap_or(&rule.rule);
+            let url = rule.says.iter().find(|say| say.name == "url" && place.starts_with("url-"));
+            let name = url.and_then(|property| property.values.first()).unwrap_or(&rule.rule);
             let which = seen.entry((rule.section, name.clone())).or_default();
             *which += 1;
             ((rule.section, name.clone(), *which), rule)

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::columns::{Layout, clip, pad, width};
 use crate::summary::Summary;
 
-fn word(run: &RunSummary) -> String {
+fn state_text(run: &RunSummary) -> String {
     match run.state {
         RunState::Sealed(_) if run.suspended => "suspended".into(),
-        RunState::Sealed(exit) => Summary::exit_word(exit).into(),
+        RunState::Sealed(exit) => Summary::exit_text(exit).into(),
         RunState::Running => "running".into(),
         RunState::Crashed => "crashed".into(),
     }
@@ -20,7 +20,7 @@ fn word(run: &RunSummary) -> String {
 
 /// A time in microseconds since 1970, to the minute.
 #[must_use]
-pub fn when(micros: u64) -> String {
+pub fn time_text(micros: u64) -> String {
     let micros = i64::try_from(micros).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_microsecond(micros);
     let text = time.map(|time| time.to_string()).unwrap_or_default();
@@ -47,8 +47,8 @@ pub fn run_line(run: &RunSummary, layout: Layout) -> String {
     }
     let columns = [
         pad(&run.label, 8),
-        when(run.started),
-        pad(&word(run), 15),
+        time_text(run.started),
+        pad(&state_text(run), 15),
         pad(&calls, 17),
         pad(&took.unwrap_or_default(), 7),
     ]
@@ -67,7 +67,8 @@ fn command(run: &RunSummary) -> Option<String> {
         return Some(text.to_owned());
     }
     let argv = args.get("argv")?.as_array()?;
-    let argv: Vec<String> = argv.iter().filter_map(|own| Some(own.as_str()?.to_owned())).collect();
+    let argv: Vec<String> =
+        argv.iter().filter_map(|value| Some(value.as_str()?.to_owned())).collect();
     Some(show_argv(&argv))
 }
 

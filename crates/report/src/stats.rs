@@ -10,12 +10,12 @@ use capsule_core::journal::{DecisionFault, StepEnding};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::prompts::Prompts;
-use crate::story::{CallStory, Story};
+use crate::prompts::PromptStats;
+use crate::run_view::{CallView, RunView};
 
 /// What is counted of a refused call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Pattern {
+pub struct RefusalPattern {
     /// The tool.
     pub tool: String,
     /// The kind of refusal.
@@ -28,10 +28,10 @@ pub struct Pattern {
 
 /// A pattern and how often it was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct RefusalCount {
     /// What was refused.
     #[serde(flatten)]
-    pub pattern: Pattern,
+    pub pattern: RefusalPattern,
     /// How many calls.
     pub count: u64,
     /// In how many runs.
@@ -47,18 +47,18 @@ pub struct Stats {
     pub calls: u64,
     /// Calls that were refused as the plan expects: tests of a policy, and no one's trouble.
     pub expected: u64,
-    refused: BTreeMap<Pattern, (u64, u64)>,
+    refused: BTreeMap<RefusalPattern, (u64, u64)>,
     prevented: BTreeMap<String, u64>,
     effects: BTreeMap<&'static str, u64>,
     wrong_denials: BTreeSet<(String, u64)>,
     wrong_allows: BTreeSet<(String, u64)>,
-    friction: Friction,
-    prompts: Prompts,
+    friction: FrictionStats,
+    prompts: PromptStats,
 }
 
 /// How much refusals cost whoever was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Friction {
+pub struct FrictionStats {
     /// Refused calls.
     pub refusals: u64,
     /// Rows of refusals with no accepted call among them.
@@ -68,16 +68,16 @@ pub struct Friction {
     /// Rows that the run ended with.
     pub ended_the_run: u64,
     /// How many refusals stood before the accepted call, of all rows that one ended.
-    pub refusals_until_accepted: Spread,
+    pub refusals_until_accepted: Distribution,
     /// Milliseconds from the first refusal of such a row to the accepted call.
-    pub millis_until_accepted: Spread,
+    pub millis_until_accepted: Distribution,
     /// Refusals of a call that the same run had asked for in the same words and was refused.
     pub repeated: u64,
 }
 
 /// The middle and the end of many numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Spread {
+pub struct Distribution {
     /// As many are larger as are smaller.
     pub median: Option<u64>,
     /// The largest.
@@ -86,9 +86,9 @@ pub struct Spread {
     all: Vec<u64>,
 }
 
-impl Spread {
+impl Distribution {
     pub(crate) fn add(&mut self, number: u64) {
-        let at = self.all.partition_point(|own| *own <= number);
+        let at = self.all.partition_point(|item| *item <= number);
         self.all.insert(at, number);
         self.median = self.all.get((self.all.len() - 1) / 2).copied();
         self.most = self.all.last().copied();
@@ -97,7 +97,7 @@ impl Spread {
 
 /// What was prevented, and what people said was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Safety {
+pub struct SafetyStats {
     /// Calls that an invariant or another rule of danger refused, by that rule.
     pub prevented: BTreeMap<String, u64>,
     /// The same by what they would have done.
@@ -113,14 +113,14 @@ pub struct Safety {
 }
 
 /// What makes a refusal one that prevented something.
-const DANGERS: [Effect; 5] =
+const DANGEROUS_EFFECTS: [Effect; 5] =
     [Effect::Publishes, Effect::System, Effect::Destroys, Effect::Secrets, Effect::Shell];
 
 impl Stats {
     /// Counts a run.
-    pub fn add(&mut self, story: &Story) {
-        let subject = story.header.as_ref().and_then(|header| header.opened.subject);
-        if let (Some(feedback), Some(subject)) = (&story.feedback, subject) {
+    pub fn add(&mut self, view: &RunView) {
+        let subject = view.header.as_ref().and_then(|header| header.opened.subject);
+        if let (Some(feedback), Some(subject)) = (&view.feedback, subject) {
             let about = (subject.to_string(), feedback.given.call);
             match feedback.given.fault {
                 DecisionFault::WrongDenial => self.wrong_denials.insert(about),
@@ -128,26 +128,26 @@ impl Stats {
             };
             return;
         }
-        if story.answer.is_some() {
+        if view.answer.is_some() {
             return;
         }
         self.runs += 1;
-        self.prompts.add(story);
-        let expected: BTreeSet<&str> = story
+        self.prompts.add(view);
+        let expected: BTreeSet<&str> = view
             .steps
             .iter()
             .filter(|step| step.ended.ending == StepEnding::DeniedAsExpected)
             .map(|step| step.ended.step.as_str())
             .collect();
         let mut met = BTreeSet::new();
-        let mut row = Refusals::default();
-        for call in &story.calls {
+        let mut row = OpenRefusals::default();
+        for call in &view.calls {
             self.calls += 1;
-            let is_refused = call.was_denied() || call.was_asked();
+            let is_refused = call.was_denied() || call.lacked_approval();
             if is_refused && call.step.as_deref().is_some_and(|step| expected.contains(step)) {
                 self.expected += 1;
             } else if is_refused {
-                self.refuse(call, &mut met);
+                self.add_refusal(call, &mut met);
                 row.refuse(call, &mut self.friction);
             } else if call.started.is_some() {
                 row.accept(call, &mut self.friction);
@@ -156,13 +156,14 @@ impl Stats {
         row.end(&mut self.friction);
     }
 
-    fn refuse(&mut self, call: &CallStory, met: &mut BTreeSet<Pattern>) {
-        let Some(pattern) = pattern(call) else { return };
+    fn add_refusal(&mut self, call: &CallView, met: &mut BTreeSet<RefusalPattern>) {
+        let Some(pattern) = refusal_pattern(call) else { return };
         let is_new = met.insert(pattern.clone());
-        let effects = effects(call);
+        let effects = prevented_effects(call);
         let of_effect = pattern.rule.as_deref().and_then(|rule| rule.split_once("/effects."));
-        let dangerous =
-            DANGERS.iter().any(|own| of_effect.is_some_and(|(_, name)| name == own.name()));
+        let dangerous = DANGEROUS_EFFECTS
+            .iter()
+            .any(|effect| of_effect.is_some_and(|(_, name)| name == effect.name()));
         if matches!(pattern.code, Code::Never | Code::BaseDenied) || dangerous {
             let rule = pattern.rule.clone().unwrap_or_default();
             *self.prevented.entry(rule).or_default() += 1;
@@ -177,24 +178,24 @@ impl Stats {
 
     /// Refusals by pattern, the most frequent first.
     #[must_use]
-    pub fn denials(&self) -> Vec<Row> {
-        let row = |(pattern, (count, runs)): (&Pattern, &(u64, u64))| Row {
+    pub fn refusal_counts(&self) -> Vec<RefusalCount> {
+        let row = |(pattern, (count, runs)): (&RefusalPattern, &(u64, u64))| RefusalCount {
             pattern: pattern.clone(),
             count: *count,
             runs: *runs,
         };
-        let mut rows: Vec<Row> = self.refused.iter().map(row).collect();
+        let mut rows: Vec<RefusalCount> = self.refused.iter().map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.count));
         rows
     }
 
     /// What was prevented, and what was wrong.
     #[must_use]
-    pub fn safety(&self) -> Safety {
+    pub fn safety(&self) -> SafetyStats {
         let count = |set: &BTreeSet<_>| u64::try_from(set.len()).unwrap_or(u64::MAX);
         let denied: u64 = self.refused.values().map(|(count, _)| count).sum();
         let false_alarms = count(&self.wrong_denials);
-        Safety {
+        SafetyStats {
             prevented: self.prevented.clone(),
             effects: self.effects.clone(),
             denied,
@@ -206,41 +207,41 @@ impl Stats {
 
     /// What people were asked.
     #[must_use]
-    pub const fn prompts(&self) -> &Prompts {
+    pub const fn prompts(&self) -> &PromptStats {
         &self.prompts
     }
 
     /// What refusals cost.
     #[must_use]
-    pub const fn friction(&self) -> &Friction {
+    pub const fn friction(&self) -> &FrictionStats {
         &self.friction
     }
 }
 
 /// The refusals of a run since its last accepted call.
 #[derive(Default)]
-struct Refusals<'s> {
+struct OpenRefusals<'s> {
     since: Option<u64>,
     count: u64,
     asked: Vec<(&'s str, &'s Value)>,
 }
 
-impl<'s> Refusals<'s> {
-    fn refuse(&mut self, call: &'s CallStory, friction: &mut Friction) {
+impl<'s> OpenRefusals<'s> {
+    fn refuse(&mut self, call: &'s CallView, friction: &mut FrictionStats) {
         friction.refusals += 1;
         friction.rows += u64::from(self.count == 0);
         self.since.get_or_insert(call.proposed_at);
         self.count += 1;
         if let Some(args) = &call.args {
-            let own = (call.tool.as_str(), args);
-            match self.asked.contains(&own) {
+            let item = (call.tool.as_str(), args);
+            match self.asked.contains(&item) {
                 true => friction.repeated += 1,
-                false => self.asked.push(own),
+                false => self.asked.push(item),
             }
         }
     }
 
-    fn accept(&mut self, call: &CallStory, friction: &mut Friction) {
+    fn accept(&mut self, call: &CallView, friction: &mut FrictionStats) {
         let Some(since) = self.since.take() else { return };
         friction.overcome += 1;
         friction.refusals_until_accepted.add(std::mem::take(&mut self.count));
@@ -248,24 +249,24 @@ impl<'s> Refusals<'s> {
         friction.millis_until_accepted.add(waited);
     }
 
-    fn end(self, friction: &mut Friction) {
+    fn end(self, friction: &mut FrictionStats) {
         friction.ended_the_run += u64::from(self.count > 0);
     }
 }
 
-fn pattern(call: &CallStory) -> Option<Pattern> {
+fn refusal_pattern(call: &CallView) -> Option<RefusalPattern> {
     let decision = call.decision.as_ref()?;
     // What was allowed and refused while it ran has the code of that.
     let ran = call.finished.as_ref().and_then(|(_, finished)| finished.code);
     let lines = command_lines(call);
     let mut programs: Vec<String> = Vec::new();
-    for name in lines.iter().filter_map(|argv| program(argv)) {
-        if !programs.contains(&name) && programs.len() < PROGRAMS {
+    for name in lines.iter().filter_map(|argv| program_name(argv)) {
+        if !programs.contains(&name) && programs.len() < MAX_PROGRAMS {
             programs.push(name);
         }
     }
-    Some(Pattern {
-        tool: plain(call.tool.as_str()).to_owned(),
+    Some(RefusalPattern {
+        tool: known_name(call.tool.as_str()).to_owned(),
         code: ran.unwrap_or(decision.code),
         rule: decision.rule.as_deref().map(plain_rule),
         program: (!programs.is_empty()).then(|| programs.join(" | ")),
@@ -273,23 +274,23 @@ fn pattern(call: &CallStory) -> Option<Pattern> {
 }
 
 /// How many programs of one command line are named.
-const PROGRAMS: usize = 4;
+const MAX_PROGRAMS: usize = 4;
 /// How long a program's name may be.
-const NAME: usize = 40;
+const MAX_NAME_CHARS: usize = 40;
 /// What stands for a name that could be anything.
-const OTHER: &str = "(other)";
+const OTHER_NAME: &str = "(other)";
 
 /// A name of a tool or program; whoever asked may have put anything there.
-fn plain(name: &str) -> &str {
+fn known_name(name: &str) -> &str {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-    match !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain) {
+    match !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_plain) {
         true => name,
-        false => OTHER,
+        false => OTHER_NAME,
     }
 }
 
 /// The command lines of a call.
-fn command_lines(call: &CallStory) -> Vec<Vec<String>> {
+fn command_lines(call: &CallView) -> Vec<Vec<String>> {
     match &call.action {
         Some(Action::Run { argv, .. }) => vec![argv.clone()],
         Some(Action::Command { steps, timeout_ms, .. }) => {
@@ -310,13 +311,13 @@ fn command_lines(call: &CallStory) -> Vec<Vec<String>> {
 }
 
 /// `git push`: the words behind the program only as far as the table of programs has them.
-fn program(argv: &[String]) -> Option<String> {
-    let name = plain(command_specs::base_name(argv.first()?));
+fn program_name(argv: &[String]) -> Option<String> {
+    let name = known_name(command_specs::base_name(argv.first()?));
     let line = CommandLine::parse(argv, None, false);
     let levels = line.parsed_argvs().next().map(|reading| reading.levels.as_slice());
     let inner = levels.unwrap_or_default().iter().skip(1).take_while(|level| level.known);
     let words: Vec<&str> =
-        std::iter::once(name).chain(inner.map(|own| own.name.as_str())).collect();
+        std::iter::once(name).chain(inner.map(|level| level.name.as_str())).collect();
     Some(words.join(" "))
 }
 
@@ -327,11 +328,11 @@ pub(crate) fn plain_rule(rule: &str) -> String {
         return rule.to_owned();
     };
     let mut words = inner.split('.');
-    let name = plain(words.next().unwrap_or(inner));
+    let name = known_name(words.next().unwrap_or(inner));
     let mut shown = format!("{tool}/{name}");
     let mut known = command_specs::find_spec(name);
     for word in words {
-        known = known.and_then(|own| own.subcommand(word));
+        known = known.and_then(|spec| spec.subcommand(word));
         let is_shown = known.is_some() || inner.starts_with("effects.");
         shown = format!("{shown}.{}", if is_shown { word } else { "*" });
     }
@@ -339,7 +340,7 @@ pub(crate) fn plain_rule(rule: &str) -> String {
 }
 
 /// What a refused command would have done.
-fn effects(call: &CallStory) -> BTreeSet<&'static str> {
+fn prevented_effects(call: &CallView) -> BTreeSet<&'static str> {
     let lines = command_lines(call);
     let of = |argv: &Vec<String>| CommandLine::parse(argv, None, false).effects();
     lines.iter().flat_map(|argv| of(argv).iter()).map(Effect::name).collect()

@@ -1,7 +1,7 @@
 //! What a run did, in numbers.
 
-use crate::approval::Approval;
-use crate::story::{CallStory, Story};
+use crate::approval::ApprovalView;
+use crate::run_view::{CallView, RunView};
 use capsule_core::action::{Action, Facts, FileKind, ParsedUrl, PathFact, PathTarget, sub_actions};
 use capsule_core::change::{Change, FileState};
 use capsule_core::command_specs::{CommandLine, PathAccess, base_name};
@@ -64,7 +64,7 @@ pub struct Summary {
 impl Summary {
     /// The exit as a word for people.
     #[must_use]
-    pub const fn exit_word(exit: Exit) -> &'static str {
+    pub const fn exit_text(exit: Exit) -> &'static str {
         match exit {
             Exit::Ok => "ok",
             Exit::ToolFailed => "a tool failed",
@@ -92,23 +92,23 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds a call; those of a plan count by their steps.
-    pub(crate) fn add(&mut self, call: &CallStory, has_steps: bool) {
+    pub(crate) fn add(&mut self, call: &CallView, has_steps: bool) {
         let summary = &mut self.summary;
         summary.calls += 1;
         summary.denied += u64::from(call.was_denied());
-        summary.asked += u64::from(call.was_asked());
+        summary.asked += u64::from(call.lacked_approval());
         summary.unknown += u64::from(call.is_unknown());
         summary.undoable += u64::from(call.can_be_undone());
-        summary.prompts += u64::from(call.approval.as_ref().is_some_and(Approval::was_shown));
-        self.last_waits = call.waits();
+        summary.prompts += u64::from(call.approval.as_ref().is_some_and(ApprovalView::was_shown));
+        self.last_waits = call.is_waiting();
         // A command list is counted by its parts, which are calls of their own.
         if call.is_list() {
             return;
         }
         if !has_steps {
             match call.status() {
-                _ if call.waits() => summary.waiting += 1,
-                _ if call.was_asked() => summary.unanswered += 1,
+                _ if call.is_waiting() => summary.waiting += 1,
+                _ if call.lacked_approval() => summary.unanswered += 1,
                 _ if call.was_cancelled() => summary.cancelled += 1,
                 Some(Status::Ok) => summary.ok += 1,
                 Some(Status::Denied) => summary.stopped += 1,
@@ -121,7 +121,7 @@ impl Tally {
     }
 }
 
-impl Story {
+impl RunView {
     /// What the run did, in numbers.
     #[must_use]
     pub fn summary(&self) -> Summary {
@@ -129,7 +129,7 @@ impl Story {
         self.calls.iter().for_each(|call| tally.add(call, self.has_steps()));
         let Tally { mut summary, touched, last_waits } = tally;
         self.count_steps(&mut summary, last_waits);
-        summary.prompts += u64::from(self.plan.as_ref().is_some_and(Approval::was_shown));
+        summary.prompts += u64::from(self.plan.as_ref().is_some_and(ApprovalView::was_shown));
         let sorted = |set: BTreeSet<String>| set.into_iter().collect();
         summary.files_read = sorted(touched.read);
         summary.files_written = sorted(touched.written);
@@ -151,7 +151,7 @@ impl Story {
                 StepEnding::Ok => summary.ok += 1,
                 StepEnding::FailedAsExpected => summary.ok += 1,
                 StepEnding::DeniedAsExpected => summary.expected_denials += 1,
-                StepEnding::Denied if step.was_asked() => summary.unanswered += 1,
+                StepEnding::Denied if step.lacked_approval() => summary.unanswered += 1,
                 StepEnding::Denied => summary.stopped += 1,
                 StepEnding::Failed if step.was_cancelled() => summary.cancelled += 1,
                 StepEnding::Failed => summary.failed += 1,
@@ -161,7 +161,7 @@ impl Story {
         summary.waiting += u64::from(last_waits);
         let steps = self.header.as_ref().map_or(0, |header| header.opened.steps);
         let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
-        let over = ended.saturating_add(self.before()).saturating_add(summary.waiting);
+        let over = ended.saturating_add(self.steps_before()).saturating_add(summary.waiting);
         summary.not_reached = steps.saturating_sub(over);
     }
 }
@@ -178,7 +178,7 @@ struct Touched {
 
 impl Touched {
     /// Adds a call that was started.
-    fn add(&mut self, call: &CallStory) {
+    fn add(&mut self, call: &CallView) {
         self.change(&call.changes);
         let Some(action) = &call.action else { return };
         let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
@@ -211,7 +211,7 @@ impl Touched {
             }
             Action::Git { .. } | Action::Test { .. } => {
                 let found = call.facts.as_ref().and_then(|facts| facts.program.as_ref());
-                self.programs.extend(found.map(|own| base_name(&own.path).to_owned()));
+                self.programs.extend(found.map(|fact| base_name(&fact.path).to_owned()));
             }
             _ => {}
         }
@@ -224,7 +224,7 @@ impl Touched {
 
     /// Adds a part of a command: a program with the files that its words name to be read, where there were
     /// some, or a file of a redirection.
-    fn command(&mut self, call: &CallStory, action: &Action) {
+    fn command(&mut self, call: &CallView, action: &Action) {
         // Something may have kept the programs from being started.
         let has_run = call.output.as_ref().is_some_and(|output| output.get("exit_code").is_some());
         match action {
@@ -250,7 +250,7 @@ fn operands(action: &Action, argv: &[String], facts: &Facts) -> Vec<String> {
         argv.first().and_then(|name| facts.program_named(name)).or(facts.program.as_ref());
     let line = CommandLine::parse(argv, program, false);
     let lines = line.with_nested();
-    let named = lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| &own.paths);
+    let named = lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| &argv.paths);
     let named = named.filter(|used| used.access == PathAccess::Read && !used.guessed);
     let places =
         named.flat_map(|used| action.resolve_path_argument(used, facts).unwrap_or_default());
@@ -272,11 +272,11 @@ fn deleted_file(change: &Change) -> Option<String> {
 }
 
 /// The files and links that a call deleted, as they were found.
-fn deleted_here(call: &CallStory, path: &PathTarget) -> Vec<String> {
+fn deleted_here(call: &CallView, path: &PathTarget) -> Vec<String> {
     let facts = call.facts.iter().flat_map(|facts| &facts.paths);
     let files = facts.filter(|fact| fact.kind != FileKind::Directory);
     let here = |fact: &PathFact| match path.inside() {
-        Some(own) if *own == fact.path => path.asked.clone(),
+        Some(inside) if *inside == fact.path => path.asked.clone(),
         _ => fact.path.to_string(),
     };
     files.map(here).collect()

@@ -15,40 +15,40 @@ pub fn trace_lines(
     trace: &DecisionTrace,
     layout: Layout,
 ) -> Vec<String> {
-    let mut told = Told { policy, decision, layout, is_told: false, lines: Vec::new() };
-    told.trace(trace, 2);
+    let mut told = TraceLines { policy, decision, layout, decider_shown: false, lines: Vec::new() };
+    told.add_trace(trace, 2);
     told.lines
 }
 
-struct Told<'t> {
+struct TraceLines<'t> {
     policy: &'t Policy,
     decision: &'t Decision,
     layout: Layout,
     /// Whether it was said which check decided.
-    is_told: bool,
+    decider_shown: bool,
     lines: Vec<String>,
 }
 
-impl Told<'_> {
-    fn trace(&mut self, trace: &DecisionTrace, indent: usize) {
+impl TraceLines<'_> {
+    fn add_trace(&mut self, trace: &DecisionTrace, indent: usize) {
         for (check, said) in &trace.checks {
             match said.as_slice() {
                 // What is about the whole is shown only where it says something.
                 [] if *check == PolicyCheck::Command => {}
-                [] => self.put(indent, "✔", name(*check), &self.passed(*check)),
-                all => all.iter().for_each(|own| self.said(indent, *check, own)),
+                [] => self.add_line(indent, "✔", check_name(*check), &self.passed_text(*check)),
+                all => all.iter().for_each(|decision| self.add_check(indent, *check, decision)),
             }
         }
         for part in &trace.parts {
             let line = format!("{:indent$}part {}", "", escape::line(&part.subject));
             self.lines.push(line);
-            self.trace(part, indent + 2);
+            self.add_trace(part, indent + 2);
         }
         for layer in &trace.layers {
             let place = escape::line(&layer.subject);
             self.lines.push(format!("{:indent$}layer {place}", ""));
             let before = self.lines.len();
-            self.layer(layer, &format!("{}:", layer.subject), indent + 2);
+            self.add_layer(layer, &format!("{}:", layer.subject), indent + 2);
             if self.lines.len() == before {
                 self.lines.push(format!("{:indent$}  ✔ says nothing against it", ""));
             }
@@ -56,34 +56,43 @@ impl Told<'_> {
     }
 
     /// What a layer says itself; the rest it has from the policy, which says it above.
-    fn layer(&mut self, trace: &DecisionTrace, place: &str, indent: usize) {
-        let is_own = |own: &&Decision| own.at.as_deref().is_some_and(|at| at.starts_with(place));
+    fn add_layer(&mut self, trace: &DecisionTrace, place: &str, indent: usize) {
+        let is_own =
+            |decision: &&Decision| decision.at.as_deref().is_some_and(|at| at.starts_with(place));
         for (check, said) in &trace.checks {
-            said.iter().filter(is_own).for_each(|own| self.said(indent, *check, own));
+            said.iter()
+                .filter(is_own)
+                .for_each(|decision| self.add_check(indent, *check, decision));
         }
-        trace.parts.iter().for_each(|part| self.layer(part, place, indent));
+        trace.parts.iter().for_each(|part| self.add_layer(part, place, indent));
     }
 
-    fn said(&mut self, indent: usize, check: PolicyCheck, own: &Decision) {
-        let key = |own: &Decision| {
-            (own.verdict, own.code, own.rule.clone(), own.at.clone(), own.reason.clone())
+    fn add_check(&mut self, indent: usize, check: PolicyCheck, decision: &Decision) {
+        let key = |decision: &Decision| {
+            (
+                decision.verdict,
+                decision.code,
+                decision.rule.clone(),
+                decision.at.clone(),
+                decision.reason.clone(),
+            )
         };
-        let decides = !self.is_told && key(own) == key(self.decision);
-        self.is_told |= decides;
-        let sign = match own.verdict {
+        let decides = !self.decider_shown && key(decision) == key(self.decision);
+        self.decider_shown |= decides;
+        let sign = match decision.verdict {
             Verdict::Allow => "✔",
             Verdict::Ask | Verdict::AskEach => "?",
             Verdict::Deny => "✖",
         };
         let who = if decides { ", which decides" } else { "" };
-        let rule = own.rule.as_deref().unwrap_or("no rule");
-        let at = own.at.as_deref().map(|at| format!(" {at}")).unwrap_or_default();
-        let text = format!("{}{who} · {rule}{at} · {}", own.verdict, own.reason);
-        self.put(indent, sign, name(check), &text);
+        let rule = decision.rule.as_deref().unwrap_or("no rule");
+        let at = decision.at.as_deref().map(|at| format!(" {at}")).unwrap_or_default();
+        let text = format!("{}{who} · {rule}{at} · {}", decision.verdict, decision.reason);
+        self.add_line(indent, sign, check_name(check), &text);
     }
 
     /// What a check says that found nothing.
-    fn passed(&self, check: PolicyCheck) -> String {
+    fn passed_text(&self, check: PolicyCheck) -> String {
         let policy = self.policy;
         match check {
             PolicyCheck::Budgets => "the run has not used itself up".into(),
@@ -104,9 +113,9 @@ impl Told<'_> {
         }
     }
 
-    fn put(&mut self, indent: usize, sign: &str, name: &str, text: &str) {
-        let head = format!("{:indent$}{sign} {name:<NAMES$}", "");
-        let columns = indent + 2 + NAMES;
+    fn add_line(&mut self, indent: usize, sign: &str, name: &str, text: &str) {
+        let head = format!("{:indent$}{sign} {name:<NAME_COLUMNS$}", "");
+        let columns = indent + 2 + NAME_COLUMNS;
         let text = escape::line(text);
         let lines = wrap(&text, self.layout.width.saturating_sub(columns));
         for (index, line) in lines.iter().enumerate() {
@@ -119,9 +128,9 @@ impl Told<'_> {
 }
 
 /// How wide the names of checks are.
-const NAMES: usize = 9;
+const NAME_COLUMNS: usize = 9;
 
-const fn name(check: PolicyCheck) -> &'static str {
+const fn check_name(check: PolicyCheck) -> &'static str {
     match check {
         PolicyCheck::Budgets => "budgets",
         PolicyCheck::HardDeny => "never",

@@ -6,16 +6,16 @@ use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::journal::{PendingChanges, UndoCoverage};
 use capsule_core::outcome::Ending;
 
-use crate::story::{CallStory, StepStory, Story};
+use crate::run_view::{CallView, RunView, StepView};
 
-impl Story {
+impl RunView {
     /// What a person would name to undo what the run did, if anything of it can be undone.
     #[must_use]
-    pub fn undoable(&self) -> Option<String> {
+    pub fn undo_name(&self) -> Option<String> {
         let label = &self.header.as_ref()?.opened.label;
         let mut calls = self.calls.iter().filter(|call| call.can_be_undone());
         let first = calls.next()?;
-        let by_step = |step: &&StepStory| Some(&step.ended.step) == first.step.as_ref();
+        let by_step = |step: &&StepView| Some(&step.ended.step) == first.step.as_ref();
         Some(match (calls.next(), self.steps.iter().find(by_step)) {
             (Some(_), _) => label.clone(),
             (None, Some(step)) => format!("{label}:{}", step.number),
@@ -24,19 +24,20 @@ impl Story {
     }
 }
 
-impl CallStory {
+impl CallView {
     /// Whether it could change the workspace itself, of which nothing is collected.
     #[must_use]
-    pub fn is_direct(&self) -> bool {
+    pub fn writes_directly(&self) -> bool {
         let confinement = self.started.as_ref().and_then(|(_, started)| started.confinement);
-        confinement.is_some_and(|own| own.workspace == WorkspaceAccess::Direct)
+        confinement.is_some_and(|confinement| confinement.workspace == WorkspaceAccess::Direct)
     }
 
     /// Whether it ran with nothing around it.
     #[must_use]
     pub fn is_unconfined(&self) -> bool {
-        let needs = self.decision.as_ref().map(|own| own.capabilities);
-        self.started.is_some() && needs.is_some_and(|own| own.contains(Capability::ProcUnconfined))
+        let needs = self.decision.as_ref().map(|decision| decision.capabilities);
+        self.started.is_some()
+            && needs.is_some_and(|need| need.contains(Capability::ProcUnconfined))
     }
 
     /// Whether it changed the workspace itself, or may have, and what stood there was kept. A write or an
@@ -58,13 +59,13 @@ impl CallStory {
 
     /// What its undo record covers.
     #[must_use]
-    pub fn covers(&self) -> Option<UndoCoverage> {
+    pub fn undo_coverage(&self) -> Option<UndoCoverage> {
         self.started.as_ref().and_then(|(_, started)| started.covers)
     }
 }
 
 /// The line of a header for what waits from earlier runs.
-pub(crate) fn waiting(PendingChanges { runs, paths }: PendingChanges) -> String {
+pub(crate) fn pending_text(PendingChanges { runs, paths }: PendingChanges) -> String {
     let run = if runs == 1 { "run" } else { "runs" };
     let path = if paths == 1 { "path" } else { "paths" };
     format!(

@@ -12,21 +12,22 @@ use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunKind, RunOpened, STAGED_SUFFIX};
 use capsule_core::outcome::CodedError;
 use capsule_redact::Redactor;
-use capsule_store::{RunState, Store, StoreError, beside};
+use capsule_store::{RunState, Store, StoreError, sidecar_path};
 use capsule_tools::{Staging, Workspace};
 
-use crate::hands::{Variables, now, secrets};
-use crate::law::{Law, Texts};
-use crate::undo::Undone;
+use crate::backend::{EnvLookup, secret_values};
+use crate::bound_policy::{BoundPolicy, PolicyTexts};
+use crate::clock::now_micros;
+use crate::undo::UndoneBy;
 
 /// Where the changes of a run are collected.
-pub(crate) fn place(store: &Path, run: RunId) -> PathBuf {
-    beside(store, STAGED_SUFFIX).join(run.to_string())
+pub(crate) fn staging_path(store: &Path, run: RunId) -> PathBuf {
+    sidecar_path(store, STAGED_SUFFIX).join(run.to_string())
 }
 
 /// Changes that wait for a person when a run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingChanges {
     /// How many paths differ from the workspace.
     pub paths: usize,
     /// Whether something was refused, which has to be left out where the rest is applied.
@@ -37,7 +38,7 @@ pub struct Waiting {
 
 /// What became of the changes of a run. Runs are named by their labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Became {
+pub enum ChangeStatus {
     /// They wait for a person.
     Waiting,
     /// They were applied.
@@ -45,12 +46,12 @@ pub enum Became {
         /// The run that did.
         by: String,
         /// What was taken back of them since, if something was.
-        undone: Option<Undone>,
+        undone: Option<UndoneBy>,
     },
     /// They were dropped, at this time, in microseconds since 1970.
     Discarded(u64),
     /// The run was suspended, and this one went on with them.
-    TakenUp(String),
+    Resumed(String),
     /// There are none, and nobody wrote down that there were.
     Nothing,
     /// They are not there any more, and no command of ours took them away.
@@ -59,7 +60,7 @@ pub enum Became {
 
 /// A run with staged changes.
 #[derive(Debug)]
-pub struct Subject {
+pub struct StagedRun {
     /// Its id.
     pub id: RunId,
     /// What it changed.
@@ -69,42 +70,42 @@ pub struct Subject {
     /// Whether its changes are still there: neither applied nor discarded.
     pub is_staged: bool,
     /// What became of them.
-    pub became: Became,
+    pub status: ChangeStatus,
     /// How the runs ended that applied them, or that one goes on.
     applies: Vec<RunState>,
     opened: Box<RunOpened>,
-    texts: Texts,
-    folder: PathBuf,
+    texts: PolicyTexts,
+    directory: PathBuf,
 }
 
-impl Subject {
+impl StagedRun {
     /// What its changes are, line by line, while they are staged: masked as in the run itself, with the
     /// values of its secrets as they are now.
     #[must_use]
-    pub fn diffs(&self, variables: &Variables) -> Option<Diffs> {
+    pub fn diffs(&self, variables: &EnvLookup) -> Option<StagedDiffs> {
         let staging = self.staging()?;
-        let redactor = match Law::recorded(&self.texts, &self.opened) {
+        let redactor = match BoundPolicy::bind_recorded(&self.texts, &self.opened) {
             Ok(policy) => {
-                Redactor::with(&secrets(&policy, variables), &policy.redaction_patterns())
+                Redactor::with(&secret_values(&policy, variables), &policy.redaction_patterns())
             }
             Err(_) => Redactor::builtin(),
         };
-        Some(Diffs { staging, redactor })
+        Some(StagedDiffs { staging, redactor })
     }
 }
 
 /// Shows in which lines the staged files of a run differ from its workspace.
 #[derive(Debug)]
-pub struct Diffs {
+pub struct StagedDiffs {
     staging: Staging,
     redactor: Redactor,
 }
 
-impl Diffs {
+impl StagedDiffs {
     /// The lines in which a file differs, and how many places of them are masked; none where that cannot
     /// be shown.
     #[must_use]
-    pub fn of(&self, change: &Change) -> Option<(String, u64)> {
+    pub fn diff(&self, change: &Change) -> Option<(String, u64)> {
         let diff = self.staging.diff(change)?;
         let mut masked = 0;
         let diff = self.redactor.text(&diff, &mut masked).into_owned();
@@ -129,7 +130,7 @@ impl From<CodedError> for ChangesError {
     }
 }
 
-impl Subject {
+impl StagedRun {
     /// Reads what a run changed.
     ///
     /// # Errors
@@ -142,9 +143,10 @@ impl Subject {
             match &stored.entry.event {
                 Event::RunOpened(opened) => {
                     let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-                    let texts = Texts::of(opened, |wanted| {
+                    let texts = PolicyTexts::from_record(opened, |wanted| {
                         let mut all = payloads.iter();
-                        all.find(|(own, _)| own == wanted).and_then(|(_, kept)| kept.bytes.clone())
+                        all.find(|(item, _)| item == wanted)
+                            .and_then(|(_, kept)| kept.bytes.clone())
                     });
                     let texts = texts.ok_or_else(|| incomplete("the policy was not kept"))?;
                     beginning = Some((stored.entry.run, opened.clone(), texts));
@@ -152,7 +154,7 @@ impl Subject {
                 Event::CallFinished(finished) => {
                     let Some(wanted) = finished.changes else { return Ok(()) };
                     let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-                    let kept = payloads.into_iter().find(|(own, _)| *own == wanted);
+                    let kept = payloads.into_iter().find(|(item, _)| *item == wanted);
                     let call: Option<Vec<Change>> =
                         kept.and_then(|(_, kept)| serde_json::from_slice(&kept.bytes?).ok());
                     changes
@@ -169,26 +171,38 @@ impl Subject {
             && opened.origin == RunKind::Resume
         {
             // It began with what that one had staged.
-            let own = std::mem::replace(
+            let set = std::mem::replace(
                 &mut changes,
                 Self::read(store, path, &subject.to_string())?.changes,
             );
-            changes.add(own.0.into_values().collect());
+            changes.add(set.0.into_values().collect());
         } else if let Some(subject) = opened.subject.filter(|_| opened.origin != RunKind::Undo) {
             // Whoever names the run that applies changes means those.
             return Self::read(store, path, &subject.to_string());
         }
-        let applies = store.about(run, RunKind::Apply)?;
-        let applies =
-            applies.iter().map(|own| store.state(own)).collect::<Result<Vec<_>, StoreError>>()?;
-        let folder = place(path, id);
-        let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
+        let applies = store.runs_about(run, RunKind::Apply)?;
+        let applies = applies
+            .iter()
+            .map(|apply| store.state(apply))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let folder = staging_path(path, id);
+        let is_staged = fs::symlink_metadata(&folder).is_ok_and(|metadata| metadata.is_dir());
         let state = store.state(run)?;
         let became = match is_staged {
-            true => Became::Waiting,
-            false => became(store, run, &changes)?,
+            true => ChangeStatus::Waiting,
+            false => change_status(store, run, &changes)?,
         };
-        Ok(Self { id, changes, state, is_staged, became, applies, opened, texts, folder })
+        Ok(Self {
+            id,
+            changes,
+            state,
+            is_staged,
+            status: became,
+            applies,
+            opened,
+            texts,
+            directory: folder,
+        })
     }
 
     /// The folder that it worked in, by its path.
@@ -199,13 +213,13 @@ impl Subject {
 
     /// Whether what it changed was staged.
     #[must_use]
-    pub const fn stages(&self) -> bool {
+    pub const fn is_staging(&self) -> bool {
         self.opened.staged
     }
 
     /// Whether its commands could change the workspace itself, so that nothing was collected.
     #[must_use]
-    pub const fn is_direct(&self) -> bool {
+    pub const fn writes_directly(&self) -> bool {
         self.opened.direct
     }
 
@@ -215,8 +229,8 @@ impl Subject {
     /// When there is nothing to apply, or the run is not at its end.
     pub fn check_state(&self) -> Result<(), CodedError> {
         // Whoever was stopped over applying them may have applied all of them: that is looked for.
-        if self.became != Became::Lost || !self.is_begun() {
-            self.can_end("applied")?;
+        if self.status != ChangeStatus::Lost || !self.apply_started() {
+            self.require_open("applied")?;
         }
         if !matches!(self.state, RunState::Sealed(_)) {
             let message = "the run crashed, and nobody knows all that it did";
@@ -232,17 +246,17 @@ impl Subject {
     /// # Errors
     /// When there is nothing to apply, the run is not at its end, one of the `chosen` changes was refused or is
     /// still asked about, or the workspace is another one.
-    pub fn law(&self, chosen: &[Change]) -> Result<Law, CodedError> {
+    pub fn bound_policy(&self, chosen: &[Change]) -> Result<BoundPolicy, CodedError> {
         self.check_state()?;
         for Change { path, refused, .. } in chosen {
             if let Some(why) = refused {
                 return Err(CodedError::new(Code::ChangeRefused, format!("`{path}`: {why}")));
             }
         }
-        if let Some(why) = chosen.iter().find_map(|own| own.asked.clone()) {
+        if let Some(why) = chosen.iter().find_map(|change| change.asked.clone()) {
             return Err(CodedError::new(Code::ChangeAsked, why));
         }
-        Law::again(&self.opened, &self.texts, |policy| policy.for_apply())
+        BoundPolicy::rebind(&self.opened, &self.texts, |policy| policy.for_apply())
     }
 
     /// Whether what it changed can be made in the workspace, as far as its record says.
@@ -255,13 +269,13 @@ impl Subject {
     /// The staged files, to look at.
     fn staging(&self) -> Option<Staging> {
         let workspace = Workspace::open(Path::new(&self.opened.workspace.path)).ok()?;
-        Staging::open(&self.folder, &Rc::new(workspace)).ok()
+        Staging::open(&self.directory, &Rc::new(workspace)).ok()
     }
 
     /// Whether something may become of the changes now.
-    fn can_end(&self, word: &str) -> Result<(), CodedError> {
+    fn require_open(&self, word: &str) -> Result<(), CodedError> {
         if !self.is_staged {
-            return Err(self.became.problem());
+            return Err(self.status.closed_problem());
         }
         match self.state {
             RunState::Running => {
@@ -275,7 +289,7 @@ impl Subject {
 
     /// Whether an apply of them began.
     #[must_use]
-    pub fn is_begun(&self) -> bool {
+    pub fn apply_started(&self) -> bool {
         !self.applies.is_empty()
     }
 
@@ -283,10 +297,10 @@ impl Subject {
     /// apply was cut short, or one goes on.
     #[must_use]
     pub fn cut_short(&self) -> Option<usize> {
-        if !self.is_staged || !self.is_begun() || self.applies.contains(&RunState::Running) {
+        if !self.is_staged || !self.apply_started() || self.applies.contains(&RunState::Running) {
             return None;
         }
-        let applied = self.staging().map_or(0, |own| own.applied(&self.changes));
+        let applied = self.staging().map_or(0, |staging| staging.applied(&self.changes));
         (applied > 0 || self.applies.contains(&RunState::Crashed)).then_some(applied)
     }
 
@@ -296,8 +310,8 @@ impl Subject {
     /// When there are none, the run is not at its end, somebody applies them, or they cannot be
     /// removed.
     pub fn discard(&self, store: &mut Store) -> Result<(), ChangesError> {
-        self.can_end("discarded")?;
-        let _held = match Staging::hold(&self.folder) {
+        self.require_open("discarded")?;
+        let _held = match Staging::hold(&self.directory) {
             Ok(held) => Some(held),
             // The run was killed before anything could be collected.
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -306,60 +320,65 @@ impl Subject {
                 let problem = CodedError::new(Code::ChangeConflict, message);
                 return Err(problem.with_suggestion("try again when that is over").into());
             }
-            Err(error) => return Err(unremoved(&self.folder, &error).into()),
+            Err(error) => return Err(remove_problem(&self.directory, &error).into()),
         };
         // Another process may have dropped them since they were looked for.
         if let Some(at) = store.discarded_at(&self.id.to_string())? {
-            return Err(Became::Discarded(at).problem().into());
+            return Err(ChangeStatus::Discarded(at).closed_problem().into());
         }
-        let note =
-            |store: &mut Store| store.note(Event::ChangesDiscarded { subject: self.id }, now());
+        let note = |store: &mut Store| {
+            store.write_unattached(Event::ChangesDiscarded { subject: self.id }, now_micros())
+        };
         if note(store).is_err() {
-            if !Staging::is_full(&self.folder) {
+            if !Staging::is_full(&self.directory) {
                 return Ok(note(store)?);
             }
             // What is dropped makes the room to say so. Whoever is killed in between drops it once more.
-            remove(&self.folder)?;
+            remove_directory(&self.directory)?;
             note(store)?;
         }
-        if let Some(staging) = self.staging().filter(|_| self.is_begun()) {
-            staging.tidy(&self.id.to_string(), &self.changes);
+        if let Some(staging) = self.staging().filter(|_| self.apply_started()) {
+            staging.remove_leftovers(&self.id.to_string(), &self.changes);
         }
-        Ok(remove(&self.folder)?)
+        Ok(remove_directory(&self.directory)?)
     }
 
     /// Removes what was applied.
     ///
     /// # Errors
     /// When it cannot be removed.
-    pub fn clear(&self) -> Result<(), CodedError> {
-        remove(&self.folder)
+    pub fn remove_applied(&self) -> Result<(), CodedError> {
+        remove_directory(&self.directory)
     }
 }
 
 /// What became of changes that wait for nobody any more.
-fn became(store: &Store, run: &str, changes: &ChangeSet) -> Result<Became, StoreError> {
-    for applying in store.about(run, RunKind::Apply)?.iter().rev() {
+fn change_status(
+    store: &Store,
+    run: &str,
+    changes: &ChangeSet,
+) -> Result<ChangeStatus, StoreError> {
+    for applying in store.runs_about(run, RunKind::Apply)?.iter().rev() {
         if store.state(applying)? == RunState::Sealed(Exit::Ok) {
-            let undone = Undone::of(store, (run, applying), changes)?;
-            return Ok(Became::Applied { by: store.label(applying), undone });
+            let undone = UndoneBy::find(store, (run, applying), changes)?;
+            return Ok(ChangeStatus::Applied { by: store.label(applying), undone });
         }
     }
     if let Some(at) = store.discarded_at(run)? {
-        return Ok(Became::Discarded(at));
+        return Ok(ChangeStatus::Discarded(at));
     }
-    Ok(match store.about(run, RunKind::Resume)?.last() {
-        Some(next) => Became::TakenUp(store.label(next)),
-        None if changes.0.is_empty() => Became::Nothing,
-        None => Became::Lost,
+    Ok(match store.runs_about(run, RunKind::Resume)?.last() {
+        Some(next) => ChangeStatus::Resumed(store.label(next)),
+        None if changes.0.is_empty() => ChangeStatus::Nothing,
+        None => ChangeStatus::Lost,
     })
 }
 
-impl Became {
+impl ChangeStatus {
     /// Why nothing can become of them any more.
-    fn problem(&self) -> CodedError {
+    fn closed_problem(&self) -> CodedError {
         let (message, hint) = match self {
-            Self::Applied { by, undone: Some(Undone { by: undone, .. }) } => (
+            Self::Applied { by, undone: Some(UndoneBy { runs: undone, .. }) } => (
                 format!(
                     "the run's changes were applied by {by}, and undone by {}",
                     undone.join(", ")
@@ -374,7 +393,7 @@ impl Became {
                 "the run's changes were discarded".into(),
                 "run it again to have them again".to_owned(),
             ),
-            Self::TakenUp(by) => (
+            Self::Resumed(by) => (
                 format!("the run was gone on with, and its changes are those of {by} now"),
                 format!("`capsule changes {by}`"),
             ),
@@ -391,11 +410,11 @@ impl Became {
     }
 }
 
-pub(crate) fn remove(folder: &Path) -> Result<(), CodedError> {
-    Staging::remove(folder).map_err(|error| unremoved(folder, &error))
+pub(crate) fn remove_directory(folder: &Path) -> Result<(), CodedError> {
+    Staging::remove(folder).map_err(|error| remove_problem(folder, &error))
 }
 
-fn unremoved(folder: &Path, error: &io::Error) -> CodedError {
+fn remove_problem(folder: &Path, error: &io::Error) -> CodedError {
     let message = format!("`{}` cannot be removed: {error}", folder.display());
     CodedError::new(Code::FileSystem, message)
 }

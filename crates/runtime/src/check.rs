@@ -18,23 +18,28 @@ use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};
 use serde_json::Value;
 
-use crate::hands::Hands;
+use crate::backend::CallBackend;
 
 /// What the policy would decide on a call, by the same way that enforcement takes.
-pub fn explain<H: Hands>(policy: &Arc<Policy>, hands: &mut H, tool: &str, args: Value) -> Decision {
-    explain_call(policy, hands, tool, args).0
+pub fn explain<H: CallBackend>(
+    policy: &Arc<Policy>,
+    backend: &mut H,
+    tool: &str,
+    args: Value,
+) -> Decision {
+    explain_call(policy, backend, tool, args).0
 }
 
 /// The same with what was asked on the way; nothing was, where the call was not understood.
-pub fn explain_call<H: Hands>(
+pub fn explain_call<H: CallBackend>(
     policy: &Arc<Policy>,
-    hands: &mut H,
+    backend: &mut H,
     tool: &str,
     args: Value,
 ) -> (Decision, Option<DecisionTrace>) {
     let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
     let call = ToolCall::by_person(id, args);
-    match hands.preflight(&call) {
+    match backend.preflight(&call) {
         Ok(understood) => {
             let usage = Usage::default();
             let case = PolicyInput {
@@ -67,7 +72,7 @@ pub fn explain_case(policy: &Arc<Policy>, case: &PolicyInput<'_>) -> Decision {
 
 /// A call of which the author of a policy says what is decided on it.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct PolicyAssertion {
     /// Where it stands.
     pub source: SourceLocation,
     /// What it is called.
@@ -91,8 +96,8 @@ pub struct Claim {
 /// Everything that a policy says of its own decisions: its examples, then its tests, each once for
 /// every profile that it names.
 #[must_use]
-pub fn claims(policy: &Policy) -> Vec<Claim> {
-    let mut claims = Vec::new();
+pub fn assertions(policy: &Policy) -> Vec<PolicyAssertion> {
+    let mut assertions = Vec::new();
     for (tool, rule) in &policy.tools {
         for (index, example) in rule.examples.iter().enumerate() {
             let (expect, not_by) = match example.expect {
@@ -107,7 +112,7 @@ pub fn claims(policy: &Policy) -> Vec<Claim> {
                     (DecisionExpectation::default(), Some(example.rule.clone()))
                 }
             };
-            claims.push(Claim {
+            assertions.push(PolicyAssertion {
                 source: example.source.clone(),
                 name: format!("example {} of {}", index + 1, example.rule),
                 code: Code::PolicyExample,
@@ -125,7 +130,7 @@ pub fn claims(policy: &Policy) -> Vec<Claim> {
             [] => vec![None],
             named => named.iter().cloned().map(Some).collect(),
         };
-        claims.extend(profiles.into_iter().map(|profile| Claim {
+        assertions.extend(profiles.into_iter().map(|profile| PolicyAssertion {
             source: test.source.clone(),
             name: test.name.clone(),
             code: Code::PolicyTest,
@@ -137,54 +142,57 @@ pub fn claims(policy: &Policy) -> Vec<Claim> {
             not_by: None,
         }));
     }
-    claims
+    assertions
 }
 
 /// What became of a claim.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedAssertion {
     /// The claim.
-    pub claim: Claim,
+    pub assertion: PolicyAssertion,
     /// What is decided.
     pub decision: Decision,
     /// Where the two differ, in words.
-    pub wrong: Vec<String>,
+    pub differences: Vec<String>,
 }
 
 /// Decides what a policy says of itself, as its text alone says: nothing is looked up on disk.
 #[must_use]
-pub fn check(policy: &Arc<Policy>, claims: Vec<Claim>) -> Vec<Checked> {
-    let mut judge = Judge::of(policy);
-    let check = |claim: Claim| {
-        let decision = judge.decide(&claim);
-        let wrong = differences(&claim, &decision);
-        Checked { claim, decision, wrong }
+pub fn check_assertions(
+    policy: &Arc<Policy>,
+    assertions: Vec<PolicyAssertion>,
+) -> Vec<CheckedAssertion> {
+    let mut judge = AssertionEvaluator::new(policy);
+    let check = |assertion: PolicyAssertion| {
+        let decision = judge.decide(&assertion);
+        let wrong = differences(&assertion, &decision);
+        CheckedAssertion { assertion, decision, differences: wrong }
     };
-    claims.into_iter().map(check).collect()
+    assertions.into_iter().map(check).collect()
 }
 
 /// Whether all claims are as they say.
-pub(crate) fn all_hold(policy: &Arc<Policy>, claims: &[Claim]) -> bool {
-    let mut judge = Judge::of(policy);
-    claims.iter().all(|claim| differences(claim, &judge.decide(claim)).is_empty())
+pub(crate) fn all_assertions_hold(policy: &Arc<Policy>, assertions: &[PolicyAssertion]) -> bool {
+    let mut judge = AssertionEvaluator::new(policy);
+    assertions.iter().all(|assertion| differences(assertion, &judge.decide(assertion)).is_empty())
 }
 
 /// A policy under the profiles that claims name.
-struct Judge<'p> {
+struct AssertionEvaluator<'p> {
     policy: &'p Arc<Policy>,
-    under: BTreeMap<String, Arc<Policy>>,
+    by_profile: BTreeMap<String, Arc<Policy>>,
     usage: Usage,
 }
 
-impl<'p> Judge<'p> {
-    fn of(policy: &'p Arc<Policy>) -> Self {
-        Self { policy, under: BTreeMap::new(), usage: Usage::default() }
+impl<'p> AssertionEvaluator<'p> {
+    fn new(policy: &'p Arc<Policy>) -> Self {
+        Self { policy, by_profile: BTreeMap::new(), usage: Usage::default() }
     }
 
-    fn under(&mut self, profile: Option<&String>) -> Arc<Policy> {
+    fn policy_under(&mut self, profile: Option<&String>) -> Arc<Policy> {
         let Some(name) = profile else { return Arc::clone(self.policy) };
         let policy = self.policy;
-        let chosen = self.under.entry(name.clone()).or_insert_with(|| {
+        let chosen = self.by_profile.entry(name.clone()).or_insert_with(|| {
             // The parser knows every profile that a test names.
             let chosen = Policy::clone(policy).under(name);
             chosen.map_or_else(|| Arc::clone(policy), Arc::new)
@@ -192,12 +200,12 @@ impl<'p> Judge<'p> {
         Arc::clone(chosen)
     }
 
-    fn decide(&mut self, claim: &Claim) -> Decision {
-        let policy = self.under(claim.profile.as_ref());
-        let facts = Facts { resolves: claim.resolves.clone(), ..Facts::default() };
-        match describe(claim.tool.as_str(), &claim.args, 0) {
+    fn decide(&mut self, assertion: &PolicyAssertion) -> Decision {
+        let policy = self.policy_under(assertion.profile.as_ref());
+        let facts = Facts { resolves: assertion.resolves.clone(), ..Facts::default() };
+        match describe(assertion.tool.as_str(), &assertion.args, 0) {
             Ok(action) => {
-                let (tool, action, facts, usage) = (&claim.tool, &action, &facts, &self.usage);
+                let (tool, action, facts, usage) = (&assertion.tool, &action, &facts, &self.usage);
                 let case =
                     PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
                 explain_case(&policy, &case)
@@ -208,10 +216,10 @@ impl<'p> Judge<'p> {
 }
 
 /// Where a decision is not what was said of it.
-fn differences(claim: &Claim, decision: &Decision) -> Vec<String> {
-    let (kind, expect) = match claim.code {
-        Code::PolicyExample => ("example", &claim.expect),
-        _ => ("test", &claim.expect),
+fn differences(assertion: &PolicyAssertion, decision: &Decision) -> Vec<String> {
+    let (kind, expect) = match assertion.code {
+        Code::PolicyExample => ("example", &assertion.expect),
+        _ => ("test", &assertion.expect),
     };
     let mut wrong = Vec::new();
     let mut compare = |what: &str, said: Option<String>, is: &str| {
@@ -219,15 +227,17 @@ fn differences(claim: &Claim, decision: &Decision) -> Vec<String> {
             wrong.push(format!("the {kind} says {what}`{said}`, and it is `{is}`"));
         }
     };
-    compare("", expect.decision.map(|own| own.to_string()), decision.verdict.keyword());
+    compare("", expect.decision.map(|verdict| verdict.to_string()), decision.verdict.keyword());
     let by = decision.rule.as_deref().unwrap_or("");
     compare("rule ", expect.rule.clone(), by);
-    compare("code ", expect.code.map(|own| own.to_string()), decision.code.slug());
-    compare("risk ", expect.risk.map(|own| own.to_string()), decision.risk.name());
-    let names = |own: Capabilities| own.iter().map(Capability::name).collect::<Vec<_>>().join(" ");
+    compare("code ", expect.code.map(|code| code.to_string()), decision.code.slug());
+    compare("risk ", expect.risk.map(|risk| risk.to_string()), decision.risk.name());
+    let names = |capabilities: Capabilities| {
+        capabilities.iter().map(Capability::name).collect::<Vec<_>>().join(" ")
+    };
     compare("capabilities ", expect.capabilities.map(names), &names(decision.capabilities));
-    if claim.not_by.is_some() && claim.not_by == decision.rule {
-        let rule = claim.not_by.as_deref().unwrap_or_default();
+    if assertion.not_by.is_some() && assertion.not_by == decision.rule {
+        let rule = assertion.not_by.as_deref().unwrap_or_default();
         wrong.push(format!("the example says that `{rule}` does not match"));
     }
     wrong
@@ -235,16 +245,18 @@ fn differences(claim: &Claim, decision: &Decision) -> Vec<String> {
 
 /// Checks everything that a policy says of itself; gives what is not so.
 #[must_use]
-pub fn check_claims(policy: &Arc<Policy>) -> Diagnostics {
-    let checked = check(policy, claims(policy));
-    let problems = checked.into_iter().flat_map(|Checked { claim, decision, wrong }| {
-        let by = decision.rule.as_deref().unwrap_or("no rule");
-        let hint = format!("{by}: {}", decision.reason);
-        wrong.into_iter().map(move |message| {
-            let span = claim.source.span.clone();
-            Diagnostic::error(claim.code, span, message).hint(hint.clone())
-        })
-    });
+pub fn assertion_diagnostics(policy: &Arc<Policy>) -> Diagnostics {
+    let checked = check_assertions(policy, assertions(policy));
+    let problems = checked.into_iter().flat_map(
+        |CheckedAssertion { assertion, decision, differences: wrong }| {
+            let by = decision.rule.as_deref().unwrap_or("no rule");
+            let hint = format!("{by}: {}", decision.reason);
+            wrong.into_iter().map(move |message| {
+                let span = assertion.source.span.clone();
+                Diagnostic::error(assertion.code, span, message).hint(hint.clone())
+            })
+        },
+    );
     problems.collect()
 }
 

@@ -10,18 +10,18 @@ use capsule_core::code::Code;
 use capsule_core::id::RunId;
 use capsule_core::journal::{RunKind, UNDO_SUFFIX};
 use capsule_core::outcome::CodedError;
-use capsule_store::{Claim, Kin, RunState, Signer, Store, StoreError, beside};
+use capsule_store::{RelatedRun, RunClaim, RunState, Signer, Store, StoreError, sidecar_path};
 
-use crate::approval::{Pending, PendingState};
-use crate::changes::place;
-use crate::hands::now;
+use crate::approval::{PendingQuestion, QuestionState};
+use crate::changes::staging_path;
+use crate::clock::now_micros;
 
 /// How many runs are looked at at once.
-const DUE_AT_ONCE: usize = 10_000;
+const DUE_BATCH: usize = 10_000;
 /// How long a run's end takes at most for erasing others, each of which is fast.
-const AT_AN_END: Duration = Duration::from_millis(500);
+const END_OF_RUN_TIME: Duration = Duration::from_millis(500);
 /// Up to which size the file is written anew at a run's end; others wait for that.
-const ANEW_AT_AN_END: u64 = 64_000_000;
+const END_OF_RUN_VACUUM_BYTES: u64 = 64_000_000;
 
 /// Why nothing was erased.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +31,10 @@ pub enum EraseError {
     Store(#[from] StoreError),
     /// The run is still needed, or there is none.
     #[error("{}", .0.message)]
-    Needed(CodedError),
+    StillNeeded(CodedError),
     /// It is erased, but for files that were kept for an undo.
     #[error("{}", .0.message)]
-    Left(CodedError),
+    LeftFiles(CodedError),
 }
 
 /// What was erased.
@@ -44,14 +44,14 @@ pub struct Erased {
     pub payloads: u64,
     /// The labels of later runs about it, which hold parts of it: results that they went on with, and what they
     /// brought back or answered.
-    pub later: Vec<String>,
+    pub dependent_runs: Vec<String>,
 }
 
 /// Erases runs of one store.
 #[derive(Debug)]
 pub struct Eraser<'s> {
     store: &'s mut Store,
-    kin: BTreeMap<String, Vec<Kin>>,
+    related_runs: BTreeMap<String, Vec<RelatedRun>>,
 }
 
 impl<'s> Eraser<'s> {
@@ -59,10 +59,10 @@ impl<'s> Eraser<'s> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn of(store: &'s mut Store) -> Result<Self, StoreError> {
-        sweep(store)?;
-        let kin = store.kin()?;
-        Ok(Self { store, kin })
+    pub fn new(store: &'s mut Store) -> Result<Self, StoreError> {
+        remove_leftovers(store)?;
+        let kin = store.related_runs()?;
+        Ok(Self { store, related_runs: kin })
     }
 
     /// Erases the payloads of a run, and what was kept for undoing its calls. It can be verified as before;
@@ -76,34 +76,34 @@ impl<'s> Eraser<'s> {
         let id = RunId::parse(run).ok_or_else(unknown)?;
         let path = self.store.path().to_owned();
         // Nobody answers or goes on with it meanwhile.
-        let claim = Claim::take(&path, id)?;
-        let _claim = claim.ok_or_else(|| self.needed(run, "somebody answers it"))?;
-        if let Some(why) = self.need(run, id)? {
-            return Err(self.needed(run, why));
+        let claim = RunClaim::take(&path, id)?;
+        let _claim = claim.ok_or_else(|| self.needed_error(run, "somebody answers it"))?;
+        if let Some(why) = self.reason_needed(run, id)? {
+            return Err(self.needed_error(run, why));
         }
         // The record says so first; a file that stays is removed by whoever erases next.
-        let payloads = self.store.erase(id, now())?;
-        forget(&path, run).map_err(EraseError::Left)?;
-        let later = self.kin.get(run).into_iter().flatten();
-        let later = later.map(|own| self.store.label(&own.run)).collect();
-        Ok(Erased { payloads, later })
+        let payloads = self.store.erase(id, now_micros())?;
+        remove_backups(&path, run).map_err(EraseError::LeftFiles)?;
+        let later = self.related_runs.get(run).into_iter().flatten();
+        let later = later.map(|run| self.store.label(&run.run)).collect();
+        Ok(Erased { payloads, dependent_runs: later })
     }
 
-    fn needed(&self, run: &str, why: &str) -> EraseError {
+    fn needed_error(&self, run: &str, why: &str) -> EraseError {
         let message = format!("`{}` is not erased: {why}", self.store.label(run));
-        EraseError::Needed(CodedError::new(Code::AuditNeeded, message))
+        EraseError::StillNeeded(CodedError::new(Code::AuditNeeded, message))
     }
 
     /// Why a run is still needed, if it is: by itself, or by one that goes on from it.
-    fn need(&self, run: &str, id: RunId) -> Result<Option<&'static str>, StoreError> {
+    fn reason_needed(&self, run: &str, id: RunId) -> Result<Option<&'static str>, StoreError> {
         let path = self.store.path();
         if self.store.state(run)? == RunState::Running {
             return Ok(Some("it goes on"));
         }
-        if place(path, id).symlink_metadata().is_ok() {
+        if staging_path(path, id).symlink_metadata().is_ok() {
             return Ok(Some("it has staged changes: apply or discard them first"));
         }
-        if let Some(why) = self.asks(run)? {
+        if let Some(why) = self.has_open_question(run)? {
             return Ok(Some(why));
         }
         if self.is_half_done(run, RunKind::Undo)? {
@@ -112,9 +112,9 @@ impl<'s> Eraser<'s> {
         if self.is_half_done(run, RunKind::Apply)? {
             return Ok(Some("what it changed was not applied to the end: apply it again"));
         }
-        for later in self.about(run, RunKind::Resume) {
+        for later in self.runs_about(run, RunKind::Resume) {
             // A chain of them goes back to this one.
-            let needs = RunId::parse(later).map(|id| self.need(later, id)).transpose()?;
+            let needs = RunId::parse(later).map(|id| self.reason_needed(later, id)).transpose()?;
             if needs.flatten().is_some() {
                 return Ok(Some("a run that went on with it is still needed"));
             }
@@ -123,39 +123,40 @@ impl<'s> Eraser<'s> {
     }
 
     /// The runs of a kind that are about a run, the oldest first.
-    fn about(&self, run: &str, kind: RunKind) -> impl DoubleEndedIterator<Item = &str> {
-        let own = self.kin.get(run).into_iter().flatten().filter(move |own| own.kind == kind);
-        own.map(|own| own.run.as_str())
+    fn runs_about(&self, run: &str, kind: RunKind) -> impl DoubleEndedIterator<Item = &str> {
+        let item =
+            self.related_runs.get(run).into_iter().flatten().filter(move |run| run.kind == kind);
+        item.map(|run| run.run.as_str())
     }
 
-    fn is_over(&self, run: &str) -> Result<bool, StoreError> {
+    fn is_ended(&self, run: &str) -> Result<bool, StoreError> {
         Ok(matches!(self.store.state(run)?, RunState::Sealed(_)))
     }
 
     /// Whether the newest run of a kind about it was killed, or goes on, and nobody undid that.
     fn is_half_done(&self, run: &str, kind: RunKind) -> Result<bool, StoreError> {
-        let Some(last) = self.about(run, kind).next_back() else { return Ok(false) };
-        if self.is_over(last)? {
+        let Some(last) = self.runs_about(run, kind).next_back() else { return Ok(false) };
+        if self.is_ended(last)? {
             return Ok(false);
         }
-        match self.about(last, RunKind::Undo).next_back() {
-            Some(undo) => Ok(!self.is_over(undo)?),
+        match self.runs_about(last, RunKind::Undo).next_back() {
+            Some(undo) => Ok(!self.is_ended(undo)?),
             None => Ok(true),
         }
     }
 
     /// Whether a question of it is open.
-    fn asks(&self, run: &str) -> Result<Option<&'static str>, StoreError> {
-        if self.store.erasable(run)? == 0 {
+    fn has_open_question(&self, run: &str) -> Result<Option<&'static str>, StoreError> {
+        if self.store.erasable_payloads(run)? == 0 {
             return Ok(None);
         }
         // The answer to a question is needed for as long as that.
-        let asked = Pending::meant(self.store, run.to_owned())?;
-        let pending = Pending::read(self.store, &asked)?;
-        Ok(match pending.map(|own| own.standing(now())) {
-            Some(PendingState::Waiting) => Some("it waits for an answer"),
-            Some(PendingState::Answered) => Some("it was answered, and waits to be gone on with"),
-            Some(PendingState::Expired | PendingState::Resumed) | None => None,
+        let asked = PendingQuestion::resolve_run(self.store, run.to_owned())?;
+        let pending = PendingQuestion::read(self.store, &asked)?;
+        Ok(match pending.map(|question| question.state(now_micros())) {
+            Some(QuestionState::Waiting) => Some("it waits for an answer"),
+            Some(QuestionState::Answered) => Some("it was answered, and waits to be gone on with"),
+            Some(QuestionState::Expired | QuestionState::Resumed) | None => None,
         })
     }
 
@@ -164,14 +165,14 @@ impl<'s> Eraser<'s> {
     /// # Errors
     /// When it cannot be signed or written anew; what was erased stays so, with copies in unused parts of
     /// the file.
-    pub fn end(mut self) -> Result<(), StoreError> {
+    pub fn finish(mut self) -> Result<(), StoreError> {
         self.sign()?;
         self.store.compact()
     }
 
     fn sign(&mut self) -> Result<(), StoreError> {
-        let Some(signer) = Signer::beside(self.store.path())? else { return Ok(()) };
-        self.store.checkpoint(&signer, now()).map(drop)
+        let Some(signer) = Signer::load(self.store.path())? else { return Ok(()) };
+        self.store.checkpoint(&signer, now_micros()).map(drop)
     }
 }
 
@@ -179,8 +180,8 @@ impl<'s> Eraser<'s> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn due(store: &Store) -> Result<Vec<String>, StoreError> {
-    Ok(store.due(now(), DUE_AT_ONCE)?.into_iter().map(|(run, _)| run).collect())
+pub fn due_runs(store: &Store) -> Result<Vec<String>, StoreError> {
+    Ok(store.due_for_erasure(now_micros(), DUE_BATCH)?.into_iter().map(|(run, _)| run).collect())
 }
 
 /// Erases the runs whose policies have said that it is time, once one of them that nobody needs is overdue by a
@@ -189,39 +190,39 @@ pub fn due(store: &Store) -> Result<Vec<String>, StoreError> {
 /// # Errors
 /// When the store cannot be read or written.
 pub(crate) fn erase_due(store: &mut Store) -> Result<(), StoreError> {
-    let due = store.due(now(), DUE_AT_ONCE)?;
+    let due = store.due_for_erasure(now_micros(), DUE_BATCH)?;
     if !due.iter().any(|(_, is_long)| *is_long) {
         return Ok(());
     }
     let began = Instant::now();
-    let mut eraser = Eraser::of(store)?;
+    let mut eraser = Eraser::new(store)?;
     let (mut free, mut is_time) = (Vec::new(), false);
     for (run, is_long) in &due {
         if let Some(id) = RunId::parse(run)
-            && eraser.need(run, id)?.is_none()
+            && eraser.reason_needed(run, id)?.is_none()
         {
             free.push(run);
             is_time |= is_long;
         }
-        if began.elapsed() > AT_AN_END {
+        if began.elapsed() > END_OF_RUN_TIME {
             break;
         }
     }
     let mut count = 0;
     for run in free.into_iter().filter(|_| is_time) {
         match eraser.erase(run) {
-            Ok(_) | Err(EraseError::Left(_)) => count += 1,
-            Err(EraseError::Needed(_)) => {}
+            Ok(_) | Err(EraseError::LeftFiles(_)) => count += 1,
+            Err(EraseError::StillNeeded(_)) => {}
             Err(EraseError::Store(error)) => return Err(error),
         }
-        if began.elapsed() > AT_AN_END * 2 {
+        if began.elapsed() > END_OF_RUN_TIME * 2 {
             break;
         }
     }
     if count > 0 {
         eraser.sign()?;
-        let size = fs::metadata(store.path()).map_or(u64::MAX, |own| own.len());
-        if size <= ANEW_AT_AN_END {
+        let size = fs::metadata(store.path()).map_or(u64::MAX, |metadata| metadata.len());
+        if size <= END_OF_RUN_VACUUM_BYTES {
             // Where somebody else uses the store, or there is no room, the next one does it.
             let _ = store.compact();
         }
@@ -230,8 +231,8 @@ pub(crate) fn erase_due(store: &mut Store) -> Result<(), StoreError> {
 }
 
 /// Removes what was kept for undoing the calls of a run.
-fn forget(store: &Path, run: &str) -> Result<(), CodedError> {
-    match fs::remove_dir_all(beside(store, UNDO_SUFFIX).join(run)) {
+fn remove_backups(store: &Path, run: &str) -> Result<(), CodedError> {
+    match fs::remove_dir_all(sidecar_path(store, UNDO_SUFFIX).join(run)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             let message = format!("what was kept for undoing `{run}` cannot be removed: {error}");
             Err(CodedError::new(Code::FileSystem, message))
@@ -241,17 +242,17 @@ fn forget(store: &Path, run: &str) -> Result<(), CodedError> {
 }
 
 /// Removes what an eraser that was killed, or could not, has left of runs that were erased.
-fn sweep(store: &Store) -> Result<(), StoreError> {
-    let Ok(kept) = fs::read_dir(beside(store.path(), UNDO_SUFFIX)) else { return Ok(()) };
-    let kept = kept.flatten().filter_map(|own| RunId::parse(own.file_name().to_str()?));
+fn remove_leftovers(store: &Store) -> Result<(), StoreError> {
+    let Ok(kept) = fs::read_dir(sidecar_path(store.path(), UNDO_SUFFIX)) else { return Ok(()) };
+    let kept = kept.flatten().filter_map(|entry| RunId::parse(entry.file_name().to_str()?));
     let kept: Vec<RunId> = kept.collect();
     if kept.is_empty() {
         return Ok(());
     }
-    let erased = store.erased()?;
-    for run in kept.iter().filter(|run| erased.iter().any(|(_, own)| own == *run)) {
+    let erased = store.erased_runs()?;
+    for run in kept.iter().filter(|run| erased.iter().any(|(_, erased)| erased == *run)) {
         // What cannot be removed is told where its run is erased.
-        let _ = forget(store.path(), &run.to_string());
+        let _ = remove_backups(store.path(), &run.to_string());
     }
     Ok(())
 }

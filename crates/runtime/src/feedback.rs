@@ -4,11 +4,11 @@
 use capsule_core::journal::{DecisionFault, Event, FeedbackGiven, RunKind};
 use capsule_store::Store;
 
-use crate::aside::{Aside, AsideError};
+use crate::annotation::{Annotation, AnnotationError};
 
 /// What a person says of a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Feedback<'f> {
+pub struct FeedbackRequest<'f> {
     /// The full id of the run.
     pub run: &'f str,
     /// The call that was decided so.
@@ -19,14 +19,14 @@ pub struct Feedback<'f> {
     pub why: Option<&'f str>,
 }
 
-impl Feedback<'_> {
+impl FeedbackRequest<'_> {
     /// Writes it down; gives the label of its run.
     ///
     /// # Errors
     /// When the run that it is about is not there, or the store cannot be written.
-    pub fn give(self, store: Store) -> Result<String, AsideError> {
+    pub fn record(self, store: Store) -> Result<String, AnnotationError> {
         let Self { run: subject, call, fault, why } = self;
-        let aside = Aside { subject, origin: RunKind::Feedback, name: "feedback", why };
+        let aside = Annotation { subject, kind: RunKind::Feedback, name: "feedback", why };
         aside.write(store, |why| Event::FeedbackGiven(FeedbackGiven { call, fault, why }))
     }
 }

@@ -3,71 +3,79 @@
 //! [`submit`] is the one path that every call takes. A [`Run`] is what it takes it in: a policy, a
 //! journal and a pair of hands, which are live ones or those of a recording.
 
+mod annotation;
 mod approval;
-mod aside;
-mod author;
+mod authoring;
+mod backend;
+mod bound_policy;
+mod call_result;
 mod changes;
 mod check;
-mod delivered;
+mod clock;
+mod command_list;
 mod erase;
 mod feedback;
-mod hands;
-mod law;
+mod format;
+mod layer_diff;
 mod layers;
-mod layout;
-mod less;
+mod lifecycle;
 mod lint;
-mod list;
-mod observe;
-mod path;
-mod places;
+mod masked_stream;
+mod observer;
+mod pending_changes;
 pub mod plan;
+mod realpath;
 mod replay;
 mod resume;
 mod run;
 mod schema;
 mod session;
 mod source_text;
-mod stake;
-mod stream;
 mod unconfined;
 mod undo;
 
+pub use annotation::AnnotationError;
 pub use approval::{
-    Answered, Empty, LiveGrant, Pending, PendingState, Prompt, Reply, Said, Say, clear_grants,
-    live_grants, not_waiting, revoke_grant, this_moment,
+    ActiveGrant, NoPrompt, PendingQuestion, Prompt, PromptAnswer, PromptReply, QuestionAnswer,
+    QuestionState, StoredAnswer, active_grants, clear_grants, not_waiting, revoke_grant,
 };
-pub use aside::AsideError;
-pub use author::{
-    Answer, Authored, Changed, Fate, InText, Kept, LearnError, Learned, Mutant, Past, Proposal,
-    RuleUse, Step, TooManyMutants,
+pub use authoring::{
+    ChangedDecision, EditablePolicy, LearnError, LearnReport, Mutant, MutantResult, PastCall,
+    ProposalStep, RecordedAnswer, RefusedCall, RuleProposal, RuleUsage, TextLocation,
+    TooManyMutants,
 };
+pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
+pub use bound_policy::{
+    BoundPolicy, PolicyLoadError, PolicyLoadOptions, PolicySource, PolicyTexts,
+};
+pub use call_result::CallResult;
 pub use capsule_tools::{
-    CATALOGUE, Cancel, Commands, Hush, Looked, Sink, Standing, Stream, Workspace, describe, edit,
-    signature_of,
+    CATALOGUE, Cancel, CommandRunner, NullSink, OutputKind, Sink, UndoEntry, UndoStatus, Workspace,
+    describe, edit, signature_of,
 };
-pub use changes::{Became, ChangesError, Diffs, Subject, Waiting};
+pub use changes::{ChangeStatus, ChangesError, StagedDiffs, StagedRun, WaitingChanges};
 pub use check::{
-    Checked, Claim, check, check_claims, claims, explain, explain_call, explain_case, trace_case,
+    CheckedAssertion, PolicyAssertion, assertion_diagnostics, assertions, check_assertions,
+    explain, explain_call, explain_case, trace_case,
 };
-pub use delivered::Delivered;
-pub use erase::{EraseError, Erased, Eraser, due};
-pub use feedback::Feedback;
-pub use hands::{Hands, Live, Machine, Variables};
-pub use law::{Law, LawError, Lookup, PolicySource, Texts};
-pub use layers::{LayerText, News};
-pub use layout::{LayoutError, lay_out};
+pub use clock::now_micros;
+pub use erase::{EraseError, Erased, Eraser, due_runs};
+pub use feedback::FeedbackRequest;
+pub use format::{FormatError, format_policy};
+pub use layers::{LayerChange, LayerText};
+pub use lifecycle::submit;
 pub use lint::lint;
-pub use observe::{Note, Observed, Observer, Silent};
-pub use path::submit;
-pub use places::real;
-pub use replay::{Cause, Difference, Divergence, ReplayError, Replayed, Source, replay};
+pub use masked_stream::MaskedStream;
+pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};
+pub use pending_changes::{UnappliedRun, unapplied_runs};
+pub use realpath::real_path;
+pub use replay::{
+    Difference, Divergence, DivergenceCause, ReplayError, ReplayResult, ReplaySource, replay,
+};
 pub use resume::{ResumeError, Resumption};
-pub use run::{Run, count, engine, tools_digest};
+pub use run::{Run, count_usage, engine_version, tools_digest};
 pub use schema::policy_schema;
-pub use session::{Finished, OpenError, Session, Start};
+pub use session::{FinishedRun, OpenError, Session, SessionOptions};
 pub use source_text::{Text, read_text, shown_name};
-pub use stake::{Unapplied, unapplied};
-pub use stream::MaskedStream;
-pub use unconfined::runs_unconfined;
-pub use undo::{Undoing, Undone};
+pub use unconfined::allows_unconfined;
+pub use undo::{UndoRequest, UndoneBy};

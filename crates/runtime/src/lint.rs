@@ -27,7 +27,7 @@ pub(crate) const INTERPRETERS: &[&str] = &[
     "python2", "python3", "ruby", "sed", "tclsh",
 ];
 /// Programs that do what their first word says.
-const MANY_IN_ONE: &[&str] = &[
+const MULTICALL_PROGRAMS: &[&str] = &[
     "apt",
     "aws",
     "brew",
@@ -58,22 +58,22 @@ pub fn lint(policy: &Policy) -> Diagnostics {
     {
         if never.because.is_none() {
             let message = format!("the rule `{}` does not say why: add `because`", never.id);
-            notes.push(note(&never.source, message));
+            notes.push(lint_note(&never.source, message));
         }
     }
     for (tool, rule) in &policy.tools {
         match &rule.constraint {
             Constraint::Files(files) => {
-                files_rules(policy, files, &mut notes);
-                changes_nevertheless(policy, tool, rule, files, &mut notes);
+                lint_file_rules(policy, files, &mut notes);
+                note_tools_may_change(policy, tool, rule, files, &mut notes);
             }
-            Constraint::Fetch(fetch) => url_rules(fetch, &mut notes),
+            Constraint::Fetch(fetch) => lint_url_rules(fetch, &mut notes),
             Constraint::Git(_) | Constraint::Apply => {}
-            Constraint::Test(test) => test_rule(policy, rule, test, &mut notes),
+            Constraint::Test(test) => lint_test_rule(policy, rule, test, &mut notes),
             Constraint::Exec(exec) => {
-                effect_words(exec, &mut notes);
+                lint_effects(exec, &mut notes);
                 for program in &exec.programs {
-                    program_rule(policy, exec, program, &mut notes);
+                    lint_program_rule(policy, exec, program, &mut notes);
                 }
             }
         }
@@ -83,11 +83,11 @@ pub fn lint(policy: &Policy) -> Diagnostics {
     notes
 }
 
-fn note(source: &SourceLocation, message: impl Into<String>) -> Diagnostic {
+fn lint_note(source: &SourceLocation, message: impl Into<String>) -> Diagnostic {
     Diagnostic::warning(Code::PolicyLint, source.span.clone(), message)
 }
 
-fn say_why(
+fn note_missing_reason(
     source: &SourceLocation,
     id: &str,
     verdict: Option<Verdict>,
@@ -95,20 +95,20 @@ fn say_why(
     notes: &mut Diagnostics,
 ) {
     if verdict == Some(Verdict::Deny) && because.is_none() {
-        notes.push(note(source, format!("`{id}` denies and does not say why: add `because`")));
+        notes.push(lint_note(source, format!("`{id}` denies and does not say why: add `because`")));
     }
 }
 
 /// A pattern seen as a path: `docs/gen/**` lies beneath `docs/**`.
-fn as_path(pattern: &PathPattern) -> Option<WorkspacePath> {
+fn literal_path(pattern: &PathPattern) -> Option<WorkspacePath> {
     WorkspacePath::parse(&pattern.text).ok()
 }
 
-fn within(inner: &PathPattern, outer: &PathPattern) -> bool {
-    as_path(inner).is_some_and(|path| outer.covers(&path))
+fn is_within(inner: &PathPattern, outer: &PathPattern) -> bool {
+    literal_path(inner).is_some_and(|path| outer.covers(&path))
 }
 
-fn files_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
+fn lint_file_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
     let closing = policy
         .hard_denies
         .iter()
@@ -116,49 +116,52 @@ fn files_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
     let closing: Vec<_> = closing.collect();
     let opened = files.allow.iter().chain(files.rules.iter().flat_map(|rule| &rule.paths));
     for pattern in opened {
-        if let Some((never, _)) = closing.iter().find(|(_, closed)| within(pattern, closed)) {
+        if let Some((never, _)) = closing.iter().find(|(_, closed)| is_within(pattern, closed)) {
             let message =
                 format!("`{}` opens nothing: the rule `{}` closes it", pattern.text, never.id);
-            notes.push(note(&pattern.source, message));
+            notes.push(lint_note(&pattern.source, message));
             continue;
         }
         // What closes names wherever they are (`**/.env`) lies beneath every folder.
-        let own = closing.iter().filter(|(_, closed)| as_place(closed).is_some());
-        if let Some((never, closed)) = own.into_iter().find(|(_, closed)| holds(pattern, closed)) {
+        let item = closing.iter().filter(|(_, closed)| literal_prefix(closed).is_some());
+        if let Some((never, closed)) =
+            item.into_iter().find(|(_, closed)| opens_closed(pattern, closed))
+        {
             let message = format!(
                 "`{}` reads as if `{}` were open, which the rule `{}` closes",
                 pattern.text, closed.text, never.id
             );
-            notes.push(note(&pattern.source, message));
+            notes.push(lint_note(&pattern.source, message));
         }
     }
     for (index, rule) in files.rules.iter().enumerate() {
-        say_why(&rule.source, &rule.id, rule.decision, &rule.because, notes);
+        note_missing_reason(&rule.source, &rule.id, rule.decision, &rule.because, notes);
         let reachable = rule.paths.iter().any(|pattern| {
-            files.allow.iter().any(|open| within(pattern, open) || within(open, pattern))
-                && !files.deny.iter().any(|closed| within(pattern, closed))
+            files.allow.iter().any(|open| is_within(pattern, open) || is_within(open, pattern))
+                && !files.deny.iter().any(|closed| is_within(pattern, closed))
         });
         if !reachable {
             let message = format!("`{}` is never reached: none of its paths is open", rule.id);
-            notes.push(note(&rule.source, message));
+            notes.push(lint_note(&rule.source, message));
         }
         for other in files.rules.iter().skip(index + 1) {
-            overlap(rule, other, notes);
+            note_overlap(rule, other, notes);
         }
     }
 }
 
 /// A read-only workspace is that of commands. Who writes it may have meant more.
-fn changes_nevertheless(
+fn note_tools_may_change(
     policy: &Policy,
     tool: &ToolName,
     rule: &ToolRule,
     files: &FileRule,
     notes: &mut Diagnostics,
 ) {
-    let changing = |own: &&Capability| matches!(own, Capability::FsWrite | Capability::FsDelete);
+    let changing =
+        |capability: &&Capability| matches!(capability, Capability::FsWrite | Capability::FsDelete);
     let signature = CATALOGUE.find(tool.as_str());
-    let power = signature.and_then(|own| own.capabilities.iter().find(changing));
+    let power = signature.and_then(|signature| signature.capabilities.iter().find(changing));
     let Some(power) = power else { return };
     let denied =
         rule.decision == Some(Verdict::Deny) || policy.profile.verdict_for(*power) == Verdict::Deny;
@@ -167,34 +170,33 @@ fn changes_nevertheless(
             "`{tool}` changes the workspace: `sandbox.workspace: read-only` binds programs alone"
         );
         let hint = format!("`{tool}: deny` keeps it from changing anything");
-        notes.push(note(&rule.source, message).hint(hint));
+        notes.push(lint_note(&rule.source, message).hint(hint));
     }
 }
 
 /// Whether two rules say different things. One without a word of its own says nothing.
-fn differ(own: Option<Verdict>, other: Option<Verdict>) -> bool {
-    own.zip(other).is_some_and(|(own, other)| own != other)
+fn verdicts_differ(verdict: Option<Verdict>, other: Option<Verdict>) -> bool {
+    verdict.zip(other).is_some_and(|(verdict, other)| verdict != other)
 }
 
-fn overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
-    if !differ(rule.decision, other.decision) {
+fn note_overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
+    if !verdicts_differ(rule.decision, other.decision) {
         return;
     }
-    let meets = rule
-        .paths
-        .iter()
-        .any(|own| other.paths.iter().any(|theirs| within(own, theirs) || within(theirs, own)));
+    let meets = rule.paths.iter().any(|path| {
+        other.paths.iter().any(|theirs| is_within(path, theirs) || is_within(theirs, path))
+    });
     if meets {
         let message = format!(
             "`{}` and `{}` overlap and decide differently; the strictest wins",
             rule.id, other.id
         );
-        notes.push(note(&other.source, message));
+        notes.push(lint_note(&other.source, message));
     }
 }
 
 /// The command of the tests is the author's own, so that no rule about commands closes it.
-fn test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diagnostics) {
+fn lint_test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diagnostics) {
     if let Some(path) = test.command.first() {
         unseen_place(path, &rule.source, notes);
     }
@@ -204,12 +206,12 @@ fn test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diag
     });
     if shell.is_some() {
         let message = "the tests run in a shell; only the sandbox holds what it is given";
-        notes.push(note(&rule.source, message));
+        notes.push(lint_note(&rule.source, message));
     }
 }
 
 /// What can mean anything, or what cannot be brought back, allowed without a question.
-fn effect_words(exec: &ExecRule, notes: &mut Diagnostics) {
+fn lint_effects(exec: &ExecRule, notes: &mut Diagnostics) {
     for (effect, verdict, source) in exec.effects.iter().flat_map(|rule| &rule.verdicts) {
         let why = match effect {
             Effect::Code => "any program text that is given may run; only the sandbox holds it",
@@ -228,31 +230,32 @@ fn effect_words(exec: &ExecRule, notes: &mut Diagnostics) {
             }
         };
         if *verdict == Verdict::Allow {
-            notes.push(note(source, format!("`{}: allow`: {why}", effect.name())));
+            notes.push(lint_note(source, format!("`{}: allow`: {why}", effect.name())));
         }
     }
 }
 
-fn url_rules(fetch: &FetchRule, notes: &mut Diagnostics) {
+fn lint_url_rules(fetch: &FetchRule, notes: &mut Diagnostics) {
     for rule in &fetch.deny {
-        say_why(&rule.source, &rule.id, Some(Verdict::Deny), &rule.because, notes);
+        note_missing_reason(&rule.source, &rule.id, Some(Verdict::Deny), &rule.because, notes);
     }
     for (index, rule) in fetch.allow.iter().enumerate() {
-        say_why(&rule.source, &rule.id, rule.decision, &rule.because, notes);
-        let Some(sample) = sample(rule) else { continue };
+        note_missing_reason(&rule.source, &rule.id, rule.decision, &rule.because, notes);
+        let Some(sample) = sample_address(rule) else { continue };
         if let Some(closed) = fetch.deny.iter().find(|closed| closed.pattern.matches(&sample)) {
             let message = format!("`{}` is never reached: `{}` denies it", rule.id, closed.id);
-            notes.push(note(&rule.source, message));
+            notes.push(lint_note(&rule.source, message));
             continue;
         }
         let others = fetch.allow.iter().enumerate().filter(|(other, _)| *other != index);
-        for (_, other) in others.filter(|(_, other)| differ(other.decision, rule.decision)) {
+        for (_, other) in others.filter(|(_, other)| verdicts_differ(other.decision, rule.decision))
+        {
             if other.pattern.matches(&sample) {
                 let message = format!(
                     "`{}` and `{}` overlap and decide differently; the strictest wins",
                     other.id, rule.id
                 );
-                notes.push(note(&rule.source, message));
+                notes.push(lint_note(&rule.source, message));
             }
         }
     }
@@ -260,30 +263,36 @@ fn url_rules(fetch: &FetchRule, notes: &mut Diagnostics) {
 
 /// An address that a rule means, with words in place of its wildcards that no other rule can name.
 /// Whatever matches it means all that the rule means.
-fn sample(rule: &UrlRule) -> Option<HttpUrl> {
+fn sample_address(rule: &UrlRule) -> Option<HttpUrl> {
     const WORD: &str = "any-name-at-all";
     let text = rule.pattern.as_str();
     let text = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     let (scheme, rest) = text.split_once("://")?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, "**"));
-    let host = host.strip_prefix("*.").map_or_else(|| host.into(), |own| format!("{WORD}.{own}"));
+    let host = host.strip_prefix("*.").map_or_else(|| host.into(), |text| format!("{WORD}.{text}"));
     let host = host.strip_suffix(":*").unwrap_or(&host);
     let path = path.replace("**", &format!("{WORD}/{WORD}")).replace(['*', '?'], WORD);
     HttpUrl::parse(&format!("{scheme}://{host}/{path}")).ok()
 }
 
 /// The place that a pattern names from the workspace down, up to its first wildcard.
-fn as_place(pattern: &PathPattern) -> Option<WorkspacePath> {
+fn literal_prefix(pattern: &PathPattern) -> Option<WorkspacePath> {
     let names = pattern.text.split('/').take_while(|name| !name.contains(['*', '?', '[', '{']));
-    WorkspacePath::parse(&names.collect::<Vec<_>>().join("/")).ok().filter(|own| !own.is_root())
+    WorkspacePath::parse(&names.collect::<Vec<_>>().join("/")).ok().filter(|path| !path.is_root())
 }
 
 /// Whether a pattern that names a folder opens something that another one closes.
-fn holds(open: &PathPattern, closed: &PathPattern) -> bool {
-    as_place(open).is_some() && as_place(closed).is_some_and(|place| open.matches(&place))
+fn opens_closed(open: &PathPattern, closed: &PathPattern) -> bool {
+    literal_prefix(open).is_some()
+        && literal_prefix(closed).is_some_and(|place| open.matches(&place))
 }
 
-fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: &mut Diagnostics) {
+fn lint_program_rule(
+    policy: &Policy,
+    exec: &ExecRule,
+    program: &ProgramRule,
+    notes: &mut Diagnostics,
+) {
     let name = program.name.as_str();
     let argv = vec![String::from(name)];
     let mut line = CommandLine::parse(&argv, None, false);
@@ -295,44 +304,44 @@ fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: 
         .find(|never| never.argv.iter().any(|pattern| pattern.matches(&line)));
     if let Some(never) = forbidden {
         let message = format!("`{name}` is never reached: the rule `{}` denies it", never.id);
-        notes.push(note(&program.source, message));
+        notes.push(lint_note(&program.source, message));
         return;
     }
     if exec.denied_tokens.iter().any(|pattern| pattern.token.matches(name)) {
         let message = format!("`{name}` is never reached: `denied_tokens` holds it");
-        notes.push(note(&program.source, message));
+        notes.push(lint_note(&program.source, message));
         return;
     }
     let denied = program.command.decision == Some(Verdict::Deny);
     let whole = program.command.subcommands.is_empty();
     let has_many = command_specs::find_spec(name)
         .is_some_and(|known| !known.subcommands.is_empty())
-        || MANY_IN_ONE.contains(&name);
+        || MULTICALL_PROGRAMS.contains(&name);
     if whole && !denied && has_many {
         let message = format!("`{name}` is many programs in one; name its `subcommands`");
-        notes.push(note(&program.source, message));
+        notes.push(lint_note(&program.source, message));
     }
     if whole && !denied && INTERPRETERS.contains(&name) {
         let message = format!("`{name}` runs any code that it is given; only the sandbox holds it");
-        notes.push(note(&program.source, message));
+        notes.push(lint_note(&program.source, message));
     }
     if let Some(path) = program.path.as_deref() {
         unseen_place(path, &program.source, notes);
     }
-    unconfined(policy, program, notes);
-    commands(policy, name, &program.command, Scopes::default(), notes);
+    lint_unconfined(policy, program, notes);
+    lint_commands(policy, name, &program.command, InheritedScopes::default(), notes);
 }
 
 /// A program in a folder of which every command has its own.
 fn unseen_place(path: &str, source: &SourceLocation, notes: &mut Diagnostics) {
     if let Some(folder) = taken(Path::new(path)) {
         let message = format!("`{path}` cannot be run: a command has a `{folder}` of its own");
-        notes.push(note(source, message).hint("name a program that lies elsewhere"));
+        notes.push(lint_note(source, message).hint("name a program that lies elsewhere"));
     }
 }
 
 /// What naming `proc.unconfined` comes to.
-fn unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
+fn lint_unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
     if !names_unconfined(program) {
         return;
     }
@@ -349,40 +358,41 @@ fn unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
     } else {
         format!("where there is no sandbox nothing confines `{name}`: it is asked each time")
     };
-    notes.push(note(&program.source, message));
+    notes.push(lint_note(&program.source, message));
 }
 
 /// What a rule names that its commands cannot have.
-fn cannot_have(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diagnostics) {
-    let names = |capability| rule.needs.is_some_and(|own| own.contains(capability));
+fn note_impossible(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diagnostics) {
+    let names = |capability| rule.needs.is_some_and(|need| need.contains(capability));
     if names(Capability::NetEgress) {
         let message = format!("`net.egress` gives `{name}` nothing: commands have no network");
-        notes.push(note(&rule.source, message));
+        notes.push(lint_note(&rule.source, message));
     }
     let changes = [Capability::FsWrite, Capability::FsDelete].into_iter().any(names);
-    let may = rule.writes.as_ref().map_or(policy.sandbox.writes_by_default, |own| !own.is_empty());
+    let may =
+        rule.writes.as_ref().map_or(policy.sandbox.writes_by_default, |write| !write.is_empty());
     if changes && !may {
         let message = format!("`{name}` may change nothing: no `writes` of its rule names a path");
-        notes.push(note(&rule.source, message));
+        notes.push(lint_note(&rule.source, message));
     }
 }
 
 /// What a command may see and change, by its own rule or the nearest one above.
 #[derive(Clone, Copy, Default)]
-struct Scopes<'p> {
+struct InheritedScopes<'p> {
     reads: Option<&'p [PathPattern]>,
     writes: Option<&'p [PathPattern]>,
 }
 
 /// What a command may change and does not see.
-fn unseen(
+fn note_unreadable_writes(
     name: &str,
-    own: &CommandRule,
-    Scopes { reads, writes }: Scopes<'_>,
+    rule: &CommandRule,
+    InheritedScopes { reads, writes }: InheritedScopes<'_>,
     notes: &mut Diagnostics,
 ) {
     let (Some(reads), Some(writes)) = (reads, writes) else { return };
-    if own.reads.is_none() && own.writes.is_none() {
+    if rule.reads.is_none() && rule.writes.is_none() {
         return; // said above
     }
     for pattern in writes.iter().filter(|pattern| !pattern.is_within(reads)) {
@@ -391,39 +401,39 @@ fn unseen(
             pattern.text
         );
         let hint = "leave out of `writes` what `reads` does not name";
-        notes.push(note(&pattern.source, message).hint(hint));
+        notes.push(lint_note(&pattern.source, message).hint(hint));
     }
 }
 
-fn commands<'p>(
+fn lint_commands<'p>(
     policy: &Policy,
     name: &str,
     command: &'p CommandRule,
-    above: Scopes<'p>,
+    above: InheritedScopes<'p>,
     notes: &mut Diagnostics,
 ) {
-    cannot_have(policy, name, command, notes);
-    let scopes = Scopes {
+    note_impossible(policy, name, command, notes);
+    let scopes = InheritedScopes {
         reads: command.reads.as_deref().or(above.reads),
         writes: command.writes.as_deref().or(above.writes),
     };
-    unseen(name, command, scopes, notes);
-    for (own, inner) in command.subcommands.iter().filter(|(own, _)| own != "*") {
-        let id = format!("{name} {own}");
-        say_why(&inner.source, &id, inner.decision, &inner.because, notes);
+    note_unreadable_writes(name, command, scopes, notes);
+    for (text, inner) in command.subcommands.iter().filter(|(text, _)| text != "*") {
+        let id = format!("{name} {text}");
+        note_missing_reason(&inner.source, &id, inner.decision, &inner.because, notes);
         let argv: Vec<String> = id.split(' ').map(String::from).collect();
         let line = CommandLine::parse(&argv, None, false);
         let opens = inner.decision.is_some_and(|verdict| verdict != Verdict::Deny);
-        if let Some(never) = closing(policy, &line).filter(|_| opens) {
+        if let Some(never) = denying_rule(policy, &line).filter(|_| opens) {
             let message = format!("`{id}` is never reached: the rule `{}` denies it", never.id);
-            notes.push(note(&inner.source, message));
+            notes.push(lint_note(&inner.source, message));
         }
-        commands(policy, &id, inner, scopes, notes);
+        lint_commands(policy, &id, inner, scopes, notes);
     }
 }
 
 /// The rule that denies a command whatever options it has.
-fn closing<'p>(policy: &'p Policy, line: &CommandLine<'_>) -> Option<&'p HardDenyRule> {
+fn denying_rule<'p>(policy: &'p Policy, line: &CommandLine<'_>) -> Option<&'p HardDenyRule> {
     let mut rules = policy.hard_denies.iter().chain(&policy.base_denials);
     let does = line.effects();
     rules.find(|never| {

@@ -9,32 +9,34 @@ use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::journal::{Document, Event, RunResumed};
 use capsule_core::outcome::CodedError;
-use capsule_store::{Claim, Store, StoreError};
+use capsule_store::{RunClaim, Store, StoreError};
 use serde_json::{Map, Value};
 
-use crate::approval::{Answered, Pending, Reply, Said, Stored, claim, not_waiting};
-use crate::aside::AsideError;
-use crate::changes::{ChangesError, Subject};
-use crate::law::Law;
-use crate::observe::Silent;
-use crate::plan::Progress;
-use crate::replay::{ReplayError, come_to};
+use crate::annotation::AnnotationError;
+use crate::approval::{
+    PendingQuestion, PromptAnswer, PromptReply, StoredAnswer, StoredReply, lock_run, not_waiting,
+};
+use crate::bound_policy::BoundPolicy;
+use crate::changes::{ChangesError, StagedRun};
+use crate::observer::NullObserver;
+use crate::plan::PlanProgress;
+use crate::replay::{ReplayError, replay_to_suspension};
 use crate::run::tools_digest;
 
 /// A suspended run that is gone on with now. Nobody else can while this is held.
 #[derive(Debug)]
 pub struct Resumption {
     /// The question that was answered.
-    pub pending: Pending,
+    pub pending: PendingQuestion,
     /// The inputs of the plan, as they are recorded.
     pub inputs: Map<String, Value>,
     /// How far the run came.
-    pub progress: Progress,
+    pub progress: PlanProgress,
     /// The tool and the arguments, where it was a single call and no plan.
     pub call: Option<(String, Value)>,
-    answer: Answered,
+    answer: StoredAnswer,
     changes: Option<ChangeSet>,
-    _claim: Claim,
+    _claim: RunClaim,
 }
 
 /// Why a run is not gone on with.
@@ -42,7 +44,7 @@ pub struct Resumption {
 pub enum ResumeError {
     /// The store cannot be read, or the run cannot be gone on with.
     #[error(transparent)]
-    Aside(#[from] AsideError),
+    Annotation(#[from] AnnotationError),
     /// What it changed cannot be told.
     #[error(transparent)]
     Changes(#[from] ChangesError),
@@ -53,18 +55,18 @@ pub enum ResumeError {
 
 impl From<CodedError> for ResumeError {
     fn from(problem: CodedError) -> Self {
-        Self::Aside(problem.into())
+        Self::Annotation(problem.into())
     }
 }
 
 impl From<StoreError> for ResumeError {
     fn from(error: StoreError) -> Self {
-        Self::Aside(error.into())
+        Self::Annotation(error.into())
     }
 }
 
 /// Something that a run began with is another by now.
-fn changed(what: &str) -> CodedError {
+fn changed_problem(what: &str) -> CodedError {
     CodedError::new(
         Code::ResumeChanged,
         format!("{what} is not what it was when the run was suspended"),
@@ -79,28 +81,28 @@ impl Resumption {
     /// # Errors
     /// When it does not wait, was not answered, was gone on with before, or its record does not hold
     /// what is needed.
-    pub fn take(path: &Path, run: &str, now: u64) -> Result<Self, ResumeError> {
+    pub fn open(path: &Path, run: &str, now: u64) -> Result<Self, ResumeError> {
         let store = Store::open(path)?;
-        let held = claim(&store, run)?;
-        let pending = Pending::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
-        pending.can_go_on(path, now)?;
+        let held = lock_run(&store, run)?;
+        let pending = PendingQuestion::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
+        pending.require_resumable(path, now)?;
         if pending.opened.tools != tools_digest() {
-            return Err(changed("what the tools are").into());
+            return Err(changed_problem("what the tools are").into());
         }
-        let answer = pending.answer.clone().ok_or_else(|| unanswered(&pending))?;
+        let answer = pending.answer.clone().ok_or_else(|| unanswered_problem(&pending))?;
         let first = store.event(run, 1)?.ok_or_else(|| not_waiting(run))?;
         let kept = store.payloads(first.leaf, &first.entry.event)?;
-        let inputs = kept.into_iter().find(|(own, _)| *own == pending.opened.inputs);
-        let inputs = inputs.and_then(|(_, own)| serde_json::from_slice(&own.bytes?).ok());
+        let inputs = kept.into_iter().find(|(item, _)| *item == pending.opened.inputs);
+        let inputs = inputs.and_then(|(_, payload)| serde_json::from_slice(&payload.bytes?).ok());
         let Some(Value::Object(inputs)) = inputs else {
             return Err(ReplayError::Incomplete("the inputs were not kept".into()).into());
         };
         let call = match pending.opened.plan {
             Some(_) => None,
-            None => Some(asked(&store, run, pending.call)?),
+            None => Some(waiting_call(&store, run, pending.call)?),
         };
-        let changes = taken_up(&store, path, run)?;
-        let progress = come_to(store, run, &mut Silent)?;
+        let changes = earlier_changes(&store, path, run)?;
+        let progress = replay_to_suspension(store, run, &mut NullObserver)?;
         let progress = progress.ok_or_else(|| not_waiting(run))?;
         Ok(Self { pending, inputs, progress, call, answer, changes, _claim: held })
     }
@@ -109,37 +111,37 @@ impl Resumption {
     ///
     /// # Errors
     /// [`Code::ResumeChanged`] where it is not.
-    pub fn is_plan(&self, text: &str) -> Result<(), CodedError> {
-        let own = self.pending.opened.plan.as_ref();
-        let same = own.is_some_and(|own| is_same(own, text));
-        same.then_some(()).ok_or_else(|| changed("the plan"))
+    pub fn check_plan(&self, text: &str) -> Result<(), CodedError> {
+        let document = self.pending.opened.plan.as_ref();
+        let same = document.is_some_and(|document| is_same_document(document, text));
+        same.then_some(()).ok_or_else(|| changed_problem("the plan"))
     }
 
     /// Whether a policy is the one that the run began with, in the same workspace.
     ///
     /// # Errors
     /// [`Code::ResumeChanged`] where it is not.
-    pub fn is_law(&self, law: &Law) -> Result<(), CodedError> {
+    pub fn check_policy(&self, bound: &BoundPolicy) -> Result<(), CodedError> {
         let opened = &self.pending.opened;
-        let extended = match (&opened.extends, &law.extended) {
+        let extended = match (&opened.extends, &bound.extended) {
             (None, None) => true,
-            (Some(then), Some(now)) => is_same(then, &now.text),
+            (Some(then), Some(now)) => is_same_document(then, &now.text),
             _ => false,
         };
-        let layers = opened.layers.len() == law.layers.len()
-            && opened.layers.iter().zip(&law.layers).all(|(then, now)| {
-                then.layer == now.kind && is_same(&then.document, &now.text.text)
+        let layers = opened.layers.len() == bound.layers.len()
+            && opened.layers.iter().zip(&bound.layers).all(|(then, now)| {
+                then.layer == now.kind && is_same_document(&then.document, &now.text.text)
             });
-        if !is_same(&opened.policy, &law.text.text) || !extended || !layers {
-            return Err(changed("the policy"));
+        if !is_same_document(&opened.policy, &bound.text.text) || !extended || !layers {
+            return Err(changed_problem("the policy"));
         }
-        if law.policy.profile.name != opened.profile {
-            return Err(changed("the profile"));
+        if bound.policy.profile.name != opened.profile {
+            return Err(changed_problem("the profile"));
         }
-        let (own, here) = (&opened.workspace, &law.workspace);
+        let (identity, here) = (&opened.workspace, &bound.workspace);
         let place = (here.device().to_string(), here.inode().to_string());
-        if place != (own.device.clone(), own.inode.clone()) || law.home != opened.home {
-            return Err(changed("the workspace"));
+        if place != (identity.device.clone(), identity.inode.clone()) || bound.home != opened.home {
+            return Err(changed_problem("the workspace"));
         }
         Ok(())
     }
@@ -150,44 +152,47 @@ impl Resumption {
     }
 
     /// Whether what the run collects is there even where it changes nothing more.
-    pub(crate) const fn keeps(&self) -> bool {
+    pub(crate) const fn has_changes(&self) -> bool {
         self.changes.is_some()
     }
 
     /// What the person did with the card, as the desk takes it.
-    pub(crate) fn stored(&self) -> Stored {
-        let Pending { card, bound, .. } = &self.pending;
-        let Answered { given, why, .. } = &self.answer;
+    pub(crate) fn stored_reply(&self) -> StoredReply {
+        let PendingQuestion { card, binding: bound, .. } = &self.pending;
+        let StoredAnswer { given, why, .. } = &self.answer;
         // The record of what somebody said at a user interface.
         let by = Person::present();
         let said = match (given.outcome, given.scope) {
-            (AnswerKind::Approved, None | Some(GrantLifetime::Once)) => Said::Allow(by, None),
+            (AnswerKind::Approved, None | Some(GrantLifetime::Once)) => {
+                PromptAnswer::Allow(by, None)
+            }
             (AnswerKind::Approved, Some(scope)) => {
                 match card.offers.iter().position(|offer| offer.scope == scope) {
-                    Some(place) => Said::Allow(by, Some(place)),
-                    None => Said::Withdrawn,
+                    Some(place) => PromptAnswer::Allow(by, Some(place)),
+                    None => PromptAnswer::Withdrawn,
                 }
             }
-            (AnswerKind::Denied, _) if given.stops => Said::Stop(by, why.clone()),
-            (AnswerKind::Denied, _) => Said::Deny(by, why.clone()),
-            (AnswerKind::Expired | AnswerKind::Withdrawn, _) => Said::Withdrawn,
+            (AnswerKind::Denied, _) if given.stops => PromptAnswer::Stop(by, why.clone()),
+            (AnswerKind::Denied, _) => PromptAnswer::Deny(by, why.clone()),
+            (AnswerKind::Expired | AnswerKind::Withdrawn, _) => PromptAnswer::Withdrawn,
         };
-        let reply = Reply { said, latency_ms: given.latency_ms, surface: given.surface };
-        Stored { bound: *bound, card: card.clone(), reply }
+        let reply =
+            PromptReply { answer: said, latency_ms: given.latency_ms, surface: given.surface };
+        StoredReply { binding: *bound, card: card.clone(), reply }
     }
 
     /// What is written of it, with the progress beside it.
-    pub(crate) fn event(&self, progress: capsule_core::journal::PayloadRef) -> Event {
+    pub(crate) fn resumed_event(&self, progress: capsule_core::journal::PayloadRef) -> Event {
         let Self { pending, answer, .. } = self;
         Event::RunResumed(RunResumed { call: pending.call, answer: answer.run, progress })
     }
 }
 
-fn is_same(document: &Document, text: &str) -> bool {
+fn is_same_document(document: &Document, text: &str) -> bool {
     document.sha256 == Digest::of(text.as_bytes())
 }
 
-fn unanswered(pending: &Pending) -> CodedError {
+fn unanswered_problem(pending: &PendingQuestion) -> CodedError {
     let name = pending.name();
     CodedError::new(Code::ApprovalWaiting, format!("nobody has answered {name} yet"))
         .with_suggestion(format!(
@@ -196,16 +201,16 @@ fn unanswered(pending: &Pending) -> CodedError {
 }
 
 /// The call that waits, as it was asked for.
-fn asked(store: &Store, run: &str, call: u64) -> Result<(String, Value), ResumeError> {
+fn waiting_call(store: &Store, run: &str, call: u64) -> Result<(String, Value), ResumeError> {
     let mut found = None;
     store.visit::<StoreError>(run, |stored| {
-        if let Event::CallProposed(own) = &stored.entry.event
-            && own.call == call
+        if let Event::CallProposed(proposed) = &stored.entry.event
+            && proposed.call == call
         {
             let kept = store.payloads(stored.leaf, &stored.entry.event)?;
-            let args = kept.into_iter().find(|(reference, _)| *reference == own.args);
-            let args = args.and_then(|(_, own)| serde_json::from_slice(&own.bytes?).ok());
-            found = args.map(|args| (own.tool.as_str().to_owned(), args));
+            let args = kept.into_iter().find(|(reference, _)| *reference == proposed.args);
+            let args = args.and_then(|(_, payload)| serde_json::from_slice(&payload.bytes?).ok());
+            found = args.map(|args| (proposed.tool.as_str().to_owned(), args));
         }
         Ok(())
     })?;
@@ -214,14 +219,18 @@ fn asked(store: &Store, run: &str, call: u64) -> Result<(String, Value), ResumeE
 }
 
 /// What the run changed and is staged still; none if it changed nothing.
-fn taken_up(store: &Store, path: &Path, run: &str) -> Result<Option<ChangeSet>, ResumeError> {
-    let subject = Subject::read(store, path, run)?;
+fn earlier_changes(
+    store: &Store,
+    path: &Path,
+    run: &str,
+) -> Result<Option<ChangeSet>, ResumeError> {
+    let subject = StagedRun::read(store, path, run)?;
     if subject.changes.0.is_empty() {
         return Ok(None);
     }
-    if !subject.is_staged && !subject.is_direct() && subject.stages() {
+    if !subject.is_staged && !subject.writes_directly() && subject.is_staging() {
         let what = "what the run had staged was applied or dropped, so the workspace";
-        return Err(changed(what).into());
+        return Err(changed_problem(what).into());
     }
     Ok(subject.is_staged.then_some(subject.changes))
 }

@@ -21,8 +21,8 @@ use capsule_store::{RunWriter, StoreError};
 use capsule_tools::CATALOGUE;
 use serde_json::Value;
 
-use crate::hands::Hands;
-use crate::layers::{LayerText, Met};
+use crate::backend::CallBackend;
+use crate::layers::{LayerHistory, LayerText};
 
 /// What the one path is taken in.
 pub struct Run<J, H> {
@@ -31,7 +31,7 @@ pub struct Run<J, H> {
     /// Where everything is written.
     pub journal: J,
     /// What acts.
-    pub hands: H,
+    pub backend: H,
     /// What masks.
     pub redactor: Redactor,
     /// What was used so far.
@@ -39,27 +39,27 @@ pub struct Run<J, H> {
     /// How many calls were proposed.
     pub calls: u64,
     /// What was approved with the list whose parts run now.
-    pub(crate) union: Option<BatchApproval>,
+    pub(crate) batch_approval: Option<BatchApproval>,
     /// The call that waits for an answer: nothing comes after it.
     pub(crate) waiting: Option<u64>,
     /// Whether the next call is the one that waited and was answered.
-    pub(crate) awaited: bool,
+    pub(crate) next_is_answered: bool,
 }
 
-impl<J: Journal, H: Hands> Run<J, H> {
+impl<J: Journal, H: CallBackend> Run<J, H> {
     /// A run that was opened.
-    pub fn new(policy: Arc<Policy>, journal: J, hands: H) -> Self {
+    pub fn new(policy: Arc<Policy>, journal: J, backend: H) -> Self {
         let redactor = Redactor::with(&[], &policy.redaction_patterns());
         Self {
             policy,
             journal,
-            hands,
+            backend,
             redactor,
             usage: Usage::default(),
             calls: 0,
-            union: None,
+            batch_approval: None,
             waiting: None,
-            awaited: false,
+            next_is_answered: false,
         }
     }
 
@@ -70,7 +70,7 @@ impl<J: Journal, H: Hands> Run<J, H> {
     }
 
     /// Counts a call, and gives its tool the one name that it has in records and policies.
-    pub(crate) fn count(&mut self, mut call: ToolCall) -> ToolCall {
+    pub(crate) fn number_call(&mut self, mut call: ToolCall) -> ToolCall {
         self.calls += 1;
         if let Some(signature) = CATALOGUE.find(call.tool.as_str()) {
             call.tool = ToolName::unchecked(signature.id);
@@ -112,11 +112,11 @@ impl<J: Journal, H: Hands> Run<J, H> {
 
 /// What is written when a run begins.
 #[derive(Clone, Debug)]
-pub(crate) struct Opening<'o> {
+pub(crate) struct RunOpening<'o> {
     /// The shortest prefix of the run's id that is unique.
     pub label: String,
     /// What started it.
-    pub origin: RunKind,
+    pub kind: RunKind,
     /// The run that it is about.
     pub subject: Option<RunId>,
     /// What the plan or call is called.
@@ -128,7 +128,7 @@ pub(crate) struct Opening<'o> {
     /// The policy that it extends: its name and its text.
     pub extended: Option<(&'o str, &'o str)>,
     /// The layers over it, with what is remembered of them.
-    pub layers: (&'o [LayerText], Met),
+    pub layers: (&'o [LayerText], LayerHistory),
     /// The label of the run since which the policy has not changed.
     pub policy_since: Option<String>,
     /// The inputs.
@@ -140,11 +140,11 @@ pub(crate) struct Opening<'o> {
     /// The folder that `~` stands for.
     pub home: String,
     /// The runtime's own files.
-    pub own: Vec<String>,
+    pub own_files: Vec<String>,
     /// The walls that commands will stand behind.
-    pub walls: Option<SandboxStatus>,
+    pub sandbox_status: Option<SandboxStatus>,
     /// What is said where there are none.
-    pub(crate) bare: Option<NoSandbox>,
+    pub(crate) unconfined: Option<NoSandbox>,
     /// How many steps the plan has.
     pub steps: u64,
     /// Whether what it changes is staged.
@@ -152,32 +152,35 @@ pub(crate) struct Opening<'o> {
     /// Whether its commands may change the workspace itself.
     pub direct: bool,
     /// What waits in the workspace from earlier runs.
-    pub unpulled: Option<PendingChanges>,
+    pub pending_changes: Option<PendingChanges>,
 }
 
-impl Opening<'_> {
+impl RunOpening<'_> {
     /// Writes that the run began.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn write<J: Journal, H: Hands>(self, run: &mut Run<J, H>) -> Result<(), J::Error> {
-        let plan = self.plan.map(|plan| document(run, plan)).transpose()?;
-        let policy = document(run, self.policy_text)?;
+    pub(crate) fn write<J: Journal, H: CallBackend>(
+        self,
+        run: &mut Run<J, H>,
+    ) -> Result<(), J::Error> {
+        let plan = self.plan.map(|plan| keep_document(run, plan)).transpose()?;
+        let policy = keep_document(run, self.policy_text)?;
         let inputs = run.keep_masked(PayloadClass::Document, self.inputs)?;
-        let extends = self.extended.map(|extended| document(run, extended)).transpose()?;
+        let extends = self.extended.map(|extended| keep_document(run, extended)).transpose()?;
         let (texts, met) = self.layers;
         let mut layers = Vec::new();
         for (at, LayerText { kind, path, text, .. }) in texts.iter().enumerate() {
-            let document = document(run, (&path.to_string_lossy(), &text.text))?;
-            let (since, before) = met.of_layer(at);
+            let document = keep_document(run, (&path.to_string_lossy(), &text.text))?;
+            let (since, before) = met.layer_entry(at);
             layers.push(LayerOpened { layer: *kind, document, since, before });
         }
         let opened = RunOpened {
             label: self.label,
-            origin: self.origin,
+            origin: self.kind,
             subject: self.subject,
             name: self.name,
-            engine: engine(),
+            engine: engine_version(),
             plan,
             policy,
             policy_name: run.policy.name.clone(),
@@ -189,17 +192,17 @@ impl Opening<'_> {
             key: self.key,
             workspace: self.workspace,
             home: self.home,
-            own: self.own,
+            own: self.own_files,
             tools: tools_digest(),
-            walls: self.walls,
-            bare: self.bare,
+            walls: self.sandbox_status,
+            bare: self.unconfined,
             steps: self.steps,
             staged: self.staged,
             direct: self.direct,
             extends,
             layers,
             layer_gone: met.gone,
-            unpulled: self.unpulled,
+            unpulled: self.pending_changes,
         };
         // A plan may be looked at as a whole before its first call, and something may be laid down for a
         // run: the record knows of it first.
@@ -211,7 +214,7 @@ impl Opening<'_> {
 }
 
 /// Keeps a text that the run began with, masked.
-fn document<J: Journal, H: Hands>(
+fn keep_document<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     (path, text): (&str, &str),
 ) -> Result<Document, J::Error> {
@@ -225,7 +228,7 @@ fn document<J: Journal, H: Hands>(
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn seal<J: Journal, H: Hands>(
+pub(crate) fn seal_run<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     exit: Exit,
     outputs: Option<&Value>,
@@ -241,16 +244,16 @@ pub(crate) fn seal<J: Journal, H: Hands>(
 ///
 /// # Errors
 /// When the store cannot be read.
-pub(crate) fn label(writer: &RunWriter) -> Result<String, StoreError> {
+pub(crate) fn unique_label(writer: &RunWriter) -> Result<String, StoreError> {
     let id = writer.run();
     let beginning: String = id.to_string().chars().take(6).collect();
-    let others = writer.store().beginning_with(&beginning)?;
+    let others = writer.store().runs_with_prefix(&beginning)?;
     Ok(id.label(others.iter().map(String::as_str)))
 }
 
 /// The program that runs things: its name, version and target.
 #[must_use]
-pub fn engine() -> String {
+pub fn engine_version() -> String {
     format!(
         "capsule {} {}-{}",
         env!("CARGO_PKG_VERSION"),
@@ -269,15 +272,21 @@ pub fn tools_digest() -> Digest {
             let arguments: Vec<Value> = tool
                 .arguments
                 .iter()
-                .map(|own| {
-                    let words = match own.kind {
+                .map(|argument| {
+                    let words = match argument.kind {
                         ArgumentKind::OneOf(words) => words,
                         _ => &[],
                     };
-                    serde_json::json!([own.name, own.kind.name(), words, own.required, own.about])
+                    serde_json::json!([
+                        argument.name,
+                        argument.kind.name(),
+                        words,
+                        argument.required,
+                        argument.about
+                    ])
                 })
                 .collect();
-            let results: Vec<&str> = tool.results.iter().map(|own| own.name).collect();
+            let results: Vec<&str> = tool.results.iter().map(|result| result.name).collect();
             serde_json::json!([
                 tool.id,
                 tool.model_name,
@@ -294,7 +303,13 @@ pub fn tools_digest() -> Digest {
 
 /// Counts a call that ran: what it moved, how long it took, and which host it asked. Everything
 /// that is counted is in the record, so a replay counts the same.
-pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value, micros: u64) {
+pub fn count_usage(
+    usage: &mut Usage,
+    tool: &ToolName,
+    action: &Action,
+    result: &Value,
+    micros: u64,
+) {
     let host = match action {
         Action::Fetch { url, .. } => match &url.parsed {
             ParsedUrl::Url(address) => Some(address.host().to_string()),

@@ -18,35 +18,36 @@ use capsule_core::json;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{PayloadRetention, Profile, Unattended};
 use capsule_redact::Redactor;
-use capsule_store::{RunWriter, Signer, Signing, Store, StoreError};
-use capsule_tools::{Cancel, Commands, Sink};
+use capsule_store::{RunWriter, Signer, SigningSchedule, Store, StoreError};
+use capsule_tools::{Cancel, CommandRunner, Sink};
 use serde_json::Value;
 
-use crate::approval::{Desk, Empty, Prompt};
+use crate::approval::{ApprovalBroker, NoPrompt, Prompt};
+use crate::backend::{CallBackend, EnvLookup, LiveBackend, SystemHost, secret_values};
+use crate::bound_policy::BoundPolicy;
 use crate::changes;
-use crate::hands::{Hands, Live, Machine, Variables, now, secrets};
-use crate::law::Law;
-use crate::layers::{Met, News};
-use crate::observe::{Observed, Observer};
+use crate::clock::now_micros;
+use crate::layers::{LayerChange, LayerHistory};
+use crate::observer::{ObservedJournal, Observer};
+use crate::pending_changes;
 use crate::resume::Resumption;
-use crate::run::{Opening, Run, label};
-use crate::stake;
-use crate::unconfined::runs_unconfined;
+use crate::run::{Run, RunOpening, unique_label};
+use crate::unconfined::allows_unconfined;
 
-pub use finish::Finished;
+pub use finish::FinishedRun;
 
 /// What a tool may be able to do that has to be staged; for a command, its rule says.
-const CHANGING: Capabilities =
+const CHANGING_CAPABILITIES: Capabilities =
     Capabilities::of(Capability::FsWrite).with(Capability::FsDelete).with(Capability::ProcExec);
 
 /// What a live run starts from.
-pub struct Start<'s, 'o> {
+pub struct SessionOptions<'s, 'o> {
     /// The policy and its workspace.
-    pub law: &'s Law,
+    pub policy: &'s BoundPolicy,
     /// The store.
     pub store: &'s Path,
     /// What started it.
-    pub origin: RunKind,
+    pub kind: RunKind,
     /// The run that it is about, if it is about one.
     pub subject: Option<RunId>,
     /// What the plan or call is called.
@@ -58,7 +59,7 @@ pub struct Start<'s, 'o> {
     /// The inputs.
     pub inputs: Value,
     /// The run's executor.
-    pub commands: Commands,
+    pub command_runner: CommandRunner,
     /// What the tools of the run can do: for commands, their walls belong into its beginning; for
     /// changes, the workspace may have to be staged.
     pub capabilities: Capabilities,
@@ -68,9 +69,9 @@ pub struct Start<'s, 'o> {
     pub sink: Rc<dyn Sink>,
     /// Says why the workspace is no clean copy, if it is none; asked where the profile wants one that can
     /// be thrown away and nothing is staged.
-    pub disposable: Box<dyn Fn() -> Result<(), String> + 's>,
+    pub why_not_disposable: Box<dyn Fn() -> Result<(), String> + 's>,
     /// The user's environment.
-    pub variables: Variables,
+    pub env: EnvLookup,
     /// Whether a person said that the workspace's layer may be gone, or say less.
     pub accepts_layer: bool,
     /// Who watches.
@@ -79,49 +80,46 @@ pub struct Start<'s, 'o> {
     pub prompt: Box<dyn Prompt>,
 }
 
-impl Start<'_, '_> {
+impl SessionOptions<'_, '_> {
     /// Whether it is about what an earlier run did, and does not go on with it: a person applies that,
     /// or takes it back.
-    fn applies(&self) -> bool {
-        self.subject.is_some() && self.origin != RunKind::Resume
+    fn applies_earlier_run(&self) -> bool {
+        self.subject.is_some() && self.kind != RunKind::Resume
     }
 
     /// Whether a question waits that nobody is there for: there is something to go on with, and the
     /// record will hold what it needs.
-    fn waits(&self) -> bool {
+    fn can_suspend(&self) -> bool {
         let mut masked = 0;
-        let policy = &self.law.policy;
-        let known = secrets(policy, &self.variables);
+        let policy = &self.policy.policy;
+        let known = secret_values(policy, &self.env);
         let redactor = Redactor::with(&known, &policy.redaction_patterns());
         let _ = redactor.value(self.inputs.clone(), &mut masked);
-        self.law.policy.profile.unattended == Unattended::Wait
-            && !self.law.policy.fails_unattended()
-            && matches!(
-                self.origin,
-                RunKind::Plan | RunKind::Call | RunKind::Exec | RunKind::Resume
-            )
-            && self.law.policy.audit.payloads == PayloadRetention::Full
+        self.policy.policy.profile.unattended == Unattended::Wait
+            && !self.policy.policy.fails_unattended()
+            && matches!(self.kind, RunKind::Plan | RunKind::Call | RunKind::Exec | RunKind::Resume)
+            && self.policy.policy.audit.payloads == PayloadRetention::Full
             && masked == 0
     }
 
     /// Whether what the run changes is staged.
     fn stages(&self) -> bool {
-        !self.applies()
-            && self.law.policy.sandbox_in_force().workspace == WorkspaceAccess::Staged
-            && self.capabilities.intersects(CHANGING)
+        !self.applies_earlier_run()
+            && self.policy.policy.sandbox_in_force().workspace == WorkspaceAccess::Staged
+            && self.capabilities.intersects(CHANGING_CAPABILITIES)
     }
 
     /// What waits in the workspace. A person's own command is about that, or about none of it.
-    fn unpulled(&self, store: &Store) -> Option<PendingChanges> {
-        let own = (self.law.workspace.device(), self.law.workspace.inode());
-        let waits = || stake::unpulled(store, self.store, own);
+    fn pending_changes(&self, store: &Store) -> Option<PendingChanges> {
+        let item = (self.policy.workspace.device(), self.policy.workspace.inode());
+        let waits = || pending_changes::pending_changes(store, self.store, item);
         self.subject.is_none().then(waits).flatten()
     }
 
     /// Whether its commands may change the workspace itself.
-    fn is_direct(&self) -> bool {
-        !self.applies()
-            && self.law.policy.sandbox_in_force().workspace == WorkspaceAccess::Direct
+    fn writes_directly(&self) -> bool {
+        !self.applies_earlier_run()
+            && self.policy.policy.sandbox_in_force().workspace == WorkspaceAccess::Direct
             && self.capabilities.contains(Capability::ProcExec)
     }
 }
@@ -137,7 +135,7 @@ pub enum OpenError {
     Refused(CodedError),
     /// The workspace's layer is gone or says less, and nobody said that it may.
     #[error("{}", .0.refusal().message)]
-    Weaker(Box<News>),
+    WeakerLayer(Box<LayerChange>),
 }
 
 impl From<CodedError> for OpenError {
@@ -146,25 +144,25 @@ impl From<CodedError> for OpenError {
     }
 }
 
-impl Start<'_, '_> {
+impl SessionOptions<'_, '_> {
     /// What the profiles want before anything begins. Whoever applies changes is a person, whom no
     /// profile holds back.
-    fn required(&self) -> Result<(), CodedError> {
-        if self.applies() {
+    fn check_requirements(&self) -> Result<(), CodedError> {
+        if self.applies_earlier_run() {
             return Ok(());
         }
-        self.law.policy.profiles_in_force().try_for_each(|own| self.required_by(own))
+        self.policy.policy.profiles_in_force().try_for_each(|profile| self.check_profile(profile))
     }
 
-    fn required_by(&self, profile: &Profile) -> Result<(), CodedError> {
-        let confining = self.law.policy.sandbox_in_force();
+    fn check_profile(&self, profile: &Profile) -> Result<(), CodedError> {
+        let confining = self.policy.policy.sandbox_in_force();
         let Profile { name, requires, .. } = profile;
         let refused = |why: String| {
             Err(CodedError::new(Code::ProfileRequires, format!("the profile `{name}` wants {why}")))
         };
         if requires.disposable
             && confining.workspace != WorkspaceAccess::Staged
-            && let Err(why) = (self.disposable)()
+            && let Err(why) = (self.why_not_disposable)()
         {
             let wants = "a staged workspace or a clean copy";
             return refused(format!("{wants}: the policy stages nothing, and {why}"));
@@ -173,14 +171,15 @@ impl Start<'_, '_> {
             return Ok(());
         }
         let floor = confining.floor;
-        match self.commands.walls() {
-            Some(Ok(walls)) if walls.meets(floor) => Ok(()),
-            Some(Ok(walls)) if !walls.meets(SandboxTier::Landlock) => {
-                refused(format!("an enforced sandbox, and there is none: {}", missing(&walls)))
-            }
-            Some(Ok(walls)) => refused(format!(
+        match self.command_runner.sandbox_status() {
+            Some(Ok(status)) if status.meets(floor) => Ok(()),
+            Some(Ok(status)) if !status.meets(SandboxTier::Landlock) => refused(format!(
+                "an enforced sandbox, and there is none: {}",
+                missing_layer(&status)
+            )),
+            Some(Ok(status)) => refused(format!(
                 "an enforced sandbox: the policy asks for `{floor}` and this machine gives `{}`",
-                walls.tier
+                status.tier
             )),
             Some(Err(why)) => refused(format!("an enforced sandbox, and there is none: {why}")),
             None => refused("an enforced sandbox, and there is none".into()),
@@ -189,13 +188,15 @@ impl Start<'_, '_> {
 
     /// What the record remembers of the layers. Who applies changes does so under the layers that
     /// made them.
-    fn met(&self, store: &Store) -> Result<(Met, Vec<News>), OpenError> {
-        if self.applies() {
-            return Ok((Met::default(), Vec::new()));
+    fn layer_history(&self, store: &Store) -> Result<(LayerHistory, Vec<LayerChange>), OpenError> {
+        if self.applies_earlier_run() {
+            return Ok((LayerHistory::default(), Vec::new()));
         }
-        let (met, news) = Met::of(self.law, store)?;
-        match news.iter().find(|own| own.is_weaker()) {
-            Some(news) if !self.accepts_layer => Err(OpenError::Weaker(Box::new(news.clone()))),
+        let (met, news) = LayerHistory::compare(self.policy, store)?;
+        match news.iter().find(|new| new.is_weaker()) {
+            Some(news) if !self.accepts_layer => {
+                Err(OpenError::WeakerLayer(Box::new(news.clone())))
+            }
             _ => Ok((met, news)),
         }
     }
@@ -204,28 +205,28 @@ impl Start<'_, '_> {
 /// A live run.
 pub struct Session<'o> {
     /// What calls are submitted to.
-    pub run: Run<Observed<'o, RunWriter>, Live>,
+    pub run: Run<ObservedJournal<'o, RunWriter>, LiveBackend>,
     /// Its full id.
     pub id: RunId,
     /// Its label.
     pub label: String,
     /// Why what it changes is staged in a copy of the workspace, if it is.
-    pub copied: Option<String>,
+    pub copy_reason: Option<String>,
     /// What is new about its layers.
-    pub news: Vec<News>,
+    pub layer_changes: Vec<LayerChange>,
     /// The public line of the key that was made for its store, if one was.
     pub made_key: Option<String>,
     /// Where its changes are collected.
     staged: Option<PathBuf>,
     workspace: WorkspaceIdentity,
     /// Whether that holds what an earlier run changed, whatever becomes of this one.
-    keeps: bool,
+    keeps_staged: bool,
 }
 
 /// Makes the key of a store that a policy wants signed and that holds nothing yet; gives its public line, if it
 /// was made. Of a store with events nobody could tell that another key did not sign them before.
-fn key_of_new(store: &Store, law: &Law) -> Result<Option<String>, OpenError> {
-    if !law.policy.audit.demands_signing() || Signer::beside(store.path())?.is_some() {
+fn key_of_new(store: &Store, bound: &BoundPolicy) -> Result<Option<String>, OpenError> {
+    if !bound.policy.audit.demands_signing() || Signer::load(store.path())?.is_some() {
         return Ok(None);
     }
     if store.size()? > 0 {
@@ -238,113 +239,123 @@ fn key_of_new(store: &Store, law: &Law) -> Result<Option<String>, OpenError> {
 }
 
 /// What writes a run, under the key of the one that it goes on with, and the run's label.
-fn writer(
+fn run_writer(
     store: Store,
-    law: &Law,
+    bound: &BoundPolicy,
     with: Option<&Resumption>,
 ) -> Result<(RunWriter, String), OpenError> {
-    let audit = &law.policy.audit;
-    let signing = Signing::of(&store, audit, !law.roots.may_drop_base_rules)?;
-    let mut writer = store.begin(Box::new(now), audit.payloads)?;
-    writer.sign_by(signing);
+    let audit = &bound.policy.audit;
+    let signing = SigningSchedule::for_policy(&store, audit, !bound.roots.may_drop_base_rules)?;
+    let mut writer = store.begin(Box::new(now_micros), audit.payloads)?;
+    writer.sign_with(signing);
     if let Some(with) = with {
-        writer.take_key(with.pending.key);
+        writer.use_key(with.pending.key);
     }
-    let label = label(&writer)?;
+    let label = unique_label(&writer)?;
     Ok((writer, label))
 }
 
 /// What is written when a run begins, but for its walls.
-fn opening<'a>(
-    start: &Start<'a, '_>,
+fn run_opening<'a>(
+    start: &SessionOptions<'a, '_>,
     place: &'a str,
     (label, key): (String, PayloadRef),
-    (met, policy_since, unpulled): (Met, Option<String>, Option<PendingChanges>),
-) -> Opening<'a> {
-    let law = start.law;
-    Opening {
+    (met, policy_since, unpulled): (LayerHistory, Option<String>, Option<PendingChanges>),
+) -> RunOpening<'a> {
+    let bound = start.policy;
+    RunOpening {
         label,
-        origin: start.origin,
+        kind: start.kind,
         subject: start.subject,
         name: start.name.clone(),
         plan: start.plan,
-        policy_text: (place, &law.text.text),
-        extended: law.extended.as_ref().map(|own| (own.name.as_str(), own.text.as_str())),
-        layers: (&law.layers, met),
+        policy_text: (place, &bound.text.text),
+        extended: bound
+            .extended
+            .as_ref()
+            .map(|policy| (policy.name.as_str(), policy.text.as_str())),
+        layers: (&bound.layers, met),
         policy_since,
         inputs: start.inputs.clone(),
         key,
-        workspace: workspace(law),
-        home: law.home.clone(),
-        own: law.roots.runtime_files.clone(),
-        walls: None,
-        bare: None,
+        workspace: recorded_workspace(bound),
+        home: bound.home.clone(),
+        own_files: bound.roots.runtime_files.clone(),
+        sandbox_status: None,
+        unconfined: None,
         steps: start.steps,
         staged: start.stages(),
-        direct: start.is_direct(),
-        unpulled,
+        direct: start.writes_directly(),
+        pending_changes: unpulled,
     }
 }
 
 /// Where a person sits in the run, with what somebody answered before it.
-fn desk(start: &Start<'_, '_>, label: &str, with: Option<&Resumption>) -> Desk {
-    let desk = Desk::new(Box::new(Empty), start.law, (label, start.store));
-    desk.waiting(start.waits()).answered(with.map(Resumption::stored))
+fn approval_broker(
+    start: &SessionOptions<'_, '_>,
+    label: &str,
+    with: Option<&Resumption>,
+) -> ApprovalBroker {
+    let broker = ApprovalBroker::new(Box::new(NoPrompt), start.policy, (label, start.store));
+    broker.suspending(start.can_suspend()).with_stored_reply(with.map(Resumption::stored_reply))
 }
 
 /// The same hands with what an earlier run collected, where the run is to apply that.
-fn taking(hands: Live, applied: Option<RunId>, store: &Path) -> Live {
+fn with_applied_changes(backend: LiveBackend, applied: Option<RunId>, store: &Path) -> LiveBackend {
     match applied {
-        Some(subject) => hands.with_changes(&changes::place(store, subject)),
-        None => hands,
+        Some(subject) => backend.with_earlier_changes(&changes::staging_path(store, subject)),
+        None => backend,
     }
 }
 
 /// Has what the run changes collected in its folder, behind what the run before it had.
-fn laid(
-    hands: Live,
-    (law, store, folder): (&Law, &Path, &Path),
+fn with_staging(
+    backend: LiveBackend,
+    (bound, store, folder): (&BoundPolicy, &Path, &Path),
     with: Option<&Resumption>,
-) -> Live {
-    let earlier =
-        with.and_then(|with| Some((changes::place(store, with.pending.run), with.changes()?)));
+) -> LiveBackend {
+    let earlier = with
+        .and_then(|with| Some((changes::staging_path(store, with.pending.run), with.changes()?)));
     let earlier = earlier.as_ref().map(|(folder, changes)| (folder.as_path(), *changes));
-    hands.staged(&law.policy, folder, earlier)
+    backend.staged(&bound.policy, folder, earlier)
 }
 
 /// Writes what a run goes on from.
-fn go_on_with<J: Journal, H: Hands>(
+fn write_resumed<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     with: &Resumption,
 ) -> Result<(), J::Error> {
     let progress = json::canonical(&with.progress);
     let progress = run.journal.put_payload(PayloadClass::Output, &progress)?;
-    run.write(with.event(progress))?;
-    run.awaited = true;
+    run.write(with.resumed_event(progress))?;
+    run.next_is_answered = true;
     Ok(())
 }
 
 /// The folder that a run works in, as it is recorded.
-fn workspace(law: &Law) -> WorkspaceIdentity {
+fn recorded_workspace(bound: &BoundPolicy) -> WorkspaceIdentity {
     WorkspaceIdentity {
-        path: law.roots.workspace.clone(),
-        device: law.workspace.device().to_string(),
-        inode: law.workspace.inode().to_string(),
-        spelling: law.roots.spelling,
+        path: bound.roots.workspace.clone(),
+        device: bound.workspace.device().to_string(),
+        inode: bound.workspace.inode().to_string(),
+        spelling: bound.roots.spelling,
     }
 }
 
 /// Where the policy was read, as it is recorded.
 /// The walls that commands will stand behind; only a run with commands needs to know.
-fn walls(hands: &Live, needs: Capabilities) -> Option<Result<SandboxStatus, String>> {
-    needs.contains(Capability::ProcExec).then(|| hands.walls()).flatten()
+fn sandbox_status(
+    backend: &LiveBackend,
+    needs: Capabilities,
+) -> Option<Result<SandboxStatus, String>> {
+    needs.contains(Capability::ProcExec).then(|| backend.sandbox_status()).flatten()
 }
 
 /// The first layer that a sandbox of any kind would need.
-fn missing(walls: &SandboxStatus) -> String {
-    match walls
+fn missing_layer(status: &SandboxStatus) -> String {
+    match status
         .missing_layer(SandboxTier::Landlock)
-        .or(walls.missing_layer(SandboxTier::Namespaces))
+        .or(status.missing_layer(SandboxTier::Namespaces))
     {
         Some(gap) => format!("no {}: {}", gap.layer.name(), gap.detail),
         None => "the machine has none".into(),
@@ -352,27 +363,27 @@ fn missing(walls: &SandboxStatus) -> String {
 }
 
 /// What is said where there are none. Commands may run there only if the machine itself said so.
-fn bare(law: &Law, gone: Result<SandboxStatus, String>) -> NoSandbox {
+fn unconfined_text(bound: &BoundPolicy, gone: Result<SandboxStatus, String>) -> NoSandbox {
     let answered = gone.is_ok();
     let why = match gone {
         Err(why) => why,
-        Ok(walls) => missing(&walls),
+        Ok(status) => missing_layer(&status),
     };
-    NoSandbox { why, unconfined: answered && runs_unconfined(&law.policy) }
+    NoSandbox { why, unconfined: answered && allows_unconfined(&bound.policy) }
 }
 
 /// Has the executor build what commands will see while the record is begun, where nothing has to be
 /// recorded before that.
-fn show_ahead(hands: &Live, law: &Law, opening: &Opening<'_>) {
+fn prepare_view(backend: &LiveBackend, bound: &BoundPolicy, opening: &RunOpening<'_>) {
     if !opening.staged && !opening.direct && opening.subject.is_none() {
-        hands.show_ahead(law.policy.sandbox_in_force().floor);
+        backend.prepare_view(bound.policy.sandbox_in_force().floor);
     }
 }
 
 /// The label of the run since which the policy's text has not changed.
-fn policy_since(law: &Law, store: &Store) -> Result<Option<String>, StoreError> {
-    let sha256 = Digest::of(law.text.text.as_bytes()).to_string();
-    store.policy_since((&law.place(), &law.policy.name), &sha256)
+fn policy_since(bound: &BoundPolicy, store: &Store) -> Result<Option<String>, StoreError> {
+    let sha256 = Digest::of(bound.text.text.as_bytes()).to_string();
+    store.policy_unchanged_since((&bound.place(), &bound.policy.name), &sha256)
 }
 
 impl<'o> Session<'o> {
@@ -380,7 +391,7 @@ impl<'o> Session<'o> {
     ///
     /// # Errors
     /// When the store cannot be opened or written, or the profile wants what there is not.
-    pub fn open(start: Start<'_, 'o>) -> Result<Self, OpenError> {
+    pub fn open(start: SessionOptions<'_, 'o>) -> Result<Self, OpenError> {
         Self::begin(start, None)
     }
 
@@ -388,66 +399,70 @@ impl<'o> Session<'o> {
     ///
     /// # Errors
     /// When the store cannot be opened or written, or the profile wants what there is not.
-    pub fn resume(start: Start<'_, 'o>, with: &Resumption) -> Result<Self, OpenError> {
+    pub fn resume(start: SessionOptions<'_, 'o>, with: &Resumption) -> Result<Self, OpenError> {
         Self::begin(start, Some(with))
     }
 
-    fn begin(start: Start<'_, 'o>, with: Option<&Resumption>) -> Result<Self, OpenError> {
-        start.required()?;
-        let (law, stages, applies) = (start.law, start.stages(), start.applies());
+    fn begin(start: SessionOptions<'_, 'o>, with: Option<&Resumption>) -> Result<Self, OpenError> {
+        start.check_requirements()?;
+        let (bound, stages, applies) = (start.policy, start.stages(), start.applies_earlier_run());
         let store = Store::open(start.store)?;
-        let (met, news) = start.met(&store)?;
-        let policy_since = policy_since(law, &store)?;
-        let unpulled = start.unpulled(&store);
-        let made_key = key_of_new(&store, law)?;
-        let (mut writer, label) = writer(store, law, with)?;
+        let (met, news) = start.layer_history(&store)?;
+        let policy_since = policy_since(bound, &store)?;
+        let unpulled = start.pending_changes(&store);
+        let made_key = key_of_new(&store, bound)?;
+        let (mut writer, label) = run_writer(store, bound, with)?;
         let (id, key) = (writer.run(), writer.keep_key()?);
-        let (place, named) = (law.place(), (label.clone(), key));
-        let mut opening = opening(&start, &place, named, (met, policy_since, unpulled));
-        let desk = desk(&start, &label, with).beside(unpulled).prompting(start.prompt);
-        let machine = Machine::new(&law.policy, start.store, start.variables);
-        let hands = Live::new(
-            Rc::clone(&law.workspace),
-            &law.policy,
-            start.commands,
+        let (place, named) = (bound.place(), (label.clone(), key));
+        let mut opening = run_opening(&start, &place, named, (met, policy_since, unpulled));
+        let broker = approval_broker(&start, &label, with)
+            .with_pending_changes(unpulled)
+            .with_prompt(start.prompt);
+        let machine = SystemHost::new(&bound.policy, start.store, start.env);
+        let backend = LiveBackend::new(
+            Rc::clone(&bound.workspace),
+            &bound.policy,
+            start.command_runner,
             Rc::new(machine),
             start.cancel,
             start.sink,
         );
-        let hands = hands.of_run(id).asking(desk);
-        let staged = stages.then(|| changes::place(start.store, id));
-        let hands = taking(hands, start.subject.filter(|_| applies), start.store);
+        let backend = backend.for_run(id).with_approver(broker);
+        let staged = stages.then(|| changes::staging_path(start.store, id));
+        let backend = with_applied_changes(backend, start.subject.filter(|_| applies), start.store);
         if start.capabilities.contains(Capability::ProcExec) {
-            show_ahead(&hands, law, &opening);
+            prepare_view(&backend, bound, &opening);
         }
-        let walls = walls(&hands, start.capabilities);
-        let journal = Observed::new(writer, start.observer);
-        let redactor = hands.redactor().clone();
-        let mut run = Run { redactor, ..Run::new(Arc::clone(&law.policy), journal, hands) };
-        match walls {
-            Some(Ok(walls)) if walls.meets(SandboxTier::Landlock) => opening.walls = Some(walls),
-            Some(gone) => opening.bare = Some(bare(law, gone)),
+        let status = sandbox_status(&backend, start.capabilities);
+        let journal = ObservedJournal::new(writer, start.observer);
+        let redactor = backend.redactor().clone();
+        let mut run = Run { redactor, ..Run::new(Arc::clone(&bound.policy), journal, backend) };
+        match status {
+            Some(Ok(status)) if status.meets(SandboxTier::Landlock) => {
+                opening.sandbox_status = Some(status)
+            }
+            Some(gone) => opening.unconfined = Some(unconfined_text(bound, gone)),
             None => {}
         }
         opening.write(&mut run)?;
         // The record knows the run before anything is laid down that has to be dropped by its name.
         if let Some(with) = with {
-            go_on_with(&mut run, with)?;
+            write_resumed(&mut run, with)?;
         }
         if let Some(folder) = &staged {
-            run.hands = laid(run.hands, (law, start.store, folder), with);
+            run.backend = with_staging(run.backend, (bound, start.store, folder), with);
         }
-        let copied = run.hands.why_copied().map(str::to_owned);
+        let copied = run.backend.copy_reason().map(str::to_owned);
         Ok(Self {
             run,
             id,
             label,
-            copied,
-            news,
+            copy_reason: copied,
+            layer_changes: news,
             made_key,
             staged,
-            workspace: workspace(law),
-            keeps: with.is_some_and(Resumption::keeps),
+            workspace: recorded_workspace(bound),
+            keeps_staged: with.is_some_and(Resumption::has_changes),
         })
     }
 }

@@ -7,14 +7,15 @@ use capsule_core::policy::{CommandRule, Constraint, Policy, Profile, ProgramRule
 /// Whether a program may run there: every text that decides lets it, and the rule of one names the power
 /// to.
 #[must_use]
-pub fn runs_unconfined(policy: &Policy) -> bool {
-    let denies = |own: &Profile| own.verdict_for(Capability::ProcUnconfined) == Verdict::Deny;
+pub fn allows_unconfined(policy: &Policy) -> bool {
+    let denies =
+        |profile: &Profile| profile.verdict_for(Capability::ProcUnconfined) == Verdict::Deny;
     policy.sandbox_in_force().optional
         && !policy.profiles_in_force().any(denies)
-        && programs(policy).any(names_unconfined)
+        && program_rules(policy).any(names_unconfined)
 }
 
-fn programs(policy: &Policy) -> impl Iterator<Item = &ProgramRule> {
+fn program_rules(policy: &Policy) -> impl Iterator<Item = &ProgramRule> {
     let programs = policy.tools.values().filter_map(|rule| match &rule.constraint {
         Constraint::Exec(exec) => Some(&exec.programs),
         _ => None,

@@ -14,7 +14,7 @@ use capsule_core::approval::{GrantLifetime, GrantPattern, Person, Reversibility}
 use capsule_core::code::Code;
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, PendingChanges};
-use capsule_runtime::Said;
+use capsule_runtime::PromptAnswer;
 use capsule_store::Store;
 use serde_json::json;
 
@@ -69,13 +69,21 @@ fn a_yes_lets_the_call_run_and_is_in_the_record() {
 #[test]
 fn every_other_answer_keeps_the_call_from_running() {
     let why = "use docs/b.md instead".to_owned();
-    let rows: Vec<(Said, Code, Exit)> = vec![
-        (Said::Deny(Person::present(), Some(why.clone())), Code::ApprovalDenied, Exit::Denied),
-        (Said::Deny(Person::present(), None), Code::ApprovalDenied, Exit::Denied),
-        (Said::Stop(Person::present(), None), Code::ApprovalStopped, Exit::Denied),
-        (Said::Expired, Code::ApprovalExpired, Exit::ApprovalNeeded),
-        (Said::Withdrawn, Code::ApprovalWithdrawn, Exit::ApprovalNeeded),
-        (Said::Allow(Person::present(), Some(99)), Code::ApprovalWithdrawn, Exit::ApprovalNeeded),
+    let rows: Vec<(PromptAnswer, Code, Exit)> = vec![
+        (
+            PromptAnswer::Deny(Person::present(), Some(why.clone())),
+            Code::ApprovalDenied,
+            Exit::Denied,
+        ),
+        (PromptAnswer::Deny(Person::present(), None), Code::ApprovalDenied, Exit::Denied),
+        (PromptAnswer::Stop(Person::present(), None), Code::ApprovalStopped, Exit::Denied),
+        (PromptAnswer::Expired, Code::ApprovalExpired, Exit::ApprovalNeeded),
+        (PromptAnswer::Withdrawn, Code::ApprovalWithdrawn, Exit::ApprovalNeeded),
+        (
+            PromptAnswer::Allow(Person::present(), Some(99)),
+            Code::ApprovalWithdrawn,
+            Exit::ApprovalNeeded,
+        ),
     ];
     for (said, code, exit) in rows {
         let place = Place::with(POLICY);
@@ -84,7 +92,7 @@ fn every_other_answer_keeps_the_call_from_running() {
         assert_eq!((done.code(0), done.delivered[0].exit()), (code, exit), "{said:?}");
         assert!(!place.file("docs/a.md").exists(), "{said:?}");
         assert!(!done.kinds().contains(&"call.started"), "{said:?}");
-        if let Said::Deny(_, Some(_)) = said {
+        if let PromptAnswer::Deny(_, Some(_)) = said {
             // The words reach whoever asked as they are.
             let problem = done.delivered[0].problem.as_ref().unwrap();
             assert_eq!(problem.message, why);
@@ -113,7 +121,7 @@ fn what_changes_behind_a_card_is_not_approved() {
     let act: Act = Box::new(move |_| {
         fs::remove_file(&own).unwrap();
         std::os::unix::fs::symlink(&outside, &own).unwrap();
-        Said::Allow(Person::present(), None)
+        PromptAnswer::Allow(Person::present(), None)
     });
     let done = place.run(vec![act], &[write("docs/a.md")]);
     assert_eq!(done.code(0), Code::ApprovalChangedAfter);
@@ -132,7 +140,7 @@ fn other_lines_behind_a_card_are_not_approved() {
         let act: Act = Box::new(move |card| {
             assert!(card.diff.as_ref().is_some_and(|own| own.contains("-old")), "{:?}", card.diff);
             fs::write(&own, other).unwrap();
-            Said::Allow(Person::present(), None)
+            PromptAnswer::Allow(Person::present(), None)
         });
         let done = place.run(vec![act], &[write("docs/a.md")]);
         assert_eq!(done.code(0), Code::ApprovalChangedAfter);
@@ -146,7 +154,7 @@ fn other_lines_behind_a_card_are_not_approved() {
     let act: Act = Box::new(move |card| {
         assert!(card.diff.as_ref().is_some_and(|own| own.contains("SHA-256")), "{:?}", card.diff);
         fs::write(&own, b"not\xffthat\x00").unwrap();
-        Said::Allow(Person::present(), None)
+        PromptAnswer::Allow(Person::present(), None)
     });
     let done = place.run(vec![act], &[write("docs/a.md")]);
     assert_eq!(done.code(0), Code::ApprovalChangedAfter);
@@ -156,14 +164,16 @@ fn other_lines_behind_a_card_are_not_approved() {
 #[test]
 fn changed_arguments_are_another_call() {
     let place = Place::with(POLICY);
-    let act: Act = Box::new(|_| Said::Change(Person::present(), write("docs/b.md").1));
+    let act: Act =
+        Box::new(|_| PromptAnswer::ChangeArguments(Person::present(), write("docs/b.md").1));
     let done = place.run(vec![act, yes()], &[write("docs/a.md")]);
     assert_eq!(done.delivered[0].exit(), Exit::Ok);
     assert!(!place.file("docs/a.md").exists() && place.file("docs/b.md").exists());
     let proposed = done.kinds().iter().filter(|kind| **kind == "call.proposed").count();
     assert_eq!((proposed, done.cards.len()), (2, 2), "both are in the record, and both were asked");
     // The other call is judged like any: what is denied stays denied.
-    let act: Act = Box::new(|_| Said::Change(Person::present(), write("no/b.md").1));
+    let act: Act =
+        Box::new(|_| PromptAnswer::ChangeArguments(Person::present(), write("no/b.md").1));
     let done = place.run(vec![act, yes()], &[write("docs/a.md")]);
     assert_eq!((done.code(0), done.left), (Code::RuleDenied, 1));
 }
@@ -171,7 +181,8 @@ fn changed_arguments_are_another_call() {
 #[test]
 fn a_changed_call_replays() {
     let place = Place::with(POLICY);
-    let act: Act = Box::new(|_| Said::Change(Person::present(), write("docs/b.md").1));
+    let act: Act =
+        Box::new(|_| PromptAnswer::ChangeArguments(Person::present(), write("docs/b.md").1));
     place.run(vec![act, yes()], &[write("docs/a.md")]).replays();
 }
 
@@ -248,8 +259,8 @@ fn a_revoked_grant_is_gone_at_once() {
     let store = place.store();
     let revoke: Act = Box::new(move |_| {
         let event = Event::GrantRevoked { grant: None };
-        Store::open(&store).unwrap().note(event, 1).unwrap();
-        Said::Deny(Person::present(), None)
+        Store::open(&store).unwrap().write_unattached(event, 1).unwrap();
+        PromptAnswer::Deny(Person::present(), None)
     });
     let calls = [write("docs/a.md"), write("top.md"), write("docs/b.md")];
     let done = place.run(vec![offer(GrantLifetime::Session), revoke], &calls);
@@ -284,7 +295,7 @@ fn a_card_knows_what_was_there_before() {
     let attention = "budgets: { attention: { prompts: 9, per: 1h } }\ntools:";
     let place = Place::with(&POLICY.replace("tools:", attention));
     fs::write(place.file("docs/a.md"), "old\nsame\n").unwrap();
-    let no: Act = Box::new(|_| Said::Deny(Person::present(), None));
+    let no: Act = Box::new(|_| PromptAnswer::Deny(Person::present(), None));
     let first = place.run(vec![no, yes()], &[write("docs/a.md"), write("docs/b.md")]);
     let [one, two] = first.cards.as_slice() else { panic!() };
     assert_eq!(one.new_here, ["the first change beneath docs/ here"]);

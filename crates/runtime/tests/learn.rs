@@ -14,72 +14,78 @@ use capsule_core::decision::Verdict;
 use capsule_core::digest::Digest;
 use capsule_core::policy::Usage;
 use capsule_core::tool::ToolName;
-use capsule_runtime::{Answer, Authored, Law, Learned, Lookup, Past, PolicySource, describe};
+use capsule_runtime::{
+    BoundPolicy, EditablePolicy, LearnReport, PastCall, PolicyLoadOptions, PolicySource,
+    RecordedAnswer, describe,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
-fn law(folder: &TempDir) -> Law {
+fn law(folder: &TempDir) -> BoundPolicy {
     let file = folder.path().join("policy.yaml");
     let text = "version: 1\nname: p\ntools: { fs.write: { paths: [\"docs/**\"] } }\n";
     fs::write(&file, text).unwrap();
     let workspace = folder.path().join("ws");
     fs::create_dir(&workspace).unwrap();
-    let lookup = Lookup {
+    let lookup = PolicyLoadOptions {
         source: &PolicySource::File(file),
         workspace: Some(&workspace),
         cwd: &workspace,
         home: folder.path(),
-        own: &[],
-        user: &folder.path().join("none.yaml"),
+        own_files: &[],
+        user_layer: &folder.path().join("none.yaml"),
         profile: None,
     };
-    Law::load(&lookup).unwrap()
+    BoundPolicy::load(&lookup).unwrap()
 }
 
-fn past(number: usize, path: &str, answer: Answer) -> Past {
+fn past(number: usize, path: &str, answer: RecordedAnswer) -> PastCall {
     let action = describe("fs.write", &json!({ "path": path, "content": "x" }), 0).unwrap();
-    Past {
+    PastCall {
         label: format!("r-TEST:{number}"),
         tool: ToolName::unchecked("fs.write"),
         action,
         facts: Facts::default(),
         usage: Usage::default(),
         tainted: Vec::new(),
-        call: Digest::of(path.as_bytes()),
+        args_digest: Digest::of(path.as_bytes()),
         verdict: Verdict::Ask,
         answer,
         expected: false,
     }
 }
 
-fn learned(calls: &[(&str, Answer)]) -> Learned {
+fn learned(calls: &[(&str, RecordedAnswer)]) -> LearnReport {
     let folder = tempfile::tempdir().unwrap();
     let law = law(&folder);
-    let past: Vec<Past> = calls
+    let past: Vec<PastCall> = calls
         .iter()
         .enumerate()
         .map(|(index, (path, answer))| past(index + 1, path, *answer))
         .collect();
-    Authored::of(&law, None).unwrap().learn(&past).unwrap()
+    EditablePolicy::parse(&law, None).unwrap().learn(&past).unwrap()
 }
 
 /// A yes is told with the proposal that comes of it; a no is kept, and no proposal changes a call that
 /// a person said no to, not even one that others wished for.
 #[test]
 fn a_no_stays_a_no() {
-    let both =
-        learned(&[("docs/a", Answer::Yes), ("docs/b", Answer::None), ("docs/c", Answer::No)]);
+    let both = learned(&[
+        ("docs/a", RecordedAnswer::Yes),
+        ("docs/b", RecordedAnswer::None),
+        ("docs/c", RecordedAnswer::No),
+    ]);
     let [proposal] = both.proposals.as_slice() else { panic!("{both:#?}") };
-    assert_eq!((proposal.approved, proposal.calls.len()), (1, 2), "{both:#?}");
-    assert_eq!(proposal.steps[0].opens, ["docs/a", "docs/b"]);
+    assert_eq!((proposal.approvals, proposal.calls.len()), (1, 2), "{both:#?}");
+    assert_eq!(proposal.steps[0].allows, ["docs/a", "docs/b"]);
     // What is wider would change the call that was declined, so it is none.
     assert_eq!(proposal.steps.len(), 1, "{both:#?}");
-    let [kept] = both.kept.as_slice() else { panic!("{both:#?}") };
-    assert_eq!((kept.call.as_str(), kept.why.as_str()), ("r-TEST:3", "a person said no to it"));
+    let [kept] = both.still_refused.as_slice() else { panic!("{both:#?}") };
+    assert_eq!((kept.call.as_str(), kept.reason.as_str()), ("r-TEST:3", "a person said no to it"));
 
-    let same = learned(&[("docs/a", Answer::Yes), ("docs/a", Answer::No)]);
+    let same = learned(&[("docs/a", RecordedAnswer::Yes), ("docs/a", RecordedAnswer::No)]);
     assert!(same.proposals.is_empty() && same.text.is_none(), "{same:#?}");
-    let why: Vec<&str> = same.kept.iter().map(|own| own.why.as_str()).collect();
+    let why: Vec<&str> = same.still_refused.iter().map(|own| own.reason.as_str()).collect();
     assert_eq!(
         why,
         ["a person said no to it", "a person said no to r-TEST:2, which it would change"]

@@ -18,8 +18,9 @@ use capsule_core::code::Code;
 use capsule_core::exit::Exit;
 use capsule_core::journal::{AnswerGiven, Event, RunKind};
 use capsule_runtime::{
-    AsideError, Cancel, Commands, Empty, Hush, Law, Lookup, Pending, PendingState, PolicySource,
-    ResumeError, Resumption, Say, Session, Silent, Source, Start, replay, submit,
+    AnnotationError, BoundPolicy, Cancel, CommandRunner, NoPrompt, NullObserver, NullSink,
+    PendingQuestion, PolicyLoadOptions, PolicySource, QuestionAnswer, QuestionState, ReplaySource,
+    ResumeError, Resumption, Session, SessionOptions, replay, submit,
 };
 use capsule_store::{Store, StoreError};
 use serde_json::json;
@@ -46,35 +47,35 @@ impl Waits {
         let file = folder.path().join("policy.yaml");
         fs::write(&file, POLICY).unwrap();
         let store = folder.path().join("store.db");
-        let law = Law::load(&Lookup {
+        let law = BoundPolicy::load(&PolicyLoadOptions {
             source: &PolicySource::File(file),
             workspace: Some(&folder.path().join("ws")),
             cwd: folder.path(),
             home: Path::new("/home/nobody"),
-            own: std::slice::from_ref(&store),
-            user: &folder.path().join("home/policy.yaml"),
+            own_files: std::slice::from_ref(&store),
+            user_layer: &folder.path().join("home/policy.yaml"),
             profile: None,
         })
         .unwrap();
-        let mut silent = Silent;
-        let mut session = Session::open(Start {
-            law: &law,
+        let mut silent = NullObserver;
+        let mut session = Session::open(SessionOptions {
+            policy: &law,
             store: &store,
-            origin: RunKind::Call,
+            kind: RunKind::Call,
             subject: None,
             name: "fs.write".into(),
             plan: None,
             steps: 0,
             inputs: json!({}),
-            commands: Commands::default(),
+            command_runner: CommandRunner::default(),
             capabilities: Capabilities::of(Capability::FsWrite),
             cancel: Cancel::default(),
-            sink: Rc::new(Hush),
-            disposable: Box::new(|| Ok(())),
-            variables: Box::new(|_| None),
+            sink: Rc::new(NullSink),
+            why_not_disposable: Box::new(|| Ok(())),
+            env: Box::new(|_| None),
             accepts_layer: false,
             observer: &mut silent,
-            prompt: Box::new(Empty),
+            prompt: Box::new(NoPrompt),
         })
         .unwrap();
         let args = json!({ "path": "docs/a.md", "content": "x" });
@@ -93,21 +94,26 @@ impl Waits {
         Store::open(&self.path()).unwrap()
     }
 
-    fn pending(&self) -> Pending {
-        Pending::read(&self.store(), &self.run).unwrap().unwrap()
+    fn pending(&self) -> PendingQuestion {
+        PendingQuestion::read(&self.store(), &self.run).unwrap().unwrap()
     }
 
-    fn allow(&self, now: u64) -> Result<String, AsideError> {
-        Pending::answer(self.store(), &self.run, &Say::Allow(GrantLifetime::Once), now)
+    fn allow(&self, now: u64) -> Result<String, AnnotationError> {
+        PendingQuestion::answer(
+            self.store(),
+            &self.run,
+            &QuestionAnswer::Allow(GrantLifetime::Once),
+            now,
+        )
     }
 
     /// What was written about the question; each run of it replays.
     fn answers(&self) -> Vec<AnswerGiven> {
         let store = self.store();
         let mut all = Vec::new();
-        let runs = store.about(&self.run, RunKind::Answer).unwrap();
+        let runs = store.runs_about(&self.run, RunKind::Answer).unwrap();
         for run in &runs {
-            let take = |stored: capsule_store::Stored| {
+            let take = |stored: capsule_store::StoredEvent| {
                 if let Event::AnswerGiven(own) = stored.entry.event {
                     all.push(own);
                 }
@@ -117,16 +123,16 @@ impl Waits {
         }
         assert!(store.verify(None).unwrap().is_ok());
         for run in &runs {
-            let source = Source { store: self.store(), run, plan: None, keep_going: false };
-            replay(source, &mut Silent).unwrap();
+            let source = ReplaySource { store: self.store(), run, plan: None, keep_going: false };
+            replay(source, &mut NullObserver).unwrap();
         }
         all
     }
 }
 
 #[track_caller]
-fn is_late(error: &AsideError) {
-    let AsideError::Problem(problem) = error else { panic!("{error:?}") };
+fn is_late(error: &AnnotationError) {
+    let AnnotationError::Problem(problem) = error else { panic!("{error:?}") };
     assert_eq!((problem.code, problem.code.exit()), (Code::ApprovalExpired, Exit::ApprovalNeeded));
 }
 
@@ -136,11 +142,11 @@ fn is_late(error: &AsideError) {
 fn an_answer_may_come_too_late() {
     let waits = Waits::new();
     let own = waits.pending();
-    assert_eq!(own.standing(own.until - 1), PendingState::Waiting);
-    assert_eq!(own.standing(own.until), PendingState::Expired);
-    for moment in [own.until, own.until + 1, own.until - 1, own.asked_at] {
+    assert_eq!(own.state(own.expires_at - 1), QuestionState::Waiting);
+    assert_eq!(own.state(own.expires_at), QuestionState::Expired);
+    for moment in [own.expires_at, own.expires_at + 1, own.expires_at - 1, own.asked_at] {
         is_late(&waits.allow(moment).unwrap_err());
-        assert_eq!(waits.pending().standing(own.asked_at), PendingState::Expired);
+        assert_eq!(waits.pending().state(own.asked_at), QuestionState::Expired);
     }
     let [given] = waits.answers().try_into().unwrap();
     assert_eq!((given.outcome, given.scope, given.stops), (AnswerKind::Expired, None, false));
@@ -151,11 +157,11 @@ fn an_answer_may_come_too_late() {
 #[test]
 fn a_yes_may_be_used_too_late() {
     let waits = Waits::new();
-    let until = waits.pending().until;
+    let until = waits.pending().expires_at;
     waits.allow(until - 1).unwrap();
     for moment in [until, until - 1] {
-        let late = Resumption::take(&waits.path(), &waits.run, moment).unwrap_err();
-        let ResumeError::Aside(late) = late else { panic!("{late:?}") };
+        let late = Resumption::open(&waits.path(), &waits.run, moment).unwrap_err();
+        let ResumeError::Annotation(late) = late else { panic!("{late:?}") };
         is_late(&late);
     }
     let outcomes: Vec<AnswerKind> = waits.answers().iter().map(|own| own.outcome).collect();

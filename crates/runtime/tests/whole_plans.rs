@@ -14,7 +14,7 @@ use std::fs;
 use capsule_core::approval::{AnswerKind, GrantLifetime, GrantPattern, Person};
 use capsule_core::exit::Exit;
 use capsule_core::journal::Event;
-use capsule_runtime::Said;
+use capsule_runtime::PromptAnswer;
 use person::{Act, Done, Place, yes};
 
 const POLICY: &str = "version: 1
@@ -44,11 +44,11 @@ steps:
 fn all() -> Act {
     Box::new(|card| {
         assert!(card.steps > 0, "{card:?}");
-        Said::Allow(Person::present(), Some(0))
+        PromptAnswer::Allow(Person::present(), Some(0))
     })
 }
 
-fn said(said: Said) -> Act {
+fn said(said: PromptAnswer) -> Act {
     Box::new(move |_| said.clone())
 }
 
@@ -94,8 +94,8 @@ fn a_plan_is_one_question_and_what_is_beyond_it_another() {
 #[test]
 fn a_no_to_the_plan_is_one_to_all_of_it() {
     for (answer, stops) in [
-        (Said::Deny(Person::present(), Some("not today".into())), false),
-        (Said::Stop(Person::present(), None), true),
+        (PromptAnswer::Deny(Person::present(), Some("not today".into())), false),
+        (PromptAnswer::Stop(Person::present(), None), true),
     ] {
         let place = Place::with(POLICY);
         let done = place.plan(vec![said(answer)], PLAN);
@@ -114,7 +114,7 @@ fn a_no_to_the_plan_is_one_to_all_of_it() {
 #[test]
 fn without_an_answer_each_step_is_asked() {
     let place = Place::with(POLICY);
-    let done = place.plan(vec![said(Said::Withdrawn), yes(), yes(), yes()], PLAN);
+    let done = place.plan(vec![said(PromptAnswer::Withdrawn), yes(), yes(), yes()], PLAN);
     let steps: Vec<_> = done.cards.iter().map(|own| own.step.as_deref()).collect();
     assert_eq!(steps, [None, Some("one"), Some("two"), Some("three")]);
     assert_eq!((done.exit, used(&done).len()), (Exit::Ok, 0));
@@ -156,7 +156,7 @@ fn what_changed_behind_the_plans_card_is_asked_again() {
     let act: Act = Box::new(move |_| {
         fs::rename(&from, &to).unwrap();
         std::os::unix::fs::symlink("moved", &from).unwrap();
-        Said::Allow(Person::present(), Some(0))
+        PromptAnswer::Allow(Person::present(), Some(0))
     });
     let done = place.plan(vec![act], PLAN);
     // Nobody answers the second card.
@@ -176,7 +176,7 @@ fn other_lines_than_those_shown_are_asked_again() {
     let act: Act = Box::new(move |card| {
         assert!(card.diff.as_ref().is_some_and(|own| own.contains("-first")), "{:?}", card.diff);
         fs::write(&file, "other\n").unwrap();
-        Said::Allow(Person::present(), Some(0))
+        PromptAnswer::Allow(Person::present(), Some(0))
     });
     let done = place.plan(vec![act, yes(), yes()], PLAN);
     assert_eq!((done.exit, used(&done)), (Exit::Ok, vec![2]));
@@ -191,11 +191,11 @@ fn leave_ends_with_the_plan() {
     let place = Place::with(POLICY);
     let first = place.plan(vec![all()], PLAN);
     assert_eq!(first.exit, Exit::ApprovalNeeded, "the third step has nobody to ask");
-    let second = place.plan(vec![said(Said::Withdrawn)], PLAN);
+    let second = place.plan(vec![said(PromptAnswer::Withdrawn)], PLAN);
     assert_eq!((second.exit, used(&second).len()), (Exit::ApprovalNeeded, 0));
     let tried =
         PLAN.replace("content: a } }", "content: a }, on_error: { retry: 2, backoff: 1ms } }");
-    let third = place.plan(vec![said(Said::Stop(Person::present(), None))], &tried);
+    let third = place.plan(vec![said(PromptAnswer::Stop(Person::present(), None))], &tried);
     assert_eq!(third.cards[0].offers[0].uses, 4);
 }
 
@@ -217,7 +217,7 @@ fn tries_are_shown() {
     let place = Place::with(POLICY);
     let tried =
         PLAN.replace("content: a } }", "content: a }, on_error: { retry: 2, backoff: 1ms } }");
-    let done = place.plan(vec![said(Said::Stop(Person::present(), None))], &tried);
+    let done = place.plan(vec![said(PromptAnswer::Stop(Person::present(), None))], &tried);
     let texts: Vec<&str> = done.cards[0].exact.iter().map(|own| own.text.as_str()).collect();
     assert!(texts.iter().any(|own| own.ends_with("tried up to 3 times")), "{texts:?}");
 }

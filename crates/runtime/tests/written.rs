@@ -10,8 +10,8 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, Commands, Empty, Hush, Law, Lookup, Note, Observer, PolicySource, Session,
-    Start,
+    BoundPolicy, CATALOGUE, Cancel, CommandRunner, NoPrompt, NullSink, Observer, PolicyLoadOptions,
+    PolicySource, Session, SessionOptions, WrittenEvent,
 };
 use capsule_store::Store;
 use serde_json::{Map, json};
@@ -24,10 +24,10 @@ struct Looking {
 }
 
 impl Observer for Looking {
-    fn see(&mut self, note: &Note<'_>) {
+    fn on_event(&mut self, note: &WrittenEvent<'_>) {
         let store = Store::open_read_only(&self.store).unwrap();
         if self.run.is_none() {
-            self.run = store.beginning_with("r-").unwrap().pop();
+            self.run = store.runs_with_prefix("r-").unwrap().pop();
         }
         let run = self.run.as_deref().unwrap_or_default();
         let is_there = |seq: &u64| store.event(run, *seq).unwrap().is_some();
@@ -60,35 +60,35 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("a.txt"), "text").unwrap();
     std::fs::write(folder.join("policy.yaml"), POLICY).unwrap();
-    let lookup = Lookup {
+    let lookup = PolicyLoadOptions {
         source: &PolicySource::File(folder.join("policy.yaml")),
         workspace: Some(&root),
         cwd: folder,
         home: Path::new("/home/nobody"),
-        own: std::slice::from_ref(&store),
-        user: &folder.join("home/policy.yaml"),
+        own_files: std::slice::from_ref(&store),
+        user_layer: &folder.join("home/policy.yaml"),
         profile: None,
     };
-    let law = Law::load(&lookup).unwrap();
+    let law = BoundPolicy::load(&lookup).unwrap();
     let mut looking = Looking { store: store.clone(), run: None, seen: Vec::new() };
-    let mut session = Session::open(Start {
-        law: &law,
+    let mut session = Session::open(SessionOptions {
+        policy: &law,
         store: &store,
-        origin,
+        kind: origin,
         subject: None,
         name: "two".into(),
         plan: None,
         steps: 2,
         inputs: json!({}),
-        commands: Commands::default(),
+        command_runner: CommandRunner::default(),
         capabilities: Capabilities::of(capability),
         cancel: Cancel::default(),
-        sink: Rc::new(Hush),
-        disposable: Box::new(|| Ok(())),
-        variables: Box::new(|_| None),
+        sink: Rc::new(NullSink),
+        why_not_disposable: Box::new(|| Ok(())),
+        env: Box::new(|_| None),
         accepts_layer: false,
         observer: &mut looking,
-        prompt: Box::new(Empty),
+        prompt: Box::new(NoPrompt),
     })
     .unwrap();
     let plan = Plan::parse(PLAN, "two", CATALOGUE).unwrap();

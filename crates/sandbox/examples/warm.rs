@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
-    EXECUTOR_ARGUMENT, Executor, FileIdentity, Launch, Program, Stage, Stream, View, Watch,
+    CommandWatcher, EXECUTOR_ARGUMENT, Executable, Executor, FileIdentity, Launch, LaunchStage,
+    OutputKind, SandboxView,
 };
 
 const ROUNDS: usize = 1_000;
@@ -19,9 +20,9 @@ const COLD_ROUNDS: usize = 50;
 
 struct Nobody;
 
-impl Watch for Nobody {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
-    fn cancelled(&self) -> bool {
+impl CommandWatcher for Nobody {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {}
+    fn is_cancelled(&self) -> bool {
         false
     }
 }
@@ -29,22 +30,22 @@ impl Watch for Nobody {
 /// `/bin/true`.
 fn launch() -> Launch {
     let program = std::fs::canonicalize("/bin/true").unwrap();
-    let identity = FileIdentity::of(&std::fs::metadata(&program).unwrap());
+    let identity = FileIdentity::from_metadata(&std::fs::metadata(&program).unwrap());
     Launch {
-        stages: vec![Stage {
-            program: Program { path: program, identity },
+        stages: vec![LaunchStage {
+            program: Executable { path: program, identity },
             argv: vec!["true".into()],
             environment: vec![("PATH".into(), "/usr/bin".into())],
             redirects: Vec::new(),
         }],
-        private: Vec::new(),
+        private_directory_variables: Vec::new(),
         cwd: "".into(),
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
         writes: false,
         direct: None,
-        masks: Vec::new(),
-        last: false,
+        hidden: Vec::new(),
+        is_last: false,
     }
 }
 
@@ -59,11 +60,11 @@ fn main() -> ExitCode {
     let enter = |executor: &mut Executor| {
         let workspace = File::open(&folder).unwrap().into();
         executor
-            .enter(View {
+            .enter(SandboxView {
                 floor: SandboxTier::default(),
                 workspace,
                 staging: None,
-                masks: Vec::new(),
+                hidden: Vec::new(),
                 programs: Vec::new(),
             })
             .unwrap();
@@ -107,7 +108,7 @@ fn cold(launch: &Launch, enter: impl Fn(&mut Executor)) -> [Vec<Duration>; 5] {
         let mut started = None;
         cold[0].push(time(|| started = Some(Executor::start().unwrap())));
         let mut executor = started.unwrap();
-        cold[1].push(time(|| drop(executor.walls().unwrap().clone())));
+        cold[1].push(time(|| drop(executor.sandbox_status().unwrap().clone())));
         cold[2].push(time(|| enter(&mut executor)));
         cold[3].push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
         cold[4].push(time(|| drop(executor)));

@@ -19,28 +19,29 @@ use rustix::process::{Pid, test_kill_process};
 use rustix::thread::UnshareFlags;
 
 use crate::{
-    EXECUTOR_ARGUMENT, Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError,
-    Stage, Staging, Stream, View, Watch, kernel,
+    CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Executable, Executor, FileIdentity,
+    HiddenPath, Launch, LaunchStage, OutputKind, SandboxError, SandboxView, StagingMount,
+    Termination, kernel,
 };
 
 /// The second hidden argument: what follows is attempted from inside.
-pub(crate) const PROBE: &str = "probe";
+pub(crate) const PROBE_ARGUMENT: &str = "probe";
 /// Where this program appears inside, in a view of its own.
-const ATTEMPTER: &str = "/capsule-doctor";
+const PROBE_PATH: &str = "/capsule-doctor";
 /// What must not come out.
 const SECRET: &str = "this must stay a secret";
 /// What an attempt ends with when it succeeded; anything else means that it was stopped.
-const SUCCEEDED: u8 = 42;
+const PROBE_SUCCEEDED: u8 = 42;
 /// Processes with numbers of their own begin at 1; an attempt needs no more than these.
-const INSIDE: u32 = 8;
+const MAX_PROCESSES: u32 = 8;
 /// How long an attempt may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the command may take that is to be ended.
-const BRIEFLY: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct SelfTestResult {
     /// What was checked.
     pub name: &'static str,
     /// Whether all is well.
@@ -51,74 +52,79 @@ pub struct Finding {
 
 /// Runs into every wall, through a sandbox of its own in a fresh folder.
 #[must_use]
-pub fn self_test() -> Vec<Finding> {
-    match Trial::set_up(None) {
+pub fn self_test() -> Vec<SelfTestResult> {
+    match TestSandbox::set_up(None) {
         Ok(mut trial) => trial.run(),
-        Err(detail) => vec![Finding { name: "the sandbox can be set up", passed: false, detail }],
+        Err(detail) => {
+            vec![SelfTestResult { name: "the sandbox can be set up", passed: false, detail }]
+        }
     }
 }
 
 /// Has a command write into a staged workspace whose changes are collected in a fresh folder beneath
 /// `place`, on the file system that runs will collect them on.
 #[must_use]
-pub fn try_staging(place: &Path) -> Finding {
-    try_writing(place, Changes::overlay)
+pub fn try_staging(place: &Path) -> SelfTestResult {
+    try_staged_write(place, TestChanges::overlay)
 }
 
 /// The same with a folder that is shown in place of the workspace, as a copy of it would be.
 #[must_use]
-pub fn try_copying(place: &Path) -> Finding {
-    try_writing(place, Changes::copied)
+pub fn try_copying(place: &Path) -> SelfTestResult {
+    try_staged_write(place, TestChanges::copied)
 }
 
 /// Has the kernel lay changes that are collected beneath `place` over a workspace, in which nothing runs.
 ///
 /// # Errors
 /// Why it does not.
-pub fn try_laying(place: &Path, workspace: &Path) -> Result<(), String> {
+pub fn try_overlay(place: &Path, workspace: &Path) -> Result<(), String> {
     let folder = place.join(format!(".capsule-doctor-{}-over", std::process::id()));
-    let changes = Changes::lay(&folder)?;
+    let changes = TestChanges::create(&folder)?;
     let mut executor = Executor::start().map_err(|error| error.to_string())?;
-    let view = View {
+    let view = SandboxView {
         floor: SandboxTier::Landlock,
-        workspace: File::open(workspace).map_err(text)?.into(),
+        workspace: File::open(workspace).map_err(error_text)?.into(),
         staging: Some(changes.overlay()?),
-        masks: Vec::new(),
+        hidden: Vec::new(),
         programs: Vec::new(),
     };
     executor.enter(view).map(drop).map_err(|error| error.to_string())
 }
 
-fn try_writing(place: &Path, open: fn(&Changes) -> Result<Staging, String>) -> Finding {
+fn try_staged_write(
+    place: &Path,
+    open: fn(&TestChanges) -> Result<StagingMount, String>,
+) -> SelfTestResult {
     let folder = place.join(format!(".capsule-doctor-{}", std::process::id()));
-    let tried = Changes::lay(&folder).and_then(|changes| {
-        let mut trial = Trial::set_up(Some(open(&changes)?))?;
-        trial.stages(&changes)
+    let tried = TestChanges::create(&folder).and_then(|changes| {
+        let mut trial = TestSandbox::set_up(Some(open(&changes)?))?;
+        trial.check_staged_write(&changes)
     });
     let passed = tried.is_ok();
     let detail = tried.unwrap_or_else(|why| format!("{why}, in {}", place.display()));
-    Finding { name: "what is written is staged, not done", passed, detail }
+    SelfTestResult { name: "what is written is staged, not done", passed, detail }
 }
 
 /// A folder for staged changes. Removed when dropped.
-struct Changes(PathBuf);
+struct TestChanges(PathBuf);
 
-impl Changes {
-    fn lay(folder: &Path) -> Result<Self, String> {
+impl TestChanges {
+    fn create(folder: &Path) -> Result<Self, String> {
         let make = |path: &Path| fs::create_dir(path).map_err(|error| error.to_string());
         make(folder)?;
-        let own = Self(folder.to_owned());
-        make(&own.0.join("changes"))?;
-        make(&own.0.join("work"))?;
-        Ok(own)
+        let changes = Self(folder.to_owned());
+        make(&changes.0.join("changes"))?;
+        make(&changes.0.join("work"))?;
+        Ok(changes)
     }
 
-    fn overlay(&self) -> Result<Staging, String> {
-        Ok(Staging::Overlay { changes: self.open("changes")?, work: self.open("work")? })
+    fn overlay(&self) -> Result<StagingMount, String> {
+        Ok(StagingMount::Overlay { changes: self.open("changes")?, work: self.open("work")? })
     }
 
-    fn copied(&self) -> Result<Staging, String> {
-        self.open("changes").map(Staging::Copied)
+    fn copied(&self) -> Result<StagingMount, String> {
+        self.open("changes").map(StagingMount::Copied)
     }
 
     fn open(&self, name: &str) -> Result<OwnedFd, String> {
@@ -126,7 +132,7 @@ impl Changes {
     }
 }
 
-impl Drop for Changes {
+impl Drop for TestChanges {
     fn drop(&mut self) {
         // What the kernel keeps there can be entered by nobody.
         let private = fs::Permissions::from_mode(0o700);
@@ -136,71 +142,75 @@ impl Drop for Changes {
 }
 
 /// A sandbox with bait in and around it.
-struct Trial {
+struct TestSandbox {
     executor: Executor,
-    walls: String,
+    status_text: String,
     bait: Bait,
     /// Where this program appears inside, to make the attempts.
-    attempter: PathBuf,
+    probe_path: PathBuf,
     /// Where the workspace appears inside.
     workspace: PathBuf,
 }
 
 /// What lies in and around the sandbox. Removed when dropped.
 struct Bait {
-    folder: PathBuf,
+    directory: PathBuf,
     listener: TcpListener,
     _socket: UnixListener,
 }
 
-impl Trial {
-    fn set_up(staging: Option<Staging>) -> Result<Self, String> {
-        let bait = Bait::lay().map_err(|error| format!("no bait could be laid: {error}"))?;
+impl TestSandbox {
+    fn set_up(staging: Option<StagingMount>) -> Result<Self, String> {
+        let bait = Bait::create().map_err(|error| format!("no bait could be laid: {error}"))?;
         let mut executor = Executor::start().map_err(|error| error.to_string())?;
-        let walls = executor.walls().map_err(|error| error.to_string())?;
-        let tier = walls.tier;
-        let gaps: Vec<String> = walls
+        let status = executor.sandbox_status().map_err(|error| error.to_string())?;
+        let tier = status.tier;
+        let gaps: Vec<String> = status
             .gaps()
             .filter(|gap| tier.layers().contains(&gap.layer))
             .map(|gap| format!("{}: {:?}, {}", gap.layer.name(), gap.level, gap.detail))
             .collect();
         let held =
-            walls.layers.iter().filter(|layer| layer.level == EnforcementLevel::Held).count();
+            status.layers.iter().filter(|layer| layer.level == EnforcementLevel::Held).count();
         let walls =
             if gaps.is_empty() { format!("{tier}, {held} layers held") } else { gaps.join("; ") };
         // Without namespaces everything is where it is.
         let (attempter, inside) = match tier {
-            SandboxTier::Namespaces => (PathBuf::from(ATTEMPTER), PathBuf::from(WORKSPACE_MOUNT)),
+            SandboxTier::Namespaces => (PathBuf::from(PROBE_PATH), PathBuf::from(WORKSPACE_MOUNT)),
             SandboxTier::Landlock => {
                 let shown = match &staging {
-                    Some(Staging::Copied(copy)) => place_of(copy),
+                    Some(StagingMount::Copied(copy)) => path_of(copy),
                     _ => Ok(bait.workspace()),
                 };
-                own_path().and_then(|own| Ok((own, shown?))).map_err(text)?
+                executable_path().and_then(|path| Ok((path, shown?))).map_err(error_text)?
             }
         };
-        let own = File::open("/proc/self/exe").map_err(|error| error.to_string())?;
+        let file = File::open("/proc/self/exe").map_err(|error| error.to_string())?;
         let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
-        let view = View {
+        let view = SandboxView {
             floor: SandboxTier::Landlock,
             workspace: workspace.into(),
             staging,
-            masks: hidden(),
-            programs: vec![(attempter.clone(), own.into())],
+            hidden: hidden_paths(),
+            programs: vec![(attempter.clone(), file.into())],
         };
         executor.enter(view).map_err(|error| error.to_string())?;
-        Ok(Self { executor, walls, bait, attempter, workspace: inside })
+        Ok(Self { executor, status_text: walls, bait, probe_path: attempter, workspace: inside })
     }
 
     /// Writes into the staged workspace.
-    fn stages(&mut self, changes: &Changes) -> Result<String, String> {
-        let aim = self.inside("new");
-        let words = ["capsule-doctor", EXECUTOR_ARGUMENT, PROBE, "write", &aim];
-        let exit = self.execute(None, &words, PATIENCE, true)?;
+    fn check_staged_write(&mut self, changes: &TestChanges) -> Result<String, String> {
+        let aim = self.inner_path("new");
+        let words = ["capsule-doctor", EXECUTOR_ARGUMENT, PROBE_ARGUMENT, "write", &aim];
+        let exit = self.execute(None, &words, PROBE_TIMEOUT, true)?;
         let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
         let is_there = |folder: PathBuf| folder.join("new").exists();
-        match (exit.how, is_there(changes.0.join("changes")), is_there(self.bait.workspace())) {
-            (How::Exited(code), true, false) if code == i32::from(SUCCEEDED) => {
+        match (
+            exit.termination,
+            is_there(changes.0.join("changes")),
+            is_there(self.bait.workspace()),
+        ) {
+            (Termination::Exited(code), true, false) if code == i32::from(PROBE_SUCCEEDED) => {
                 Ok("written, and the workspace is as it was".into())
             }
             (_, _, true) => Err("it was written into the workspace".into()),
@@ -209,34 +219,35 @@ impl Trial {
         }
     }
 
-    fn run(&mut self) -> Vec<Finding> {
-        let walls = Finding { name: "walls", passed: true, detail: self.walls.clone() };
-        let outside = self.bait.folder.join("outside");
+    fn run(&mut self) -> Vec<SelfTestResult> {
+        let walls =
+            SelfTestResult { name: "walls", passed: true, detail: self.status_text.clone() };
+        let outside = self.bait.directory.join("outside");
         let port = self.bait.listener.local_addr().map_or(0, |address| address.port());
         let parent = std::process::id();
         let executor = self.executor.id();
         vec![
             walls,
-            self.reads("a file of the workspace is read", &self.inside("open"), true),
-            self.reads("a file outside is not read", &outside.to_string_lossy(), false),
-            self.reads("a hidden file is not read", &self.inside("masked"), false),
-            self.reads("the host's accounts are not read", "/etc/passwd", false),
-            self.stops("the workspace is not written", &["write", &self.inside("new")]),
-            self.stops("the host's network is not reached", &["tcp", &port.to_string()]),
-            self.stops(
+            self.check_read("a file of the workspace is read", &self.inner_path("open"), true),
+            self.check_read("a file outside is not read", &outside.to_string_lossy(), false),
+            self.check_read("a hidden file is not read", &self.inner_path("masked"), false),
+            self.check_read("the host's accounts are not read", "/etc/passwd", false),
+            self.check_blocked("the workspace is not written", &["write", &self.inner_path("new")]),
+            self.check_blocked("the host's network is not reached", &["tcp", &port.to_string()]),
+            self.check_blocked(
                 "a socket in the workspace is not reached",
-                &["local", &self.inside("socket")],
+                &["local", &self.inner_path("socket")],
             ),
-            self.signals("this process is not signalled", parent),
-            self.signals("the executor is not signalled", executor),
-            self.stops("no namespace is made", &["namespace"]),
-            self.ends_in_time(),
+            self.check_signal("this process is not signalled", parent),
+            self.check_signal("the executor is not signalled", executor),
+            self.check_blocked("no namespace is made", &["namespace"]),
+            self.check_timeout(),
         ]
     }
 
     /// Reads a file with the system's own `cat`.
-    fn reads(&mut self, name: &'static str, path: &str, expected: bool) -> Finding {
-        let exit = self.execute(Some("/bin/cat"), &["cat", path], PATIENCE, false);
+    fn check_read(&mut self, name: &'static str, path: &str, expected: bool) -> SelfTestResult {
+        let exit = self.execute(Some("/bin/cat"), &["cat", path], PROBE_TIMEOUT, false);
         let (passed, detail) = match exit {
             Ok(exit) => {
                 let came_out = contains(&exit.stdout.bytes, SECRET);
@@ -246,53 +257,60 @@ impl Trial {
             }
             Err(error) => (false, error),
         };
-        Finding { name, passed, detail }
+        SelfTestResult { name, passed, detail }
     }
 
     /// Attempts something that must be stopped.
-    fn stops(&mut self, name: &'static str, attempt: &[&str]) -> Finding {
-        let mut words = vec!["capsule-doctor", EXECUTOR_ARGUMENT, PROBE];
+    fn check_blocked(&mut self, name: &'static str, attempt: &[&str]) -> SelfTestResult {
+        let mut words = vec!["capsule-doctor", EXECUTOR_ARGUMENT, PROBE_ARGUMENT];
         words.extend(attempt);
-        let (passed, detail) = match self.execute(None, &words, PATIENCE, false) {
+        let (passed, detail) = match self.execute(None, &words, PROBE_TIMEOUT, false) {
             Ok(exit) => {
                 let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
-                match exit.how {
-                    How::Exited(code) if code == i32::from(SUCCEEDED) => {
+                match exit.termination {
+                    Termination::Exited(code) if code == i32::from(PROBE_SUCCEEDED) => {
                         (false, "it succeeded".to_owned())
                     }
-                    How::Exited(0) => (true, said),
+                    Termination::Exited(0) => (true, said),
                     how => (false, format!("the attempt ended with {how:?}")),
                 }
             }
             Err(error) => (false, error),
         };
-        Finding { name, passed, detail }
+        SelfTestResult { name, passed, detail }
     }
 
-    fn signals(&mut self, name: &'static str, number: u32) -> Finding {
+    fn check_signal(&mut self, name: &'static str, number: u32) -> SelfTestResult {
         // With numbers of its own, the attempt may have this one itself. So does whoever runs as the
         // first process of a container.
-        if self.attempter == Path::new(ATTEMPTER) && number < INSIDE {
+        if self.probe_path == Path::new(PROBE_PATH) && number < MAX_PROCESSES {
             let detail = format!("the number {number} means another process inside");
-            return Finding { name, passed: true, detail };
+            return SelfTestResult { name, passed: true, detail };
         }
-        self.stops(name, &["signal", &number.to_string()])
+        self.check_blocked(name, &["signal", &number.to_string()])
     }
 
-    fn ends_in_time(&mut self) -> Finding {
-        let exit = self.execute(Some("/bin/sleep"), &["sleep", "60"], BRIEFLY, false);
+    fn check_timeout(&mut self) -> SelfTestResult {
+        let exit = self.execute(Some("/bin/sleep"), &["sleep", "60"], SHORT_TIMEOUT, false);
         let (passed, detail) = match exit {
             Ok(exit) => {
-                let how = if exit.how == How::TimedOut { "ended" } else { "it ended by itself" };
-                (exit.how == How::TimedOut, format!("{how} after {} ms", exit.micros / 1000))
+                let how = if exit.termination == Termination::TimedOut {
+                    "ended"
+                } else {
+                    "it ended by itself"
+                };
+                (
+                    exit.termination == Termination::TimedOut,
+                    format!("{how} after {} ms", exit.micros / 1000),
+                )
             }
             Err(error) => (false, error),
         };
-        Finding { name: "a command that takes too long is ended", passed, detail }
+        SelfTestResult { name: "a command that takes too long is ended", passed, detail }
     }
 
     /// A path of the workspace as it is seen inside.
-    fn inside(&self, name: &str) -> String {
+    fn inner_path(&self, name: &str) -> String {
         self.workspace.join(name).to_string_lossy().into_owned()
     }
 
@@ -303,19 +321,22 @@ impl Trial {
         words: &[&str],
         patience: Duration,
         writes: bool,
-    ) -> Result<Exit, String> {
+    ) -> Result<CommandResult, String> {
         let on_host = Path::new(program.unwrap_or("/proc/self/exe"));
-        let path = program.map_or(self.attempter.as_path(), Path::new);
+        let path = program.map_or(self.probe_path.as_path(), Path::new);
         let facts =
             fs::metadata(on_host).map_err(|error| format!("{}: {error}", path.display()))?;
         let launch = Launch {
-            stages: vec![Stage {
-                program: Program { path: path.to_owned(), identity: FileIdentity::of(&facts) },
+            stages: vec![LaunchStage {
+                program: Executable {
+                    path: path.to_owned(),
+                    identity: FileIdentity::from_metadata(&facts),
+                },
                 argv: words.iter().map(OsString::from).collect(),
                 environment: vec![("LC_ALL".into(), "C".into())],
                 redirects: Vec::new(),
             }],
-            private: vec!["TMPDIR".into()],
+            private_directory_variables: vec!["TMPDIR".into()],
             cwd: OsString::new(),
             stdin: Vec::new(),
             limits: ProcessLimits {
@@ -324,16 +345,16 @@ impl Trial {
             },
             writes,
             direct: None,
-            masks: hidden(),
-            last: false,
+            hidden: hidden_paths(),
+            is_last: false,
         };
-        let exit = self.executor.run(launch, &mut Silent);
+        let exit = self.executor.run(launch, &mut NullWatcher);
         exit.map_err(|error: SandboxError| error.to_string())
     }
 }
 
 impl Bait {
-    fn lay() -> std::io::Result<Self> {
+    fn create() -> std::io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("capsule-doctor-{}-{number}", std::process::id());
@@ -350,7 +371,7 @@ impl Bait {
             Ok((listener, socket))
         });
         match made {
-            Ok((listener, socket)) => Ok(Self { folder, listener, _socket: socket }),
+            Ok((listener, socket)) => Ok(Self { directory: folder, listener, _socket: socket }),
             Err(error) => {
                 let _ = fs::remove_dir_all(&folder);
                 Err(error)
@@ -359,54 +380,54 @@ impl Bait {
     }
 
     fn workspace(&self) -> PathBuf {
-        self.folder.join("workspace")
+        self.directory.join("workspace")
     }
 }
 
 impl Drop for Bait {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
 /// What is hidden from every attempt.
-fn hidden() -> Vec<Mask> {
-    vec![Mask { path: "masked".into() }]
+fn hidden_paths() -> Vec<HiddenPath> {
+    vec![HiddenPath { path: "masked".into() }]
 }
 
-fn text(error: std::io::Error) -> String {
+fn error_text(error: std::io::Error) -> String {
     error.to_string()
 }
 
 /// Where an open folder is.
-fn place_of(folder: &OwnedFd) -> std::io::Result<PathBuf> {
+fn path_of(folder: &OwnedFd) -> std::io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
 /// Where this program is.
-fn own_path() -> std::io::Result<PathBuf> {
+fn executable_path() -> std::io::Result<PathBuf> {
     std::env::current_exe()?.canonicalize()
 }
 
 /// Nobody watches a check.
-struct Silent;
+struct NullWatcher;
 
-impl Watch for Silent {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+impl CommandWatcher for NullWatcher {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {}
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }
 
 /// Makes one attempt, inside. Ends with [`SUCCEEDED`] if nothing stopped it, and with 0 and the
 /// reason on its standard output if something did.
-pub(crate) fn probe(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn run_probe(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(what), aim) = (words.next(), words.next().unwrap_or_default()) else {
         return ExitCode::FAILURE;
     };
     match attempt(&what, &aim) {
-        Some(Ok(())) => ExitCode::from(SUCCEEDED),
+        Some(Ok(())) => ExitCode::from(PROBE_SUCCEEDED),
         Some(Err(reason)) => {
             let _ = rustix::io::write(rustix::stdio::stdout(), reason.to_string().as_bytes());
             ExitCode::SUCCESS

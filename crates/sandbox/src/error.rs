@@ -19,7 +19,7 @@ pub enum SandboxError {
     },
     /// The machine cannot keep a bound, so nothing is run on it.
     #[error("this machine cannot bound {bound:?}: {reason}")]
-    Unbounded {
+    LimitUnavailable {
         /// The bound.
         bound: ResourceLimit,
         /// Why not.
@@ -43,7 +43,7 @@ pub enum SandboxError {
     /// Something that is not to be seen stands in the workspace that the command may change, and only
     /// mounts of its own could hide it there.
     #[error("without namespaces, nothing can be hidden from a program that changes the workspace")]
-    Unhidden,
+    CannotHide,
     /// A program is not the file that was decided on.
     #[error("the program was changed after it was decided on")]
     ProgramChanged {

@@ -15,13 +15,13 @@ use ::landlock::{
 use rustix::io::Errno;
 
 /// From here on local sockets are judged by the path that they connect to.
-const JUDGES_SOCKETS: i32 = 9;
+const SOCKET_ABI: i32 = 9;
 /// From here on signals and abstract sockets are kept inside.
-pub(crate) const SCOPES: i32 = 6;
+pub(crate) const SCOPE_ABI: i32 = 6;
 
 /// What may be done beneath a folder, or with a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reach {
+pub(crate) enum LandlockAccess {
     /// List folders.
     List,
     /// Read and execute.
@@ -42,8 +42,8 @@ pub(crate) enum Reach {
     ChangeFile,
 }
 
-impl Reach {
-    fn access(self, abi: ABI) -> BitFlags<AccessFs> {
+impl LandlockAccess {
+    fn access_flags(self, abi: ABI) -> BitFlags<AccessFs> {
         let devices = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile;
         let device = AccessFs::ReadFile | AccessFs::WriteFile;
         match self {
@@ -55,43 +55,46 @@ impl Reach {
             Self::Device if abi >= ABI::V5 => device | AccessFs::IoctlDev,
             Self::Device => device,
             Self::Change => AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
-            Self::ChangeStaged => Self::Change.access(abi) & !AccessFs::MakeSock,
-            Self::ChangeLasting => Self::ChangeStaged.access(abi) & !AccessFs::MakeFifo,
+            Self::ChangeStaged => Self::Change.access_flags(abi) & !AccessFs::MakeSock,
+            Self::ChangeLasting => Self::ChangeStaged.access_flags(abi) & !AccessFs::MakeFifo,
             Self::ChangeFile => AccessFs::from_file(abi),
         }
     }
 }
 
 /// Whether the kernel judges whom a local socket connects to, so that they may be made at all.
-pub(crate) const fn judges_sockets(abi: i32) -> bool {
-    abi >= JUDGES_SOCKETS
+pub(crate) const fn controls_local_sockets(abi: i32) -> bool {
+    abi >= SOCKET_ABI
 }
 
 /// Binds this process, and all that it starts, to the rules.
 ///
 /// # Errors
 /// A rule could not be made or the rules not be put in force.
-pub(crate) fn restrict(abi: i32, allowed: &[(BorrowedFd<'_>, Reach)]) -> Result<(), Errno> {
-    let mut rules = Rules::begin(abi)?;
+pub(crate) fn restrict(
+    abi: i32,
+    allowed: &[(BorrowedFd<'_>, LandlockAccess)],
+) -> Result<(), Errno> {
+    let mut rules = RulesetBuilder::new(abi)?;
     allowed.iter().try_for_each(|(file, reach)| rules.allow(*file, *reach))?;
     rules.enforce()
 }
 
 /// Rules while they are collected. All that this kernel's interface can hold is demanded; what
 /// cannot be had is an error, never less.
-pub(crate) struct Rules {
+pub(crate) struct RulesetBuilder {
     abi: ABI,
     created: RulesetCreated,
 }
 
-impl Rules {
+impl RulesetBuilder {
     /// Nothing is allowed so far.
     ///
     /// # Errors
     /// The kernel refused.
-    pub(crate) fn begin(abi: i32) -> Result<Self, Errno> {
+    pub(crate) fn new(abi: i32) -> Result<Self, Errno> {
         let abi = ABI::from(abi);
-        let created = everything(abi).map_err(|error| cause(&error))?;
+        let created = handle_everything(abi).map_err(|error| root_errno(&error))?;
         Ok(Self { abi, created })
     }
 
@@ -99,9 +102,9 @@ impl Rules {
     ///
     /// # Errors
     /// The kernel refused.
-    pub(crate) fn allow(&mut self, file: impl AsFd, reach: Reach) -> Result<(), Errno> {
-        let rule = PathBeneath::new(file, reach.access(self.abi));
-        (&mut self.created).add_rule(rule).map(|_| ()).map_err(|error| cause(&error))
+    pub(crate) fn allow(&mut self, file: impl AsFd, reach: LandlockAccess) -> Result<(), Errno> {
+        let rule = PathBeneath::new(file, reach.access_flags(self.abi));
+        (&mut self.created).add_rule(rule).map(|_| ()).map_err(|error| root_errno(&error))
     }
 
     /// Binds this process, and all that it starts.
@@ -112,7 +115,7 @@ impl Rules {
         match self.created.restrict_self() {
             Ok(status) if status.ruleset == RulesetStatus::FullyEnforced => Ok(()),
             Ok(_) => Err(Errno::NOTSUP),
-            Err(error) => Err(cause(&error)),
+            Err(error) => Err(root_errno(&error)),
         }
     }
 }
@@ -125,18 +128,18 @@ impl Rules {
 ///
 /// # Errors
 /// The kernel refused; it knows this since interface 6.
-pub(crate) fn scope(root: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+pub(crate) fn scope_ruleset(root: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let made = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .scope(Scope::from_all(ABI::V6))
         .and_then(|rules| rules.handle_access(AccessFs::Refer))
         .and_then(Ruleset::create)
         .and_then(|rules| rules.add_rule(PathBeneath::new(root, AccessFs::Refer)));
-    let made = made.map_err(|error| cause(&error))?;
+    let made = made.map_err(|error| root_errno(&error))?;
     Option::<OwnedFd>::from(made).ok_or(Errno::NOTSUP)
 }
 
-fn everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
+fn handle_everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
@@ -150,7 +153,7 @@ fn everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
 }
 
 /// The kernel's error at the root of one of the library's, which is all that crosses to the parent.
-fn cause(error: &RulesetError) -> Errno {
+fn root_errno(error: &RulesetError) -> Errno {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
         if let Some(errno) = error.downcast_ref().and_then(Errno::from_io_error) {

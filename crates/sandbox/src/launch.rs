@@ -11,7 +11,7 @@ use capsule_core::confinement::{ProcessLimits, ResourceLimit, SandboxStatus, San
 
 /// What the commands of a run see besides the system.
 #[derive(Debug)]
-pub struct View {
+pub struct SandboxView {
     /// The weakest walls that will do.
     pub floor: SandboxTier,
     /// The root of the workspace, opened (`O_PATH` will do). It appears at
@@ -19,9 +19,9 @@ pub struct View {
     /// it is. Other mounts in it are hidden.
     pub workspace: OwnedFd,
     /// Where its changes are collected, if commands may make any.
-    pub staging: Option<Staging>,
+    pub staging: Option<StagingMount>,
     /// Paths in the workspace that are hidden.
-    pub masks: Vec<Mask>,
+    pub hidden: Vec<HiddenPath>,
     /// Programs, or whole folders of them, that lie outside the system folders: the absolute path
     /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
     /// `/dev` or the workspace; without namespaces, only where they are.
@@ -31,7 +31,7 @@ pub struct View {
 /// Where changes of the workspace are collected: in folders that nobody else uses, opened (`O_PATH`
 /// will do).
 #[derive(Debug)]
-pub enum Staging {
+pub enum StagingMount {
     /// In a folder that is laid over the workspace. What commands change lies there as the kernel's
     /// overlay describes it.
     Overlay {
@@ -48,14 +48,14 @@ pub enum Staging {
 /// it is a folder can still be seen. Links on the way are not followed. One that is itself a link is
 /// left alone: what it leads to is hidden by its own path, if it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mask {
+pub struct HiddenPath {
     /// Relative to the workspace; any bytes that a file name can have.
     pub path: OsString,
 }
 
 /// A program, and the file that it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct Executable {
     /// Its absolute path as seen inside.
     pub path: PathBuf,
     /// What the file was when it was decided on.
@@ -81,7 +81,7 @@ pub struct FileIdentity {
 impl FileIdentity {
     /// That of a file with this metadata.
     #[must_use]
-    pub fn of(meta: &Metadata) -> Self {
+    pub fn from_metadata(meta: &Metadata) -> Self {
         Self {
             device: meta.dev(),
             inode: meta.ino(),
@@ -106,58 +106,58 @@ impl fmt::Display for FileIdentity {
 /// What a command may change in the workspace itself, as mounts can bound it. Paths are relative to
 /// the workspace; links on the way are not followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Direct {
+pub struct DirectWrites {
     /// The files and folders that it may change, with all that is in them; empty for the workspace
     /// itself. Each must be there, and none lie within another.
-    pub open: Vec<OsString>,
+    pub writable: Vec<OsString>,
     /// What is read-only nevertheless, with all that is in it. Neither it nor a folder above it can
     /// be renamed or removed.
-    pub held: Vec<OsString>,
+    pub read_only: Vec<OsString>,
     /// Folders that can be written to, and neither be renamed nor removed.
     pub pinned: Vec<OsString>,
 }
 
 /// One program of a command.
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct LaunchStage {
     /// What is executed.
-    pub program: Program,
+    pub program: Executable,
     /// Its words; the first one is its name.
     pub argv: Vec<OsString>,
     /// Its environment.
     pub environment: Vec<(OsString, OsString)>,
     /// Where its streams lead instead, one after the other, as in a shell.
-    pub redirects: Vec<Redirect>,
+    pub redirects: Vec<StreamRedirect>,
 }
 
 /// A stream of a program that leads elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redirect {
+pub struct StreamRedirect {
     /// Which stream.
-    pub descriptor: Descriptor,
+    pub descriptor: StandardStream,
     /// Where it leads.
-    pub to: Target,
+    pub target: RedirectTarget,
 }
 
 /// One of the three streams of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Descriptor {
+pub enum StandardStream {
     /// Standard input, 0.
     Input,
     /// Standard output, 1.
     Output,
     /// Standard error, 2.
-    Errors,
+    Error,
 }
 
-impl Descriptor {
+impl StandardStream {
     /// Its number.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
             Self::Input => 0,
             Self::Output => 1,
-            Self::Errors => 2,
+            Self::Error => 2,
         }
     }
 }
@@ -165,7 +165,7 @@ impl Descriptor {
 /// Where a stream leads. Paths are relative to the folder in which the command starts and must not
 /// lead out of the workspace, not through links either. Only plain files are opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RedirectTarget {
     /// It is read from a file.
     Read(OsString),
     /// It goes to a file, which is made or emptied first.
@@ -175,7 +175,7 @@ pub enum Target {
     /// It goes, or comes from, nowhere.
     Null,
     /// Where another stream leads by then.
-    Same(Descriptor),
+    Same(StandardStream),
 }
 
 /// A command: a pipeline of one or more programs. What one of them writes to its standard output is
@@ -184,10 +184,10 @@ pub enum Target {
 pub struct Launch {
     /// The programs, from the first to the last; at most
     /// [`PIPELINE_STAGES`](capsule_core::limits::PIPELINE_STAGES).
-    pub stages: Vec<Stage>,
+    pub stages: Vec<LaunchStage>,
     /// Variables that are added to each environment, and name the folder in which it may write and
     /// that is emptied when it ends.
-    pub private: Vec<OsString>,
+    pub private_directory_variables: Vec<OsString>,
     /// Where it starts, relative to the workspace; empty for the workspace itself.
     pub cwd: OsString,
     /// What the first program reads from its standard input.
@@ -198,18 +198,18 @@ pub struct Launch {
     /// Whether it may change the staged workspace. Without a staged one, nothing may.
     pub writes: bool,
     /// What it may change in a workspace that is not staged.
-    pub direct: Option<Direct>,
+    pub direct: Option<DirectWrites>,
     /// Every path that is to be hidden now. What was hidden stays hidden, unless another file was
     /// put in its place: so those of the view are listed again.
-    pub masks: Vec<Mask>,
+    pub hidden: Vec<HiddenPath>,
     /// Whether no other command is expected after it, so that nothing is made ready for one. Should
     /// one come after all, it takes a little longer.
-    pub last: bool,
+    pub is_last: bool,
 }
 
 /// One of the two streams that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum OutputKind {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -217,18 +217,18 @@ pub enum Stream {
 }
 
 /// Somebody who watches a command.
-pub trait Watch {
+pub trait CommandWatcher {
     /// Bytes came that are kept; what comes beyond a stream's limit is only counted.
-    fn output(&mut self, stream: Stream, bytes: &[u8]);
+    fn output(&mut self, stream: OutputKind, bytes: &[u8]);
 
     /// Whether the command is no longer wanted. Asked at least every 100 ms, and at once when a
     /// signal interrupts the waiting. Once it was true, the command is ended.
-    fn cancelled(&self) -> bool;
+    fn is_cancelled(&self) -> bool;
 }
 
 /// How a command ended, or one of its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Termination {
     /// The program ended with this status.
     Exited(i32),
     /// The program was ended by this signal.
@@ -245,7 +245,7 @@ pub enum How {
 
 /// What was kept of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// All bytes, or the first ones of a stream that is longer than the limit.
     pub bytes: Vec<u8>,
     /// The last bytes of such a stream, behind some that only help to recognise what is masked.
@@ -260,21 +260,21 @@ pub struct Captured {
 
 /// What came of a command.
 #[derive(Clone, Debug)]
-pub struct Exit {
+pub struct CommandResult {
     /// How it ended: as its last program did, unless it was ended as a whole.
-    pub how: How,
+    pub termination: Termination,
     /// How each of its programs ended; empty where it was ended as a whole before they had.
-    pub stages: Vec<How>,
+    pub stages: Vec<Termination>,
     /// Its standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// Its standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// The walls that it ran behind.
-    pub walls: SandboxStatus,
+    pub sandbox_status: SandboxStatus,
     /// How long it took, in microseconds, set-up included.
     pub micros: u64,
     /// The bounds that it ran into, as far as the kernel tells.
-    pub reached: Vec<ResourceLimit>,
+    pub reached_limits: Vec<ResourceLimit>,
     /// The most memory that was seen in use at once, in bytes.
     pub peak_memory: Option<u64>,
     /// How many of its processes ran on when its last program had ended, and were ended.

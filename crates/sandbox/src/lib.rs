@@ -12,16 +12,14 @@
 //! `landlock` for machines without them), `seccomp` (the table of system
 //! calls), and `kernel` (all unsafe code).
 
-pub mod clear;
 mod error;
 mod launch;
+pub mod remove_tree;
 
 #[cfg(target_os = "linux")]
 mod backend;
 #[cfg(target_os = "linux")]
 pub mod doctor;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod executor;
 #[cfg(target_os = "linux")]
@@ -29,27 +27,30 @@ mod kernel;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
+mod poll;
+#[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod supervise;
-#[cfg(target_os = "linux")]
-mod waiting;
+#[cfg(not(target_os = "linux"))]
+mod unsupported_os;
 
 pub use error::SandboxError;
 pub use launch::{
-    Captured, Descriptor, Direct, Exit, FileIdentity, How, Launch, Mask, Program, Redirect, Stage,
-    Staging, Stream, Target, View, Watch,
+    CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
+    HiddenPath, Launch, LaunchStage, OutputKind, RedirectTarget, SandboxView, StagingMount,
+    StandardStream, StreamRedirect, Termination,
 };
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Executor, executor_main, run_unconfined};
+pub use unsupported_os::{Executor, executor_main, run_unconfined};
 
 #[cfg(target_os = "linux")]
 pub use backend::system::{is_system_path, taken};
 #[cfg(target_os = "linux")]
-pub use supervise::{Executor, Held, Running, run_unconfined};
+pub use supervise::{Executor, PreparedCommand, RunningCommand, run_unconfined};
 
 /// The hidden first argument: a program that finds it must call [`executor_main`] before anything
 /// else, and end with what that returns.
@@ -58,9 +59,9 @@ pub const EXECUTOR_ARGUMENT: &str = "__capsule-executor";
 /// Has names of hosts looked up in the machine's own file and by DNS, and users in the machine's own
 /// file, without loading what else the machine is set up for into this process. To be called before
 /// anything is looked up; only the first call does something.
-pub fn look_up_by_own_means() {
+pub fn use_builtin_name_lookup() {
     #[cfg(target_os = "linux")]
-    kernel::by_own_means();
+    kernel::use_builtin_resolvers();
 }
 
 /// The whole life of an executor.
@@ -69,7 +70,7 @@ pub fn look_up_by_own_means() {
 pub fn executor_main() -> std::process::ExitCode {
     let mut words = std::env::args_os().skip(2);
     match words.next() {
-        Some(word) if word == doctor::PROBE => doctor::probe(words),
+        Some(word) if word == doctor::PROBE_ARGUMENT => doctor::run_probe(words),
         Some(word) if word == supervise::UNCONFINED => executor::serve_unconfined(),
         _ => executor::serve(),
     }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use capsule_core::journal::{APPLICATION_ID, Frontier, has_wal};
 
 use crate::error::StoreError;
+use crate::export_target::{header, sidecar_path};
 use crate::head::{self, Head, HeadFile, Noted};
-use crate::open::{Store, open_unwaiting};
-use crate::target::{beside, header};
+use crate::open::{Store, open_nonblocking};
 use crate::verify::{Fault, fault};
 use crate::wal::{self, WalFrames};
-use crate::write::frontier;
+use crate::write::load_frontier;
 
 /// How long a log that another process writes is looked at again before what cannot be read in it counts.
 const SETTLES: Duration = Duration::from_millis(200);
@@ -59,7 +59,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn size(&self) -> Result<u64, StoreError> {
-        Ok(frontier(&self.sql).map_err(StoreError::read)?.size())
+        Ok(load_frontier(&self.sql).map_err(StoreError::read)?.size())
     }
 
     /// Opens the note beside a store that will be written to, and makes sure that the store has what it says.
@@ -67,19 +67,19 @@ impl Store {
     /// # Errors
     /// When it cannot be opened, or the store has less.
     pub(crate) fn take_up_note(&mut self) -> Result<(), StoreError> {
-        let own = HeadFile::open(&self.path)?;
-        let noted = own.read();
-        let tree = frontier(&self.sql).map_err(StoreError::read)?;
+        let file = HeadFile::open(&self.path)?;
+        let noted = file.read();
+        let tree = load_frontier(&self.sql).map_err(StoreError::read)?;
         match noted {
             // One that an earlier version wrote.
-            Noted::None if tree.size() > 0 => own.note(&tree, false),
+            Noted::None if tree.size() > 0 => file.note(&tree, false),
             Noted::None => {}
             Noted::Some(head) => {
                 head.missing(tree.size()).map_or(Ok(()), |what| Err(self.incomplete(what)))?;
             }
             Noted::Unreadable => return Err(self.incomplete(UNREADABLE.to_owned())),
         }
-        self.head = Some(own);
+        self.head = Some(file);
         Ok(())
     }
 
@@ -96,7 +96,7 @@ impl Store {
 
     /// The log beside it, also where a link leads to it.
     fn log(&self) -> PathBuf {
-        beside(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()), "-wal")
+        sidecar_path(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()), "-wal")
     }
 
     /// The frames of the log, where any are in it.
@@ -145,7 +145,7 @@ impl Store {
     pub(crate) fn holds_nothing_yet(&self) -> Result<(), StoreError> {
         let noted = head::read(&self.path);
         let had_events = match &noted {
-            Noted::None => self.settled_frames().is_some_and(|own| own.has_lost()),
+            Noted::None => self.settled_frames().is_some_and(|frame| frame.has_lost()),
             Noted::Some(head) => head.least() > 0,
             Noted::Unreadable => true,
         };
@@ -171,7 +171,7 @@ impl Store {
 
     /// What shows that all events are here, now that so many were found; `noted` was read before they were.
     pub(crate) fn completeness(&self, noted: Noted, leaves: u64) -> Result<Completeness, Fault> {
-        let begins = open_unwaiting(&self.path).and_then(header).unwrap_or_default();
+        let begins = open_nonblocking(&self.path).and_then(header).unwrap_or_default();
         let is_alone = !begins.is_empty() && !has_wal(&begins);
         let (noted, log) = match noted {
             Noted::Unreadable => return Err(fault("note", UNREADABLE)),

@@ -9,12 +9,12 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::schema::PARTS;
-use crate::write::{Unwritten, frontier, insert, number, payload_id, set_frontier};
+use crate::schema::PAYLOADS_PER_EVENT;
+use crate::write::{PendingEvent, insert_entry, load_frontier, payload_id, store_frontier, to_i64};
 
 /// A run that is about another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kin {
+pub struct RelatedRun {
     /// Its full id.
     pub run: String,
     /// What it is.
@@ -26,8 +26,8 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn erasable(&self, run: &str) -> Result<u64, StoreError> {
-        let leaves = leaves(&self.sql, run).map_err(StoreError::read)?;
+    pub fn erasable_payloads(&self, run: &str) -> Result<u64, StoreError> {
+        let leaves = leaves_of_run(&self.sql, run).map_err(StoreError::read)?;
         let query = "SELECT count(*) FROM payloads WHERE id >= ?1 AND id < ?2 AND salt IS NOT NULL";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         leaves.iter().try_fold(0, |sum, leaf| {
@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written. Whether the run may be erased is for others to say.
     pub fn erase(&mut self, run: RunId, at: u64) -> Result<u64, StoreError> {
-        self.erase_in(run, at).map_err(StoreError::write)
+        self.erase_in_transaction(run, at).map_err(StoreError::write)
     }
 
     /// Writes the whole file anew, so that nothing stands in it but what the record holds: a database leaves
@@ -68,32 +68,32 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn kin(&self) -> Result<BTreeMap<String, Vec<Kin>>, StoreError> {
+    pub fn related_runs(&self) -> Result<BTreeMap<String, Vec<RelatedRun>>, StoreError> {
         let query = "SELECT json ->> '$.body.subject' AS subject, run, json ->> '$.body.origin'
                      FROM (SELECT leaf, run, CAST(bytes AS TEXT) AS json FROM events
                            WHERE kind = 'run.opened')
                      WHERE subject IS NOT NULL ORDER BY leaf";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let mut rows = query.query([]).map_err(StoreError::read)?;
-        let mut kin: BTreeMap<String, Vec<Kin>> = BTreeMap::new();
+        let mut related: BTreeMap<String, Vec<RelatedRun>> = BTreeMap::new();
         while let Some(row) = rows.next().map_err(StoreError::read)? {
             let read = || -> rusqlite::Result<(String, String, String)> {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             };
             let (subject, run, kind) = read().map_err(StoreError::read)?;
             let kind = serde_json::from_value(kind.into()).map_err(StoreError::read)?;
-            kin.entry(subject).or_default().push(Kin { run, kind });
+            related.entry(subject).or_default().push(RelatedRun { run, kind });
         }
-        Ok(kin)
+        Ok(related)
     }
 
-    fn erase_in(&mut self, subject: RunId, at: u64) -> rusqlite::Result<u64> {
+    fn erase_in_transaction(&mut self, subject: RunId, at: u64) -> rusqlite::Result<u64> {
         // What is erased is written over where it stands.
         self.sql.pragma_update(None, "secure_delete", true)?;
-        self.wait_for_disk(true)?;
+        self.set_fsync(true)?;
         let transaction = self.sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (mut payloads, mut written) = (0, None);
-        for leaf in leaves(&transaction, &subject.to_string())? {
+        for leaf in leaves_of_run(&transaction, &subject.to_string())? {
             let parts = [payload_id(leaf, 0), payload_id(leaf + 1, 0)];
             let gone = transaction
                 .prepare_cached(
@@ -101,13 +101,13 @@ impl Store {
                      WHERE id >= ?1 AND id < ?2 AND salt IS NOT NULL",
                 )?
                 .execute(parts)?;
-            payloads += u64::try_from(gone).unwrap_or(PARTS);
+            payloads += u64::try_from(gone).unwrap_or(PAYLOADS_PER_EVENT);
         }
         if payloads > 0 {
-            let mut tree = frontier(&transaction)?;
-            let erased = Unwritten::of_no_run(Event::PayloadErased { subject, payloads }, at);
-            insert(&transaction, &erased, &mut tree)?;
-            set_frontier(&transaction, &tree)?;
+            let mut tree = load_frontier(&transaction)?;
+            let erased = PendingEvent::unattached(Event::PayloadErased { subject, payloads }, at);
+            insert_entry(&transaction, &erased, &mut tree)?;
+            store_frontier(&transaction, &tree)?;
             written = Some(tree);
         }
         transaction.commit()?;
@@ -121,7 +121,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn erased(&self) -> Result<Vec<(u64, RunId)>, StoreError> {
+    pub fn erased_runs(&self) -> Result<Vec<(u64, RunId)>, StoreError> {
         let query = "SELECT leaf, bytes FROM events WHERE kind = 'payload.erased' ORDER BY leaf";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let rows = query
@@ -146,7 +146,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn due(&self, now: u64, most: usize) -> Result<Vec<(String, bool)>, StoreError> {
+    pub fn due_for_erasure(
+        &self,
+        now: u64,
+        most: usize,
+    ) -> Result<Vec<(String, bool)>, StoreError> {
         // The first payload of a run's first event is its plan or its policy. A run that crashed ended with
         // its last event.
         let query = "
@@ -164,14 +168,14 @@ impl Store {
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = query
-            .query_map([number(now), most], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_map([to_i64(now), most], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(StoreError::read)?;
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
     }
 }
 
 /// Where the events of a run stand.
-fn leaves(sql: &Connection, run: &str) -> rusqlite::Result<Vec<u64>> {
+fn leaves_of_run(sql: &Connection, run: &str) -> rusqlite::Result<Vec<u64>> {
     let mut query = sql.prepare_cached("SELECT leaf FROM events WHERE run = ?1 ORDER BY seq")?;
     let rows = query.query_map([run], |row| row.get::<_, i64>(0))?;
     rows.map(|leaf| leaf.map(|leaf| u64::try_from(leaf).unwrap_or(0))).collect()

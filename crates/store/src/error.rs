@@ -30,7 +30,7 @@ pub enum StoreError {
     },
     /// A newer version wrote it.
     #[error("the store has version {found}; this build reads up to {known}")]
-    Newer {
+    UnsupportedVersion {
         /// The version that was found.
         found: i64,
         /// The newest that is known.
@@ -44,7 +44,7 @@ pub enum StoreError {
     Read(Cause),
     /// Stored bytes are not an event.
     #[error("event {leaf}: {why}")]
-    Entry {
+    InvalidEntry {
         /// Which leaf.
         leaf: u64,
         /// Why.
@@ -103,9 +103,9 @@ impl StoreError {
     pub const fn code(&self) -> Code {
         match self {
             Self::Open { .. } | Self::Read(_) => Code::StoreOpen,
-            Self::Newer { .. } => Code::StoreVersion,
+            Self::UnsupportedVersion { .. } => Code::StoreVersion,
             Self::Write(_) => Code::StoreWrite,
-            Self::Entry { .. } | Self::Integrity { .. } | Self::Incomplete { .. } => {
+            Self::InvalidEntry { .. } | Self::Integrity { .. } | Self::Incomplete { .. } => {
                 Code::Integrity
             }
             Self::Target { .. } => Code::Usage,
@@ -119,7 +119,7 @@ impl StoreError {
     /// What to do about it.
     #[must_use]
     pub fn suggestion(&self) -> String {
-        let own = match self {
+        let text = match self {
             Self::Open { why, .. } | Self::Write(why) | Self::Read(why) => why.suggestion(),
             Self::Key { suggestion, .. } => suggestion.as_deref(),
             Self::Target { .. } => Some("name another file"),
@@ -135,7 +135,7 @@ impl StoreError {
             }
             _ => None,
         };
-        own.unwrap_or_else(|| self.code().next_step()).to_owned()
+        text.unwrap_or_else(|| self.code().next_step()).to_owned()
     }
 
     pub(crate) fn write(cause: impl Into<Cause>) -> Self {

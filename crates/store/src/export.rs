@@ -10,10 +10,10 @@ use capsule_core::journal::{Durability, PayloadRef};
 
 use crate::checkpoint::Signer;
 use crate::error::StoreError;
+use crate::export_target::{check_target, unused_path};
 use crate::open::Store;
-use crate::read::{Payload, Stored};
-use crate::target::{check_target, unused_name};
-use crate::write::{Kept, Unwritten, append};
+use crate::read::{StoredEvent, StoredPayload};
+use crate::write::{PendingEvent, QueuedPayload, append_entries};
 
 impl Store {
     /// Writes a run into a file of its own, private payloads withheld and signed if the store has a key;
@@ -24,16 +24,16 @@ impl Store {
     /// When the run cannot be read, or the file cannot be written or is something else.
     pub fn export(&self, run: &str, to: &Path) -> Result<Digest, StoreError> {
         check_target(&self.path, to)?;
-        let beside = unused_name(to).map_err(StoreError::write)?;
-        let written = self.write_beside(run, &beside).and_then(|digest| {
+        let temporary = unused_path(to).map_err(StoreError::write)?;
+        let written = self.write_temporary(run, &temporary).and_then(|digest| {
             // Time has passed since it was looked at.
             check_target(&self.path, to)?;
-            fs::rename(&beside, to).map_err(StoreError::write)?;
+            fs::rename(&temporary, to).map_err(StoreError::write)?;
             Ok(digest)
         });
         if written.is_err() {
             // What could not be finished is not left lying about; the error says what happened.
-            let _ = fs::remove_file(&beside);
+            let _ = fs::remove_file(&temporary);
         }
         written
     }
@@ -49,7 +49,7 @@ impl Store {
             let why = "something is there already".into();
             return Err(StoreError::Target { path: to.to_owned(), why });
         }
-        let unfinished = unused_name(to).map_err(StoreError::write)?;
+        let unfinished = unused_path(to).map_err(StoreError::write)?;
         let written = self.copy_into(&unfinished).and_then(|()| {
             // A link, which takes the place of nothing.
             fs::hard_link(&unfinished, to).map_err(StoreError::write)
@@ -67,7 +67,7 @@ impl Store {
         file.sync_all().map_err(StoreError::write)
     }
 
-    fn write_beside(&self, run: &str, path: &Path) -> Result<Digest, StoreError> {
+    fn write_temporary(&self, run: &str, path: &Path) -> Result<Digest, StoreError> {
         let mut store = Self::open_unnoted(path)?;
         // One file and nothing beside it, so that it can be copied and read from a medium that
         // cannot be written.
@@ -79,12 +79,12 @@ impl Store {
         self.visit(run, |stored| {
             last = stored.entry.at;
             let payloads = self.payloads(stored.leaf, &stored.entry.event)?;
-            let kept = payloads.into_iter().map(carried).collect();
-            let Stored { entry, bytes, .. } = stored;
-            let own = Unwritten { entry, bytes, kept };
-            append(&mut store, &[own], Durability::CrashSafe).map(drop)
+            let kept = payloads.into_iter().map(payload_for_export).collect();
+            let StoredEvent { entry, bytes, .. } = stored;
+            let event = PendingEvent { entry, bytes, payloads: kept };
+            append_entries(&mut store, &[event], Durability::CrashSafe).map(drop)
         })?;
-        if let (Some(signer), Some(run)) = (Signer::beside(&self.path)?, RunId::parse(run)) {
+        if let (Some(signer), Some(run)) = (Signer::load(&self.path)?, RunId::parse(run)) {
             store.checkpoint_of_run(&signer, run, last)?;
         }
         store.sql.close().map_err(|(_, error)| StoreError::write(error))?;
@@ -95,11 +95,11 @@ impl Store {
 }
 
 /// A payload on its way into another store: a private one goes without salt and bytes.
-fn carried((reference, payload): (PayloadRef, Payload)) -> Kept {
-    let Payload { class, salt, bytes } = payload;
+fn payload_for_export((reference, payload): (PayloadRef, StoredPayload)) -> QueuedPayload {
+    let StoredPayload { class, salt, bytes } = payload;
     let leaves = !class.is_private();
     let bytes = bytes.filter(|_| leaves);
-    Kept {
+    QueuedPayload {
         commitment: reference.commit,
         class,
         salt: salt.filter(|_| leaves),

@@ -4,14 +4,14 @@ use capsule_core::journal::{Entry, Event};
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::write::number;
+use crate::write::to_i64;
 
 impl Store {
     /// The runs in which a call waits for an answer or did, in their order.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn with_questions(&self) -> Result<Vec<String>, StoreError> {
+    pub fn runs_with_approvals(&self) -> Result<Vec<String>, StoreError> {
         let query = "SELECT run FROM events WHERE kind = 'approval.waiting' ORDER BY leaf";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let rows = query.query_map([], |row| row.get(0)).map_err(StoreError::read)?;
@@ -22,7 +22,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn with_grants(&self) -> Result<Vec<String>, StoreError> {
+    pub fn unsealed_runs_with_grants(&self) -> Result<Vec<String>, StoreError> {
         let query = "SELECT DISTINCT run FROM events AS given WHERE kind IN
                         ('approval.answered', 'plan.answered')
                      AND CAST(bytes AS TEXT) ->> '$.body.grant' IS NOT NULL
@@ -38,7 +38,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read, or an event is not what was written.
-    pub fn revoked_since(
+    pub fn grants_revoked_since(
         &self,
         leaf: Option<u64>,
     ) -> Result<(u64, Vec<Option<String>>), StoreError> {
@@ -57,7 +57,7 @@ impl Store {
                  WHERE leaf > ?1 AND leaf <= ?2 AND kind = 'grant.revoked'",
             )
             .map_err(StoreError::read)?;
-        let rows = query.query_map([seen, newest].map(number), |row| row.get::<_, Vec<u8>>(0));
+        let rows = query.query_map([seen, newest].map(to_i64), |row| row.get::<_, Vec<u8>>(0));
         let mut gone = Vec::new();
         for bytes in rows.map_err(StoreError::read)? {
             let entry = Entry::from_bytes(&bytes.map_err(StoreError::read)?);

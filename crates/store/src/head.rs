@@ -18,8 +18,8 @@ use capsule_core::journal::{Frontier, HEAD};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::StoreError;
+use crate::export_target::sidecar_path;
 use crate::open::flags;
-use crate::target::beside;
 
 /// How often a note is tried to be locked while another process writes it; then that one's holds.
 const TRIES: usize = 50;
@@ -99,7 +99,7 @@ fn this_boot() -> Option<&'static str> {
         let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let text = text.trim();
         let is_id =
-            text.len() == BOOT && text.bytes().all(|own| own.is_ascii_hexdigit() || own == b'-');
+            text.len() == BOOT && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         is_id.then(|| text.to_owned())
     };
     BOOT_ID.get_or_init(read).as_deref()
@@ -107,7 +107,7 @@ fn this_boot() -> Option<&'static str> {
 
 /// Where the note of a store lies: beside the file that a link leads to, as SQLite has it.
 pub(crate) fn place(store: &Path) -> PathBuf {
-    beside(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), HEAD)
+    sidecar_path(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), HEAD)
 }
 
 /// Empties the note of a store that was removed, so that another one can begin in its place.
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn a_note_reads_back_and_nothing_else_is_one() {
         for boot in [None, this_boot()] {
-            let own = head(boot);
-            let line = own.line();
+            let head = head(boot);
+            let line = head.line();
             assert_eq!(line.len(), BYTES);
-            assert_eq!(Head::parse(&line), Some(own));
+            assert_eq!(Head::parse(&line), Some(head));
             for other in [
                 line.trim_end().to_owned(),
                 format!("{line}\n"),

@@ -4,17 +4,17 @@ use rusqlite::params;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::write::number;
+use crate::write::to_i64;
 
 /// How many of the newest runs are looked through for those of one place.
-const LOOKED_THROUGH: u64 = 1_000;
+const SCANNED_RUNS: u64 = 1_000;
 
 impl Store {
     /// The newest runs in a workspace under the policy of a place and a name, the newest first.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn runs_in(
+    pub fn runs_in_workspace(
         &self,
         workspace: &str,
         (place, name): (&str, &str),
@@ -32,7 +32,7 @@ impl Store {
                  ORDER BY leaf DESC LIMIT ?4",
             )
             .map_err(StoreError::read)?;
-        let given = params![number(LOOKED_THROUGH), workspace, place, number(most), name];
+        let given = params![to_i64(SCANNED_RUNS), workspace, place, to_i64(most), name];
         let rows = query.query_map(given, |row| row.get(0)).map_err(StoreError::read)?;
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
     }

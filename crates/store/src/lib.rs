@@ -4,45 +4,45 @@
 //! they commit to, and the edge of the Merkle tree over them. Nothing in it decides or acts.
 //! `FORMAT.md` is the norm for what stands on disk.
 
-mod about;
 mod cause;
 mod checkpoint;
 mod complete;
 mod erase;
 mod error;
 mod export;
+mod export_target;
 mod grants;
 mod head;
 mod history;
-mod last;
+mod last_run;
 mod list;
 mod lock;
+mod log_reader;
 mod open;
-mod policies;
-mod programs;
+mod policy_runs;
+mod program_digests;
 mod read;
+mod related_runs;
 mod schema;
-mod target;
 mod transaction;
 mod verify;
 mod wal;
-mod whole;
 mod write;
 
 pub use cause::Cause;
 pub use checkpoint::{
-    Anchor, Anchored, Attested, Checkpoint, Note, Seal, Sightings, Signer, Signing, Trust,
-    Verifier, is_key_name, is_origin, read_keys,
+    Anchor, AnchorReport, AttestationReport, Checkpoint, SignatureCheck, SignedNote, Signer,
+    SigningSchedule, TrustRoots, Verifier, WitnessedCheckpoints, is_key_name, is_origin, read_keys,
 };
 pub use complete::Completeness;
-pub use erase::Kin;
+pub use erase::RelatedRun;
 pub use error::StoreError;
+pub use export_target::{check_target, sidecar_path};
 pub use head::Head;
-pub use list::{Filter, RunState, RunSummary};
-pub use lock::{Claim, RunLock};
+pub use list::{RunFilter, RunState, RunSummary};
+pub use lock::{RunClaim, RunLock};
 pub use open::Store;
-pub use read::{Payload, Stored};
-pub use target::{beside, check_target};
+pub use read::{StoredEvent, StoredPayload};
 pub use verify::{Fault, Proof, Verified};
 pub use wal::WalFrames;
-pub use write::{Clock, KEY_BYTES, RunWriter, Written};
+pub use write::{Clock, RUN_KEY_BYTES, RunWriter, WrittenRun};

@@ -56,7 +56,7 @@ pub struct RunSummary {
 
 /// Which runs to list.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct RunFilter {
     /// Begun at or after this time, in microseconds since 1970.
     pub since: Option<u64>,
     /// With a denied call.
@@ -71,7 +71,7 @@ pub struct Filter {
 const PAGE: i64 = 200;
 
 /// The runs that began before a leaf, the newest first.
-const OPENED: &str = "
+const OPENED_SQL: &str = "
 SELECT run, json ->> '$.body.label', json ->> '$.body.name', json ->> '$.body.origin',
        json ->> '$.at', json ->> '$.body.subject', leaf
 FROM (SELECT run, leaf, CAST(bytes AS TEXT) AS json FROM events
@@ -80,7 +80,7 @@ ORDER BY leaf DESC";
 
 /// What counts of each event of a run. The views join the events of a call, which takes them all for
 /// each; here each is looked at once, and who reads them in their order knows which belong together.
-const EVENTS: &str = "
+const EVENTS_SQL: &str = "
 SELECT kind, json ->> '$.body.call',
        json ->> '$.body.code',
        CASE kind WHEN 'call.proposed' THEN json ->> '$.body.tool'
@@ -92,7 +92,7 @@ FROM (SELECT kind, seq, CAST(bytes AS TEXT) AS json FROM events WHERE run = ?1 A
         ('call.proposed', 'call.decided', 'call.started', 'call.finished', 'run.sealed'))
 ORDER BY seq";
 
-const TOUCHED: &str = "
+const TOUCHED_SQL: &str = "
 SELECT EXISTS (SELECT 1 FROM tool_calls AS call
         WHERE call.run_id = ?1 AND json_extract(call.args, '$.path') = ?2)
     OR EXISTS (SELECT 1 FROM events AS ended
@@ -121,35 +121,35 @@ struct Page {
 }
 
 /// How far a call has come that has no end yet.
-enum Standing {
+enum OpenCall {
     Decided { denied: bool, asked: bool },
     Started,
 }
 
 /// What the events of a run add up to.
 #[derive(Default)]
-struct Sum {
+struct RunTotals {
     calls: u64,
     denied: u64,
     asked: u64,
     unknown: u64,
     /// Whether one of the calls was to the tool that is looked for.
-    to_tool: bool,
+    called_tool: bool,
     sealed: Option<(Exit, u64)>,
     suspended: bool,
     /// The calls without an end: all that is held of a run.
-    open: BTreeMap<i64, Standing>,
+    open: BTreeMap<i64, OpenCall>,
 }
 
-impl Sum {
-    fn add(&mut self, row: &Row<'_>, tool: Option<&str>) -> rusqlite::Result<()> {
+impl RunTotals {
+    fn add_event(&mut self, row: &Row<'_>, tool: Option<&str>) -> rusqlite::Result<()> {
         let (kind, call, word): (String, Option<i64>, Option<String>) =
             (row.get(0)?, row.get(1)?, row.get(3)?);
         let word = word.as_deref();
         match (kind.as_str(), call) {
             ("call.proposed", _) => {
                 self.calls += 1;
-                self.to_tool |= word.is_some() && word == tool;
+                self.called_tool |= word.is_some() && word == tool;
             }
             ("call.decided", Some(call)) => {
                 let code: Option<String> = row.get(2)?;
@@ -158,16 +158,16 @@ impl Sum {
                 let is_denial = code.is_none_or(|code| code.exit() != Exit::ToolFailed);
                 let denied = word == Some("deny") && is_denial;
                 let asked = matches!(word, Some("ask" | "ask-each"));
-                self.open.insert(call, Standing::Decided { denied, asked });
+                self.open.insert(call, OpenCall::Decided { denied, asked });
             }
-            ("call.started", Some(call)) => drop(self.open.insert(call, Standing::Started)),
+            ("call.started", Some(call)) => drop(self.open.insert(call, OpenCall::Started)),
             ("call.finished", Some(call)) if self.open.remove(&call).is_some() => {
                 self.denied += u64::from(word == Some("denied"));
                 self.asked += u64::from(word == Some("approval_needed"));
             }
             ("run.sealed", _) => {
                 let exit = word.and_then(|word| serde_json::from_value(word.into()).ok());
-                self.sealed = exit.zip(Some(count(row, 4)?));
+                self.sealed = exit.zip(Some(column_u64(row, 4)?));
                 self.suspended = row.get(5)?;
             }
             _ => {}
@@ -176,11 +176,11 @@ impl Sum {
     }
 
     /// A call without an end is what was decided, or unknown where it was started.
-    fn end(&mut self) {
+    fn settle_open_calls(&mut self) {
         for (_, standing) in std::mem::take(&mut self.open) {
             match standing {
-                Standing::Started => self.unknown += 1,
-                Standing::Decided { denied, asked } => {
+                OpenCall::Started => self.unknown += 1,
+                OpenCall::Decided { denied, asked } => {
                     self.denied += u64::from(denied);
                     self.asked += u64::from(asked);
                 }
@@ -194,7 +194,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read, or its views or events are not what was written.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>, StoreError> {
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreError> {
         let mut runs = Vec::new();
         self.visit_runs::<StoreError>(filter, |run| {
             runs.push(run);
@@ -210,7 +210,7 @@ impl Store {
     /// As [`Store::list`], or when the visitor fails.
     pub fn visit_runs<E: From<StoreError>>(
         &self,
-        filter: &Filter,
+        filter: &RunFilter,
         mut visit: impl FnMut(RunSummary) -> Result<bool, E>,
     ) -> Result<bool, E> {
         // The list is made by the views, which whoever can write the file can replace.
@@ -219,9 +219,9 @@ impl Store {
         }
         let mut before = i64::MAX;
         loop {
-            let page = self.as_they_stand(filter, before).map_err(StoreError::read)?;
+            let page = self.snapshot(filter, before).map_err(StoreError::read)?;
             let Some(oldest) = page.oldest else { return Ok(false) };
-            for (run, leaf) in self.settled(page, filter).map_err(StoreError::read)? {
+            for (run, leaf) in self.resolve_unsealed(page, filter).map_err(StoreError::read)? {
                 if !visit(run)? {
                     return Ok(self.has_run_before(leaf).map_err(StoreError::read)?);
                 }
@@ -238,42 +238,47 @@ impl Store {
     /// The runs of a page with what became of those that were not sealed. What was read of them is as old as the
     /// first row, and a lock goes after the seal is written: whoever is not seen to hold it any more has
     /// sealed by now, or never will.
-    fn settled(&self, page: Page, filter: &Filter) -> rusqlite::Result<Vec<(RunSummary, i64)>> {
+    fn resolve_unsealed(
+        &self,
+        page: Page,
+        filter: &RunFilter,
+    ) -> rusqlite::Result<Vec<(RunSummary, i64)>> {
         let Page { mut runs, unsealed, .. } = page;
         for place in unsealed {
-            let Some((own, _)) = runs.get_mut(place) else { continue };
-            if RunLock::is_held(&self.path, &own.run) {
-                own.state = RunState::Running;
+            let Some((summary, _)) = runs.get_mut(place) else { continue };
+            if RunLock::is_held(&self.path, &summary.run) {
+                summary.state = RunState::Running;
             } else {
-                let sum = self.sum(&own.run, None)?;
-                own.take(&sum);
+                let sum = self.totals(&summary.run, None)?;
+                summary.apply_totals(&sum);
             }
         }
-        runs.retain(|(own, _)| !filter.denied || own.denied > 0);
+        runs.retain(|(summary, _)| !filter.denied || summary.denied > 0);
         Ok(runs)
     }
 
     /// A page of runs as one moment shows them.
-    fn as_they_stand(&self, filter: &Filter, before: i64) -> rusqlite::Result<Page> {
-        let mut query = self.sql.prepare_cached(OPENED)?;
+    fn snapshot(&self, filter: &RunFilter, before: i64) -> rusqlite::Result<Page> {
+        let mut query = self.sql.prepare_cached(OPENED_SQL)?;
         let mut rows = query.query([before, PAGE])?;
         let mut page = Page::default();
         while let Some(row) = rows.next()? {
             let leaf = row.get(6)?;
             page.oldest = Some(leaf);
-            if filter.since.is_some_and(|since| count(row, 4).is_ok_and(|began| began < since)) {
+            if filter.since.is_some_and(|since| column_u64(row, 4).is_ok_and(|began| began < since))
+            {
                 continue;
             }
             let run: String = row.get(0)?;
-            let sum = self.sum(&run, filter.tool.as_deref())?;
-            if filter.tool.is_some() && !sum.to_tool || !self.touched(&run, filter)? {
+            let sum = self.totals(&run, filter.tool.as_deref())?;
+            if filter.tool.is_some() && !sum.called_tool || !self.touches_path(&run, filter)? {
                 continue;
             }
-            let mut summary = opened(row, run)?;
+            let mut summary = summary_of(row, run)?;
             if summary.name == COMMANDS {
                 summary.command = self.first_args(&summary.run)?;
             }
-            summary.take(&sum);
+            summary.apply_totals(&sum);
             if sum.sealed.is_none() {
                 page.unsealed.push(page.runs.len());
             } else if filter.denied && sum.denied == 0 {
@@ -284,14 +289,14 @@ impl Store {
         Ok(page)
     }
 
-    fn sum(&self, run: &str, tool: Option<&str>) -> rusqlite::Result<Sum> {
-        let mut query = self.sql.prepare_cached(EVENTS)?;
+    fn totals(&self, run: &str, tool: Option<&str>) -> rusqlite::Result<RunTotals> {
+        let mut query = self.sql.prepare_cached(EVENTS_SQL)?;
         let mut rows = query.query([run])?;
-        let mut sum = Sum::default();
+        let mut sum = RunTotals::default();
         while let Some(row) = rows.next()? {
-            sum.add(row, tool)?;
+            sum.add_event(row, tool)?;
         }
-        sum.end();
+        sum.settle_open_calls();
         Ok(sum)
     }
 
@@ -300,9 +305,9 @@ impl Store {
         Ok(query.query_row([run], |row| row.get(0)).optional()?.flatten())
     }
 
-    fn touched(&self, run: &str, filter: &Filter) -> rusqlite::Result<bool> {
+    fn touches_path(&self, run: &str, filter: &RunFilter) -> rusqlite::Result<bool> {
         let Some(path) = &filter.touched else { return Ok(true) };
-        self.sql.prepare_cached(TOUCHED)?.query_row(params![run, path], |row| row.get(0))
+        self.sql.prepare_cached(TOUCHED_SQL)?.query_row(params![run, path], |row| row.get(0))
     }
 
     /// Whether a run is at its end.
@@ -310,18 +315,18 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn state(&self, run: &str) -> Result<RunState, StoreError> {
-        if let Some(exit) = self.seal(run).map_err(StoreError::read)? {
+        if let Some(exit) = self.seal_of(run).map_err(StoreError::read)? {
             return Ok(RunState::Sealed(exit));
         }
         if RunLock::is_held(&self.path, run) {
             return Ok(RunState::Running);
         }
         // It may have been sealed between the two looks; the lock goes after the seal is written.
-        let exit = self.seal(run).map_err(StoreError::read)?;
+        let exit = self.seal_of(run).map_err(StoreError::read)?;
         Ok(exit.map_or(RunState::Crashed, RunState::Sealed))
     }
 
-    fn seal(&self, run: &str) -> rusqlite::Result<Option<Exit>> {
+    fn seal_of(&self, run: &str) -> rusqlite::Result<Option<Exit>> {
         let mut query = self.sql.prepare_cached(
             "SELECT CAST(bytes AS TEXT) ->> '$.body.exit' FROM events
              WHERE run = ?1 AND kind = 'run.sealed'",
@@ -334,7 +339,7 @@ impl Store {
 impl RunSummary {
     /// Takes over what its events add up to. Without a seal it counts as crashed until somebody is seen
     /// who holds its lock.
-    fn take(&mut self, sum: &Sum) {
+    fn apply_totals(&mut self, sum: &RunTotals) {
         self.state = sum.sealed.map_or(RunState::Crashed, |(exit, _)| RunState::Sealed(exit));
         self.ended = sum.sealed.map(|(_, at)| at);
         (self.calls, self.denied) = (sum.calls, sum.denied);
@@ -343,13 +348,13 @@ impl RunSummary {
     }
 }
 
-fn opened(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
+fn summary_of(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
         run,
         label: row.get(1)?,
         name: row.get(2)?,
         kind: row.get(3)?,
-        started: count(row, 4)?,
+        started: column_u64(row, 4)?,
         subject: row.get(5)?,
         ended: None,
         state: RunState::Crashed,
@@ -362,7 +367,7 @@ fn opened(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
     })
 }
 
-fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+fn column_u64(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(index).map(|n| u64::try_from(n).unwrap_or(0))
 }
 
@@ -457,22 +462,27 @@ mod tests {
         }
         writer.flush_deferred().unwrap();
         let store = Store::open_read_only(&path).unwrap();
-        let listed = |filter: &Filter| {
+        let listed = |filter: &RunFilter| {
             let runs = store.list(filter).unwrap();
-            let row = |own: &RunSummary| (own.calls, own.denied, own.asked, own.unknown, own.state);
+            let row = |summary: &RunSummary| {
+                (summary.calls, summary.denied, summary.asked, summary.unknown, summary.state)
+            };
             runs.iter().map(row).collect::<Vec<_>>()
         };
         let running = (6, 2, 2, 1, RunState::Running);
-        assert_eq!(listed(&Filter::default()), [running]);
+        assert_eq!(listed(&RunFilter::default()), [running]);
         drop(writer);
         let crashed = (6, 2, 2, 1, RunState::Crashed);
-        assert_eq!(listed(&Filter { denied: true, ..Filter::default() }), [crashed]);
+        assert_eq!(listed(&RunFilter { denied: true, ..RunFilter::default() }), [crashed]);
         assert_eq!(
-            listed(&Filter { tool: Some("fs.read".into()), ..Filter::default() }),
+            listed(&RunFilter { tool: Some("fs.read".into()), ..RunFilter::default() }),
             [crashed]
         );
-        assert_eq!(listed(&Filter { tool: Some("fs.write".into()), ..Filter::default() }), []);
-        assert_eq!(listed(&Filter { since: Some(8), ..Filter::default() }), []);
+        assert_eq!(
+            listed(&RunFilter { tool: Some("fs.write".into()), ..RunFilter::default() }),
+            []
+        );
+        assert_eq!(listed(&RunFilter { since: Some(8), ..RunFilter::default() }), []);
     }
 
     /// A run that ends while a list is made is not one that crashed.
@@ -483,14 +493,17 @@ mod tests {
         call(&mut writer, 1, "allow", None);
         writer.flush_deferred().unwrap();
         let store = Store::open_read_only(&path).unwrap();
-        let filter = Filter::default();
-        let page = store.as_they_stand(&filter, i64::MAX).unwrap();
+        let filter = RunFilter::default();
+        let page = store.snapshot(&filter, i64::MAX).unwrap();
         call(&mut writer, 2, "deny", None);
         seal(&mut writer);
-        let runs = store.settled(page, &filter).unwrap();
-        let (own, _) = runs.first().unwrap();
-        assert_eq!((own.state, own.calls, own.denied), (RunState::Sealed(Exit::Ok), 2, 1));
-        assert_eq!(own.ended, Some(7));
+        let runs = store.resolve_unsealed(page, &filter).unwrap();
+        let (summary, _) = runs.first().unwrap();
+        assert_eq!(
+            (summary.state, summary.calls, summary.denied),
+            (RunState::Sealed(Exit::Ok), 2, 1)
+        );
+        assert_eq!(summary.ended, Some(7));
     }
 
     /// P8: a list is made page by page, and whoever has seen enough of it looks at no more.
@@ -503,13 +516,17 @@ mod tests {
             seal(&mut writer);
         }
         let store = Store::open_read_only(&path).unwrap();
-        let all: Vec<String> =
-            store.list(&Filter::default()).unwrap().into_iter().map(|own| own.run).collect();
+        let all: Vec<String> = store
+            .list(&RunFilter::default())
+            .unwrap()
+            .into_iter()
+            .map(|summary| summary.run)
+            .collect();
         assert_eq!(all.len(), runs);
         assert_eq!(all.first().cloned(), store.find("latest").ok());
         for (most, are_more) in [(1, true), (runs - 1, true), (runs, false)] {
             let mut seen = Vec::new();
-            let left = store.visit_runs::<StoreError>(&Filter::default(), |run| {
+            let left = store.visit_runs::<StoreError>(&RunFilter::default(), |run| {
                 seen.push(run.run);
                 Ok(seen.len() < most)
             });
@@ -530,9 +547,9 @@ mod tests {
         seal(&mut writer);
         let store = Store::open_read_only(&path).unwrap();
         let began = Instant::now();
-        let path = Filter { touched: Some("a".into()), ..Filter::default() };
+        let path = RunFilter { touched: Some("a".into()), ..RunFilter::default() };
         assert_eq!(store.list(&path).unwrap().len(), 0);
-        assert_eq!(store.list(&Filter::default()).unwrap()[0].calls, CALLS);
+        assert_eq!(store.list(&RunFilter::default()).unwrap()[0].calls, CALLS);
         // Each call beside each other one took minutes.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }

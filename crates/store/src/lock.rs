@@ -8,8 +8,8 @@ use capsule_core::id::RunId;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::StoreError;
-use crate::open::private_folder;
-use crate::target::beside;
+use crate::export_target::sidecar_path;
+use crate::open::create_private_directory;
 
 /// Held while a run is alive. A run that is neither sealed nor locked has crashed.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub struct RunLock {
     _file: File,
 }
 
-fn place(store: &Path, run: &str) -> PathBuf {
-    beside(store, ".locks").join(run)
+fn lock_path(store: &Path, run: &str) -> PathBuf {
+    sidecar_path(store, ".locks").join(run)
 }
 
 impl RunLock {
@@ -28,9 +28,9 @@ impl RunLock {
     /// # Errors
     /// When the file cannot be made.
     pub fn take(store: &Path, run: RunId) -> Result<Self, StoreError> {
-        let path = place(store, &run.to_string());
+        let path = lock_path(store, &run.to_string());
         if let Some(folder) = path.parent() {
-            private_folder(folder).map_err(StoreError::write)?;
+            create_private_directory(folder).map_err(StoreError::write)?;
         }
         let file = OpenOptions::new()
             .write(true)
@@ -47,7 +47,7 @@ impl RunLock {
     /// that name.
     #[must_use]
     pub fn is_held(store: &Path, run: &str) -> bool {
-        let path = place(store, run);
+        let path = lock_path(store, run);
         let Ok(file) = File::open(&path) else { return false };
         let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
         if !is_held {
@@ -60,19 +60,19 @@ impl RunLock {
 
 /// Held while somebody decides what becomes of a run that is over: one at a time.
 #[derive(Debug)]
-pub struct Claim {
+pub struct RunClaim {
     _file: File,
 }
 
-impl Claim {
+impl RunClaim {
     /// Takes the claim on a run; none while somebody else has it.
     ///
     /// # Errors
     /// When its file cannot be made.
     pub fn take(store: &Path, run: RunId) -> Result<Option<Self>, StoreError> {
-        let path = place(store, &format!("{run}.claim"));
+        let path = lock_path(store, &format!("{run}.claim"));
         if let Some(folder) = path.parent() {
-            private_folder(folder).map_err(StoreError::write)?;
+            create_private_directory(folder).map_err(StoreError::write)?;
         }
         // The file stays: whoever comes while it is removed would lock another one.
         let file = OpenOptions::new()
@@ -103,7 +103,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
         let run = RunId::from_bits([7; 10]);
-        let (name, path) = (run.to_string(), place(&store, &run.to_string()));
+        let (name, path) = (run.to_string(), lock_path(&store, &run.to_string()));
         let lock = RunLock::take(&store, run).unwrap();
         assert!(RunLock::is_held(&store, &name) && path.exists());
         // As the kernel leaves it when the process is killed.

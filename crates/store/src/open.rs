@@ -12,20 +12,20 @@ use rustix::fs::OFlags;
 
 use crate::cause::Cause;
 use crate::error::StoreError;
+use crate::export_target::{header, sidecar_path};
 use crate::head::{self, HeadFile};
 use crate::schema;
-use crate::target::{beside, header};
 
 /// How long a writer waits for another one.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it lets the other one go first.
-const AGAIN: Duration = Duration::from_millis(2);
+const RETRY_DELAY: Duration = Duration::from_millis(2);
 
 /// From how many pages on the log is moved into the file. Whoever opens a store reads its log from the
 /// beginning, so runs of few events keep it short; in a long one, moving it would take more.
-const SHORT_LOG: i64 = 250;
+const SHORT_WAL_PAGES: i64 = 250;
 /// The same for a long run.
-const LONG_LOG: i64 = 1_000;
+const LONG_WAL_PAGES: i64 = 1_000;
 
 /// A store that is open.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Store {
     /// The note of how many events it has, where it is written to.
     pub(crate) head: Option<HeadFile>,
     /// Whether commits are known not to wait for the disk.
-    goes_on: bool,
+    skips_fsync: bool,
 }
 
 impl Store {
@@ -61,21 +61,21 @@ impl Store {
     pub(crate) fn open_unnoted(path: &Path) -> Result<Self, StoreError> {
         let failed = |why: Cause| StoreError::Open { path: path.to_owned(), why };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private_folder(folder).map_err(|error| failed(error.into()))?;
+            create_private_directory(folder).map_err(|error| failed(error.into()))?;
         }
-        planted(path).map_or(Ok(()), |why| Err(failed(why.into())))?;
+        planted_journal(path).map_or(Ok(()), |why| Err(failed(why.into())))?;
         head::put_away_stale(path);
-        private_file(path).map_err(failed)?;
+        create_private_file(path).map_err(failed)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|error| failed(error.into()))?;
-        let store = Self { sql, path: path.to_owned(), head: None, goes_on: false };
+        let store = Self { sql, path: path.to_owned(), head: None, skips_fsync: false };
         store.harden().map_err(|error| failed(error.into()))?;
         let found = store.version()?;
         if let (APPLICATION_ID, 1..) = found {
-            store.known(found)?;
+            store.check_version(found)?;
             store.is_worked_with()?;
         }
-        store.when_free(Self::prepare).map_err(|error| failed(error.into()))?;
+        store.retry_busy(Self::prepare).map_err(|error| failed(error.into()))?;
         if found != (APPLICATION_ID, schema::VERSION) {
             store.holds_nothing_yet()?;
             store.migrate()?;
@@ -102,31 +102,31 @@ impl Store {
         if !path.exists() {
             return Err(failed("there is no such file".into()));
         }
-        planted(path).map_or(Ok(()), |why| Err(failed(why.into())))?;
+        planted_journal(path).map_or(Ok(()), |why| Err(failed(why.into())))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|error| failed(error.into()))?;
-        let store = Self { sql, path: path.to_owned(), head: None, goes_on: false };
+        let store = Self { sql, path: path.to_owned(), head: None, skips_fsync: false };
         store.harden().map_err(|error| failed(error.into()))?;
         let found = match store.version()? {
             // It is being made, or what it is made of lies in a log that is not there or cannot be read.
             (APPLICATION_ID, 0) => store.version_once_made()?,
             found => found,
         };
-        store.known(found)?;
+        store.check_version(found)?;
         Ok(store)
     }
 
     /// Tries again while somebody else prepares the same file: where two want to be the only one,
     /// SQLite waits for neither.
-    fn when_free(&self, act: fn(&Self) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    fn retry_busy(&self, act: fn(&Self) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
         let began = Instant::now();
         loop {
             let done = act(self);
             let code = done.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
-            if code != Some(ErrorCode::DatabaseBusy) || began.elapsed() > BUSY {
+            if code != Some(ErrorCode::DatabaseBusy) || began.elapsed() > BUSY_TIMEOUT {
                 return done;
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RETRY_DELAY);
         }
     }
 
@@ -142,30 +142,30 @@ impl Store {
         // A short run does not pay for moving the log into the file when it ends; that happens
         // once it has become long, and readers see both.
         self.sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        self.sql.pragma_update(None, "wal_autocheckpoint", SHORT_LOG)?;
+        self.sql.pragma_update(None, "wal_autocheckpoint", SHORT_WAL_PAGES)?;
         self.sql.pragma_update(None, "synchronous", "NORMAL")
     }
 
     /// Says whether the next commits wait for the disk; between transactions, since inside one it has
     /// no effect. That they do is said anew each time, and that they do not only where it is not known.
-    pub(crate) fn wait_for_disk(&mut self, wait: bool) -> rusqlite::Result<()> {
-        if !wait && self.goes_on {
+    pub(crate) fn set_fsync(&mut self, wait: bool) -> rusqlite::Result<()> {
+        if !wait && self.skips_fsync {
             return Ok(());
         }
-        self.goes_on = false;
+        self.skips_fsync = false;
         let level = if wait { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
         self.sql.prepare_cached(level)?.execute([])?;
-        self.goes_on = !wait;
+        self.skips_fsync = !wait;
         Ok(())
     }
 
     /// Lets the log become long, for a run that writes much.
-    pub(crate) fn lengthen_log(&self) -> rusqlite::Result<()> {
-        self.sql.pragma_update(None, "wal_autocheckpoint", LONG_LOG)
+    pub(crate) fn allow_long_wal(&self) -> rusqlite::Result<()> {
+        self.sql.pragma_update(None, "wal_autocheckpoint", LONG_WAL_PAGES)
     }
 
     /// Moves the log into the file, as far as nobody reads it.
-    pub(crate) fn move_log(&self) -> rusqlite::Result<()> {
+    pub(crate) fn flush_wal(&self) -> rusqlite::Result<()> {
         self.sql.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |_| Ok(()))
     }
 
@@ -181,7 +181,7 @@ impl Store {
 
     /// What a file from elsewhere must not make SQLite do.
     fn harden(&self) -> rusqlite::Result<()> {
-        self.sql.busy_timeout(BUSY)?;
+        self.sql.busy_timeout(BUSY_TIMEOUT)?;
         self.sql.pragma_update(None, "trusted_schema", false)?;
         self.sql.pragma_update(None, "cell_size_check", true)?;
         self.sql.set_prepared_statement_cache_capacity(32);
@@ -204,10 +204,10 @@ impl Store {
         Ok((id.map_err(not_ours)?, version.map_err(not_ours)?))
     }
 
-    fn known(&self, found: (i32, i64)) -> Result<(), StoreError> {
+    fn check_version(&self, found: (i32, i64)) -> Result<(), StoreError> {
         match found {
             (APPLICATION_ID, version) if version > schema::VERSION => {
-                Err(StoreError::Newer { found: version, known: schema::VERSION })
+                Err(StoreError::UnsupportedVersion { found: version, known: schema::VERSION })
             }
             (APPLICATION_ID, 1..) => Ok(()),
             _ => Err(StoreError::Open {
@@ -237,7 +237,7 @@ impl Store {
             why: error.into(),
         };
         made().map_err(failed)?;
-        self.known(self.version()?)
+        self.check_version(self.version()?)
     }
 }
 
@@ -245,27 +245,27 @@ impl Store {
 /// journal, and reads a log in place of the file: either of them, put there by somebody else, makes
 /// another history of it. A store that is in use has a log and never a journal; one that was written
 /// out has neither.
-fn planted(path: &Path) -> Option<String> {
+fn planted_journal(path: &Path) -> Option<String> {
     // SQLite looks beside the file that a link leads to.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let lies = |suffix: &str| beside(&real, suffix).symlink_metadata().is_ok();
-    let told = |suffix: &str| {
+    let exists = |suffix: &str| sidecar_path(&real, suffix).symlink_metadata().is_ok();
+    let describe = |suffix: &str| {
         format!("a `{suffix}` lies beside it that is not its own and would change what it holds")
     };
-    if lies("-journal") {
-        return Some(told("-journal"));
+    if exists("-journal") {
+        return Some(describe("-journal"));
     }
     // The log first: where there is one of its own, the file says so already.
-    if !lies("-wal") {
+    if !exists("-wal") {
         return None;
     }
-    let header = open_unwaiting(&real).and_then(header).unwrap_or_default();
+    let header = open_nonblocking(&real).and_then(header).unwrap_or_default();
     let is_own = !header.is_empty() && has_wal(&header);
-    (!is_own).then(|| told("-wal"))
+    (!is_own).then(|| describe("-wal"))
 }
 
 /// Opens a file to be read. A pipe is not waited for.
-pub(crate) fn open_unwaiting(path: &Path) -> std::io::Result<fs::File> {
+pub(crate) fn open_nonblocking(path: &Path) -> std::io::Result<fs::File> {
     fs::OpenOptions::new().read(true).custom_flags(flags(OFlags::NONBLOCK)).open(path)
 }
 
@@ -275,31 +275,31 @@ pub(crate) fn flags(flags: OFlags) -> i32 {
 }
 
 /// Makes a folder for its user alone, with those above it; one that is there stays as it is.
-pub(crate) fn private_folder(path: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private_directory(path: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Makes the file if it is not there, and takes everybody else's rights to a store that is. A file
 /// that is not one is left as it is. SQLite gives the files beside a store the same mode.
-fn private_file(path: &Path) -> Result<(), Cause> {
-    let said = |error: std::io::Error| Cause::from(error);
+fn create_private_file(path: &Path) -> Result<(), Cause> {
+    let error_text = |error: std::io::Error| Cause::from(error);
     let mut options = fs::OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(said(error)),
+        Err(error) => return Err(error_text(error)),
     }
-    let file = open_unwaiting(path).map_err(said)?;
-    let found = file.metadata().map_err(said)?;
+    let file = open_nonblocking(path).map_err(error_text)?;
+    let found = file.metadata().map_err(error_text)?;
     if !found.is_file() {
         return Err("it is not a file".into());
     }
     let mode = found.permissions().mode();
-    if found.len() > 0 && !is_store(&header(file).map_err(said)?) {
+    if found.len() > 0 && !is_store(&header(file).map_err(error_text)?) {
         return Err("it is not a store of Capsule".into());
     }
     if mode & 0o077 != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).map_err(said)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).map_err(error_text)?;
     }
     Ok(())
 }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     fn pages_of_the_log(path: &Path) -> u64 {
-        fs::metadata(beside(path, "-wal")).unwrap().len() / 4_096
+        fs::metadata(sidecar_path(path, "-wal")).unwrap().len() / 4_096
     }
 
     /// What `.cargo/config.toml` says of how SQLite is built holds.
@@ -372,7 +372,7 @@ mod tests {
             writer.run_idle_work();
         }
         let pages = pages_of_the_log(&path);
-        assert!(pages < u64::try_from(LONG_LOG).unwrap(), "{pages}");
+        assert!(pages < u64::try_from(LONG_WAL_PAGES).unwrap(), "{pages}");
     }
 
     #[test]
@@ -383,9 +383,9 @@ mod tests {
             run(&path, 5);
         }
         let pages = pages_of_the_log(&path);
-        assert!(pages < u64::try_from(SHORT_LOG).unwrap() + 50, "{pages}");
+        assert!(pages < u64::try_from(SHORT_WAL_PAGES).unwrap() + 50, "{pages}");
         run(&path, 600);
         let pages = pages_of_the_log(&path);
-        assert!(pages >= u64::try_from(LONG_LOG).unwrap(), "{pages}");
+        assert!(pages >= u64::try_from(LONG_WAL_PAGES).unwrap(), "{pages}");
     }
 }

@@ -7,14 +7,14 @@ use capsule_core::journal::{
 };
 use rusqlite::{OptionalExtension, Row, params};
 
-use crate::checkpoint::Note;
+use crate::checkpoint::SignedNote;
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::write::{frontier, payload_id};
+use crate::write::{load_frontier, payload_id};
 
 /// An event where it stands.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredEvent {
     /// Its place in the tree.
     pub leaf: u64,
     /// Its bytes.
@@ -25,7 +25,7 @@ pub struct Stored {
 
 /// A payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload {
+pub struct StoredPayload {
     /// What it holds.
     pub class: PayloadClass,
     /// Its salt; none if it was erased or withheld.
@@ -54,7 +54,7 @@ impl Store {
                 .ok_or_else(unknown);
         }
         let prefix = canonical_label(asked);
-        let matches = self.beginning_with(&prefix)?;
+        let matches = self.runs_with_prefix(&prefix)?;
         match matches.as_slice() {
             [] => Err(unknown()),
             [run] => Ok(run.clone()),
@@ -70,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn beginning_with(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+    pub fn runs_with_prefix(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         // `~` sorts behind every character that an id can have.
         let mut query = self
             .sql
@@ -102,7 +102,7 @@ impl Store {
     pub fn visit<E: From<StoreError>>(
         &self,
         run: &str,
-        mut visit: impl FnMut(Stored) -> Result<(), E>,
+        mut visit: impl FnMut(StoredEvent) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut query = self
             .sql
@@ -111,7 +111,7 @@ impl Store {
         let mut rows = query.query([run]).map_err(StoreError::read)?;
         let (mut seq, mut prev) = (0, None);
         while let Some(row) = rows.next().map_err(StoreError::read)? {
-            let stored = stored(row)?;
+            let stored = stored_event(row)?;
             seq += 1;
             if (stored.entry.seq, stored.entry.prev) != (seq, prev) {
                 let place = format!("event {}", stored.leaf);
@@ -128,15 +128,15 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read or the event cannot be understood.
-    pub fn event(&self, run: &str, seq: u64) -> Result<Option<Stored>, StoreError> {
+    pub fn event(&self, run: &str, seq: u64) -> Result<Option<StoredEvent>, StoreError> {
         let mut query = self
             .sql
             .prepare_cached("SELECT leaf, bytes, hash FROM events WHERE run = ?1 AND seq = ?2")
             .map_err(StoreError::read)?;
         let mut rows =
-            query.query(params![run, crate::write::number(seq)]).map_err(StoreError::read)?;
+            query.query(params![run, crate::write::to_i64(seq)]).map_err(StoreError::read)?;
         match rows.next().map_err(StoreError::read)? {
-            Some(row) => stored(row).map(Some),
+            Some(row) => stored_event(row).map(Some),
             None => Ok(None),
         }
     }
@@ -145,13 +145,13 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read or the event cannot be understood.
-    pub(crate) fn event_at(&self, leaf: u64) -> Result<Option<Stored>, StoreError> {
+    pub(crate) fn event_at(&self, leaf: u64) -> Result<Option<StoredEvent>, StoreError> {
         let mut query = self
             .sql
             .prepare_cached("SELECT leaf, bytes, hash FROM events WHERE leaf = ?1")
             .map_err(StoreError::read)?;
-        let mut rows = query.query([crate::write::number(leaf)]).map_err(StoreError::read)?;
-        rows.next().map_err(StoreError::read)?.map(stored).transpose()
+        let mut rows = query.query([crate::write::to_i64(leaf)]).map_err(StoreError::read)?;
+        rows.next().map_err(StoreError::read)?.map(stored_event).transpose()
     }
 
     /// The payloads of an event, in the order in which it names them, each compared with what the
@@ -163,9 +163,9 @@ impl Store {
         &self,
         leaf: u64,
         event: &Event,
-    ) -> Result<Vec<(PayloadRef, Payload)>, StoreError> {
-        let own = event.payloads().into_iter().enumerate();
-        own.map(|(part, (reference, class))| {
+    ) -> Result<Vec<(PayloadRef, StoredPayload)>, StoreError> {
+        let item = event.payloads().into_iter().enumerate();
+        item.map(|(part, (reference, class))| {
             let row = self.payload_row(leaf, part).map_err(StoreError::read)?;
             let payload = row.ok_or("it is missing").and_then(|row| row.checked(&reference, class));
             payload.map(|payload| (reference, payload)).map_err(|what| {
@@ -200,7 +200,7 @@ impl Store {
     }
 
     /// Whether the store holds one run and nothing else, as one that was written out does.
-    pub(crate) fn is_one_run(&self) -> Result<bool, StoreError> {
+    pub(crate) fn is_single_run(&self) -> Result<bool, StoreError> {
         self.sql
             .query_row(
                 "SELECT count(DISTINCT run) = 1
@@ -225,7 +225,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read, or the run is not sealed.
-    pub fn sealed_at(&self, run: &str) -> Result<u64, StoreError> {
+    pub fn seal_leaf(&self, run: &str) -> Result<u64, StoreError> {
         let leaf: i64 = self
             .sql
             .query_row(
@@ -241,8 +241,8 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read, or the run is not sealed.
-    pub fn sealed(&self, run: &str) -> Result<(Frontier, Option<Note>), StoreError> {
-        let size = self.sealed_at(run)? + 1;
+    pub fn tree_at_seal(&self, run: &str) -> Result<(Frontier, Option<SignedNote>), StoreError> {
+        let size = self.seal_leaf(run)? + 1;
         Ok((self.tree_at(size)?, self.checkpoint_at(size)?))
     }
 
@@ -251,7 +251,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn tree_at(&self, size: u64) -> Result<Frontier, StoreError> {
-        let now = frontier(&self.sql).map_err(StoreError::read)?;
+        let now = load_frontier(&self.sql).map_err(StoreError::read)?;
         if now.size() == size {
             return Ok(now);
         }
@@ -261,7 +261,7 @@ impl Store {
             .sql
             .prepare_cached("SELECT hash FROM events WHERE leaf >= ?1 AND leaf < ?2 ORDER BY leaf")
             .map_err(StoreError::read)?;
-        let range = [tree.size(), size].map(crate::write::number);
+        let range = [tree.size(), size].map(crate::write::to_i64);
         let mut rows = query.query(range).map_err(StoreError::read)?;
         while let Some(row) = rows.next().map_err(StoreError::read)? {
             let hash: [u8; 32] = row.get(0).map_err(StoreError::read)?;
@@ -282,14 +282,14 @@ pub(crate) struct PayloadRow {
 
 impl PayloadRow {
     /// Whether the row holds what the event committed to, as the field of the event says.
-    pub(crate) fn fits(&self, own: &PayloadRef, class: PayloadClass) -> Result<(), &'static str> {
-        if self.commitment != own.commit.to_string() || self.class != class.name() {
+    pub(crate) fn fits(&self, item: &PayloadRef, class: PayloadClass) -> Result<(), &'static str> {
+        if self.commitment != item.commit.to_string() || self.class != class.name() {
             return Err("its columns say something else than its event");
         }
         if let Some(bytes) = &self.bytes {
             let salt = self.salt.as_deref().ok_or("its salt is gone and its bytes are not")?;
             let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            if commitment(salt, bytes) != own.commit || size != own.bytes {
+            if commitment(salt, bytes) != item.commit || size != item.bytes {
                 return Err("it does not match what the event committed to");
             }
         }
@@ -297,13 +297,17 @@ impl PayloadRow {
     }
 
     /// The payload, if the row holds that.
-    fn checked(self, own: &PayloadRef, class: PayloadClass) -> Result<Payload, &'static str> {
-        self.fits(own, class)?;
-        Ok(Payload { class, salt: self.salt, bytes: self.bytes })
+    fn checked(
+        self,
+        item: &PayloadRef,
+        class: PayloadClass,
+    ) -> Result<StoredPayload, &'static str> {
+        self.fits(item, class)?;
+        Ok(StoredPayload { class, salt: self.salt, bytes: self.bytes })
     }
 }
 
-pub(crate) fn stored(row: &Row<'_>) -> Result<Stored, StoreError> {
+pub(crate) fn stored_event(row: &Row<'_>) -> Result<StoredEvent, StoreError> {
     let leaf: i64 = row.get(0).map_err(StoreError::read)?;
     let leaf = u64::try_from(leaf).unwrap_or(0);
     let bytes: Vec<u8> = row.get(1).map_err(StoreError::read)?;
@@ -312,6 +316,6 @@ pub(crate) fn stored(row: &Row<'_>) -> Result<Stored, StoreError> {
         let what = "its bytes do not match their hash".into();
         return Err(StoreError::Integrity { place: format!("event {leaf}"), what });
     }
-    let entry = Entry::from_bytes(&bytes).map_err(|why| StoreError::Entry { leaf, why })?;
-    Ok(Stored { leaf, bytes, entry })
+    let entry = Entry::from_bytes(&bytes).map_err(|why| StoreError::InvalidEntry { leaf, why })?;
+    Ok(StoredEvent { leaf, bytes, entry })
 }

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 pub(crate) const VERSION: i64 = 1;
 
 /// How many payloads an event can have: the distance between the first payloads of two leaves.
-pub(crate) const PARTS: u64 = 16;
+pub(crate) const PAYLOADS_PER_EVENT: u64 = 16;
 
 /// Version 1.
 pub(crate) const TABLES: &str = "
@@ -144,7 +144,9 @@ CREATE VIEW tool_results AS
 
 /// Everything that a store of this version is made of, as SQLite itself lists it: what a file says
 /// of its tables, views and triggers is compared with this.
-pub(crate) fn objects(sql: &Connection) -> rusqlite::Result<BTreeMap<String, Option<String>>> {
+pub(crate) fn schema_objects(
+    sql: &Connection,
+) -> rusqlite::Result<BTreeMap<String, Option<String>>> {
     // `ANALYZE` makes these two tables, whose rows change no answer. The name alone shows nothing: a trigger can
     // be put under it as well.
     let mut query = sql.prepare(
@@ -158,9 +160,9 @@ pub(crate) fn objects(sql: &Connection) -> rusqlite::Result<BTreeMap<String, Opt
 }
 
 /// What a new store is made of.
-pub(crate) fn expected() -> rusqlite::Result<BTreeMap<String, Option<String>>> {
+pub(crate) fn expected_objects() -> rusqlite::Result<BTreeMap<String, Option<String>>> {
     let fresh = Connection::open_in_memory()?;
     fresh.execute_batch(TABLES)?;
     fresh.execute_batch(VIEWS)?;
-    objects(&fresh)
+    schema_objects(&fresh)
 }

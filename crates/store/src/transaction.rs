@@ -4,12 +4,12 @@
 use rusqlite::Connection;
 
 /// One that nobody else writes beside. It is taken back when it is dropped.
-pub(crate) struct Immediate<'s> {
+pub(crate) struct ImmediateTransaction<'s> {
     sql: &'s Connection,
     is_open: bool,
 }
 
-impl<'s> Immediate<'s> {
+impl<'s> ImmediateTransaction<'s> {
     /// Begins it.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl<'s> Immediate<'s> {
     }
 }
 
-impl Drop for Immediate<'_> {
+impl Drop for ImmediateTransaction<'_> {
     fn drop(&mut self) {
         // SQLite may have taken it back by itself, because of what went wrong.
         if self.is_open && !self.sql.is_autocommit() {

@@ -64,7 +64,7 @@ impl Checksum {
 
 /// The number at a place, the large end first.
 fn number(bytes: &[u8], at: usize) -> u32 {
-    let word = bytes.get(at..at + 4).and_then(|own| own.try_into().ok());
+    let word = bytes.get(at..at + 4).and_then(|item| item.try_into().ok());
     word.map_or(0, u32::from_be_bytes)
 }
 

@@ -10,31 +10,31 @@ use capsule_core::journal::{
 use capsule_core::policy::PayloadRetention;
 use rusqlite::{Connection, params};
 
-use crate::checkpoint::{Note, Signing};
+use crate::checkpoint::{SignedNote, SigningSchedule};
 use crate::error::StoreError;
 use crate::lock::RunLock;
 use crate::open::Store;
-use crate::schema::PARTS;
-use crate::transaction::Immediate;
+use crate::schema::PAYLOADS_PER_EVENT;
+use crate::transaction::ImmediateTransaction;
 
 /// The bytes of a run's key.
-pub const KEY_BYTES: usize = 32;
+pub const RUN_KEY_BYTES: usize = 32;
 
 /// The bytes of a salt: as many as the digest that it keeps from being guessed.
 pub(crate) const SALT_BYTES: usize = 32;
 
 /// From how many events on a run counts as long.
-const LONG_RUN: u64 = 50;
+const LONG_RUN_EVENTS: u64 = 50;
 
 /// After how many transactions a long run has its log moved when there is time for it: sooner than the log is so
 /// long that a commit does it, and whoever waits for that one waits for this.
-const MOVED_EVERY: u64 = 120;
+const WAL_FLUSH_EVERY: u64 = 120;
 
 /// Tells the time in microseconds since 1970.
 pub type Clock = Box<dyn FnMut() -> u64>;
 
 /// A payload that waits for the event that it belongs to.
-pub(crate) struct Kept {
+pub(crate) struct QueuedPayload {
     pub(crate) commitment: Digest,
     pub(crate) class: PayloadClass,
     pub(crate) salt: Option<Vec<u8>>,
@@ -48,42 +48,42 @@ pub struct RunWriter {
     run: RunId,
     clock: Clock,
     payloads: PayloadRetention,
-    key: [u8; KEY_BYTES],
+    key: [u8; RUN_KEY_BYTES],
     seq: u64,
     prev: Option<Digest>,
     at: u64,
     /// How many transactions there were since the log was last moved.
-    unmoved: u64,
-    waiting: Vec<Kept>,
+    commits_since_wal_flush: u64,
+    queued_payloads: Vec<QueuedPayload>,
     /// Events that are written together with the next one.
-    pending: Vec<Unwritten>,
+    pending: Vec<PendingEvent>,
     tree: Frontier,
     lock: Option<RunLock>,
-    signing: Option<Signing>,
+    signing: Option<SigningSchedule>,
     /// The newest checkpoint that this run had signed.
-    note: Option<Note>,
+    last_note: Option<SignedNote>,
     /// Why the end of the run was not signed, or not told, where it should have been.
-    unsigned: Option<StoreError>,
+    signing_error: Option<StoreError>,
 }
 
 /// What a run's writer leaves behind.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenRun {
     /// The store.
     pub store: Store,
     /// The tree as it was when the run's last event was its newest leaf.
     pub tree: Frontier,
     /// The checkpoint that was signed last, if any was.
-    pub note: Option<Note>,
+    pub note: Option<SignedNote>,
     /// Why the run's end was not signed, or its checkpoint not told, where that was to be.
-    pub unsigned: Option<StoreError>,
+    pub signing_error: Option<StoreError>,
 }
 
 /// An event with its bytes and the payloads that wait for it.
-pub(crate) struct Unwritten {
+pub(crate) struct PendingEvent {
     pub(crate) entry: Entry,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) payloads: Vec<QueuedPayload>,
 }
 
 impl Store {
@@ -94,7 +94,7 @@ impl Store {
     pub fn begin(self, clock: Clock, payloads: PayloadRetention) -> Result<RunWriter, StoreError> {
         let mut bits = [0; 10];
         getrandom::fill(&mut bits).map_err(StoreError::write)?;
-        let mut key = [0; KEY_BYTES];
+        let mut key = [0; RUN_KEY_BYTES];
         getrandom::fill(&mut key).map_err(StoreError::write)?;
         let run = RunId::from_bits(bits);
         let lock = RunLock::take(&self.path, run)?;
@@ -107,14 +107,14 @@ impl Store {
             seq: 0,
             prev: None,
             at: 0,
-            unmoved: 0,
-            waiting: Vec::new(),
+            commits_since_wal_flush: 0,
+            queued_payloads: Vec::new(),
             pending: Vec::new(),
             tree: Frontier::default(),
             lock: Some(lock),
             signing: None,
-            note: None,
-            unsigned: None,
+            last_note: None,
+            signing_error: None,
         })
     }
 
@@ -122,16 +122,17 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn note(&mut self, event: Event, at: u64) -> Result<(), StoreError> {
-        append(self, &[Unwritten::of_no_run(event, at)], Durability::CrashSafe).map(drop)
+    pub fn write_unattached(&mut self, event: Event, at: u64) -> Result<(), StoreError> {
+        append_entries(self, &[PendingEvent::unattached(event, at)], Durability::CrashSafe)
+            .map(drop)
     }
 }
 
-impl Unwritten {
+impl PendingEvent {
     /// An event that belongs to no run, and holds on to no payloads.
-    pub(crate) fn of_no_run(event: Event, at: u64) -> Self {
+    pub(crate) fn unattached(event: Event, at: u64) -> Self {
         let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
-        Self { bytes: entry.to_bytes(), entry, kept: Vec::new() }
+        Self { bytes: entry.to_bytes(), entry, payloads: Vec::new() }
     }
 }
 
@@ -153,7 +154,7 @@ impl RunWriter {
 
     /// Writes on under the key of an earlier run, so that the same arguments are known again. Before
     /// anything is written.
-    pub const fn take_key(&mut self, key: [u8; KEY_BYTES]) {
+    pub const fn use_key(&mut self, key: [u8; RUN_KEY_BYTES]) {
         self.key = key;
     }
 
@@ -164,31 +165,31 @@ impl RunWriter {
     }
 
     /// Has the tree signed while the run goes on. Before anything is written.
-    pub fn sign_by(&mut self, signing: Option<Signing>) {
+    pub fn sign_with(&mut self, signing: Option<SigningSchedule>) {
         self.signing = signing;
     }
 
     /// Ends the writing: the lock goes, the store stays.
     #[must_use]
-    pub fn finish(self) -> Written {
-        let Self { store, tree, note, unsigned, .. } = self;
-        Written { store, tree, note, unsigned }
+    pub fn finish(self) -> WrittenRun {
+        let Self { store, tree, last_note: note, signing_error: unsigned, .. } = self;
+        WrittenRun { store, tree, note, signing_error: unsigned }
     }
 
     /// Writes all that waits, as one.
-    fn write(&mut self, durability: Durability) -> Result<(), StoreError> {
-        self.tree = append(&mut self.store, &self.pending, durability)?;
-        self.unmoved += 1;
+    fn write_pending(&mut self, durability: Durability) -> Result<(), StoreError> {
+        self.tree = append_entries(&mut self.store, &self.pending, durability)?;
+        self.commits_since_wal_flush += 1;
         Ok(())
     }
 
     /// Signs the tree if it is time to, now that what waited stands in it.
-    fn sign(&mut self) -> Result<(), StoreError> {
+    fn sign_if_due(&mut self) -> Result<(), StoreError> {
         let written = std::mem::take(&mut self.pending);
         let Some(signing) = &mut self.signing else { return Ok(()) };
-        let events = written.iter().map(|own| &own.entry.event);
-        let signed = signing.see(&mut self.store, events, (self.tree.size(), self.at))?;
-        self.note = signed.or(self.note.take());
+        let events = written.iter().map(|event| &event.entry.event);
+        let signed = signing.sign_if_due(&mut self.store, events, (self.tree.size(), self.at))?;
+        self.last_note = signed.or(self.last_note.take());
         Ok(())
     }
 }
@@ -206,7 +207,7 @@ impl Journal for RunWriter {
         let commit = commitment(&salt, payload);
         // What an undo needs is kept even where payloads are not: without it there is no undo.
         let full = self.payloads == PayloadRetention::Full || class.is_private();
-        self.waiting.push(Kept {
+        self.queued_payloads.push(QueuedPayload {
             commitment: commit,
             class,
             salt: Some(salt),
@@ -245,38 +246,38 @@ impl Journal for RunWriter {
         let recorded = EntryPosition { seq: entry.seq, at: entry.at };
         let prev = Digest::of(&bytes);
         let is_seal = matches!(entry.event, Event::RunSealed(_));
-        let kept = std::mem::take(&mut self.waiting);
-        self.pending.push(Unwritten { entry, bytes, kept });
+        let kept = std::mem::take(&mut self.queued_payloads);
+        self.pending.push(PendingEvent { entry, bytes, payloads: kept });
         let is_written = durability != Durability::Deferred;
         if is_written {
-            self.write(durability).inspect_err(|_| {
+            self.write_pending(durability).inspect_err(|_| {
                 // Nothing of it happened. What waited before goes on waiting.
                 let unwritten = self.pending.pop();
-                self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();
+                self.queued_payloads = unwritten.map(|event| event.payloads).unwrap_or_default();
             })?;
         }
         self.seq = recorded.seq;
         self.prev = Some(prev);
-        if self.seq == LONG_RUN {
+        if self.seq == LONG_RUN_EVENTS {
             // Should it be refused, the log is moved more often than need be.
-            let _ = self.store.lengthen_log();
+            let _ = self.store.allow_long_wal();
         }
         if is_seal {
             self.lock = None;
         }
-        match if is_written { self.sign() } else { Ok(()) } {
+        match if is_written { self.sign_if_due() } else { Ok(()) } {
             // The run is over. Whoever ends it does what is left to do, and hears of it then.
-            Err(error) if is_seal => self.unsigned = Some(error),
+            Err(error) if is_seal => self.signing_error = Some(error),
             signed => signed?,
         }
         Ok(recorded)
     }
 
     fn run_idle_work(&mut self) {
-        if self.seq >= LONG_RUN && self.unmoved >= MOVED_EVERY {
-            self.unmoved = 0;
+        if self.seq >= LONG_RUN_EVENTS && self.commits_since_wal_flush >= WAL_FLUSH_EVERY {
+            self.commits_since_wal_flush = 0;
             // Should it be refused, a commit does it later.
-            let _ = self.store.move_log();
+            let _ = self.store.flush_wal();
         }
     }
 
@@ -284,16 +285,16 @@ impl Journal for RunWriter {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.write(Durability::CrashSafe)?;
-        self.sign()
+        self.write_pending(Durability::CrashSafe)?;
+        self.sign_if_due()
     }
 }
 
 /// Writes entries and the payloads that wait for them, as one; gives the tree whose newest leaf the
 /// last one is.
-pub(crate) fn append(
+pub(crate) fn append_entries(
     store: &mut Store,
-    entries: &[Unwritten],
+    entries: &[PendingEvent],
     durability: Durability,
 ) -> Result<Frontier, StoreError> {
     let tree = append_to(store, entries, durability).map_err(StoreError::write)?;
@@ -303,33 +304,33 @@ pub(crate) fn append(
 
 fn append_to(
     store: &mut Store,
-    entries: &[Unwritten],
+    entries: &[PendingEvent],
     durability: Durability,
 ) -> rusqlite::Result<Frontier> {
-    store.wait_for_disk(durability == Durability::PowerSafe)?;
-    let transaction = Immediate::begin(&mut store.sql)?;
+    store.set_fsync(durability == Durability::PowerSafe)?;
+    let transaction = ImmediateTransaction::begin(&mut store.sql)?;
     let sql = transaction.sql();
-    let mut tree = frontier(sql)?;
+    let mut tree = load_frontier(sql)?;
     for entry in entries {
-        insert(sql, entry, &mut tree)?;
+        insert_entry(sql, entry, &mut tree)?;
     }
-    set_frontier(sql, &tree)?;
+    store_frontier(sql, &tree)?;
     transaction.commit()?;
     Ok(tree)
 }
 
 /// Keeps the right edge of the tree in its cache.
-pub(crate) fn set_frontier(sql: &Connection, tree: &Frontier) -> rusqlite::Result<()> {
+pub(crate) fn store_frontier(sql: &Connection, tree: &Frontier) -> rusqlite::Result<()> {
     // By its key: of one row SQLite knows beforehand that it is one, and keeps no copy of the page.
     sql.prepare_cached("UPDATE tree SET size = ?1, peaks = ?2 WHERE one = 1")?
-        .execute(params![number(tree.size()), tree.to_bytes()])
+        .execute(params![to_i64(tree.size()), tree.to_bytes()])
         .map(drop)
 }
 
 /// Makes an entry the newest leaf of the tree.
-pub(crate) fn insert(
+pub(crate) fn insert_entry(
     transaction: &Connection,
-    Unwritten { entry, bytes, kept }: &Unwritten,
+    PendingEvent { entry, bytes, payloads: kept }: &PendingEvent,
     tree: &mut Frontier,
 ) -> rusqlite::Result<()> {
     let leaf = tree.size();
@@ -340,9 +341,9 @@ pub(crate) fn insert(
             "INSERT INTO events (leaf, run, seq, kind, hash, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
-            number(leaf),
+            to_i64(leaf),
             entry.run.map(|run| run.to_string()),
-            number(entry.seq),
+            to_i64(entry.seq),
             entry.event.kind(),
             hash.0,
             bytes,
@@ -370,7 +371,7 @@ pub(crate) fn insert(
 }
 
 /// The right edge of the tree, from its cache.
-pub(crate) fn frontier(sql: &Connection) -> rusqlite::Result<Frontier> {
+pub(crate) fn load_frontier(sql: &Connection) -> rusqlite::Result<Frontier> {
     sql.prepare_cached("SELECT size, peaks FROM tree")?.query_row([], |row| {
         let (size, peaks): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
         u64::try_from(size)
@@ -382,11 +383,12 @@ pub(crate) fn frontier(sql: &Connection) -> rusqlite::Result<Frontier> {
 
 /// Where the payload at this place of an event stands.
 pub(crate) fn payload_id(leaf: u64, part: usize) -> i64 {
-    number(leaf.saturating_mul(PARTS)).saturating_add(i64::try_from(part).unwrap_or(i64::MAX))
+    to_i64(leaf.saturating_mul(PAYLOADS_PER_EVENT))
+        .saturating_add(i64::try_from(part).unwrap_or(i64::MAX))
 }
 
 /// A number as SQLite has them. Ours count events, so they fit.
-pub(crate) fn number(value: u64) -> i64 {
+pub(crate) fn to_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
@@ -426,7 +428,7 @@ mod tests {
         writer.flush_deferred().unwrap();
         assert_eq!(found(&path).len(), 5);
         assert_eq!(
-            writer.waiting.iter().map(|own| own.commitment).collect::<Vec<_>>(),
+            writer.queued_payloads.iter().map(|own| own.commitment).collect::<Vec<_>>(),
             [text.commit]
         );
         assert_eq!(writer.append(event(6), Durability::CrashSafe).unwrap().seq, 6);

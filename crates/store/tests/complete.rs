@@ -64,7 +64,7 @@ impl Made {
 fn write(path: &Path, events: u64) {
     let mut store = Store::open(path).unwrap();
     for number in 0..events {
-        store.note(said(number), number).unwrap();
+        store.write_unattached(said(number), number).unwrap();
     }
 }
 
@@ -292,7 +292,7 @@ fn a_power_cut_loses_only_what_was_not_yet_on_the_disk() {
     // It is no run, so what counts is whether the note lets it pass.
     assert_eq!(Store::open_read_only(&made.path()).unwrap().missing().unwrap(), None);
     let mut store = Store::open(&made.path()).unwrap();
-    store.note(said(9), 9).unwrap();
+    store.write_unattached(said(9), 9).unwrap();
     let now = fs::read_to_string(made.part(".head")).unwrap();
     assert!(now.starts_with("00000000000000000002 ") && now != note, "{now}");
     drop(store);

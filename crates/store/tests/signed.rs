@@ -13,8 +13,8 @@ use capsule_core::journal::{
 };
 use capsule_core::policy::{AuditRule, CheckpointRule, PayloadRetention};
 use capsule_store::{
-    Anchor, Fault, Note, Proof, RunWriter, Sightings, Signer, Signing, Store, Trust, Verified,
-    Verifier,
+    Anchor, Fault, Proof, RunWriter, SignedNote, Signer, SigningSchedule, Store, TrustRoots,
+    Verified, Verifier, WitnessedCheckpoints,
 };
 use rusqlite::Connection;
 use serde_json::json;
@@ -27,7 +27,7 @@ impl Log {
     /// A log with a key.
     fn new() -> Self {
         let own = Self { folder: tempfile::tempdir().unwrap() };
-        Signer::make(&own.path(), Some("acme/log")).unwrap();
+        Signer::create(&own.path(), Some("acme/log")).unwrap();
         own
     }
 
@@ -40,11 +40,11 @@ impl Log {
     }
 
     fn key(&self) -> Verifier {
-        Signer::beside(&self.path()).unwrap().unwrap().verifier().clone()
+        Signer::load(&self.path()).unwrap().unwrap().verifier().clone()
     }
 
-    fn sign(&self) -> Note {
-        let signer = Signer::beside(&self.path()).unwrap().unwrap();
+    fn sign(&self) -> SignedNote {
+        let signer = Signer::load(&self.path()).unwrap().unwrap();
         Store::open(&self.path()).unwrap().checkpoint(&signer, 7).unwrap()
     }
 
@@ -52,10 +52,10 @@ impl Log {
     fn say(&self, what: &str) {
         let subject = capsule_core::id::RunId::from_bits([1; 10]);
         let event = RunExported { subject, sha256: Digest::of(b""), path: what.into() };
-        Store::open(&self.path()).unwrap().note(Event::RunExported(event), 1).unwrap();
+        Store::open(&self.path()).unwrap().write_unattached(Event::RunExported(event), 1).unwrap();
     }
 
-    fn verify(&self, trust: &Trust) -> Verified {
+    fn verify(&self, trust: &TrustRoots) -> Verified {
         verify(&self.path(), trust)
     }
 
@@ -68,7 +68,7 @@ impl Log {
     }
 }
 
-fn verify(path: &Path, trust: &Trust) -> Verified {
+fn verify(path: &Path, trust: &TrustRoots) -> Verified {
     Store::open_read_only(path).unwrap().verify_by(None, trust).unwrap()
 }
 
@@ -77,16 +77,19 @@ fn fault(verified: Verified, place: &str, what: &str) {
     assert!(at.contains(place) && why.contains(what), "{at}: {why}");
 }
 
-fn given(keys: &[&Verifier]) -> Trust {
-    Trust {
+fn given(keys: &[&Verifier]) -> TrustRoots {
+    TrustRoots {
         keys: keys.iter().map(|own| (*own).clone()).collect(),
         is_strict: true,
-        anchors: vec![],
+        witnesses: vec![],
     }
 }
 
-fn seen(note: &Note) -> Trust {
-    Trust { anchors: vec![Sightings::of("seen.txt", &note.to_string())], ..Trust::default() }
+fn seen(note: &SignedNote) -> TrustRoots {
+    TrustRoots {
+        witnesses: vec![WitnessedCheckpoints::parse("seen.txt", &note.to_string())],
+        ..TrustRoots::default()
+    }
 }
 
 /// Everything written again, with right hashes: what somebody can do who can write the file.
@@ -144,8 +147,11 @@ fn everything_written_again_is_found_by_the_key() {
     log.sign();
     let (key, stranger) = (log.key(), Log::new().key());
     let proof = log.verify(&given(&[&key])).unwrap();
-    assert_eq!((proof.attested.checkpoints, proof.attested.good, proof.attested.signed), (1, 1, 2));
-    assert_eq!(log.verify(&given(&[&stranger, &key])).unwrap().attested.good, 1);
+    assert_eq!(
+        (proof.attested.checkpoints, proof.attested.valid, proof.attested.signed_events),
+        (1, 1, 2)
+    );
+    assert_eq!(log.verify(&given(&[&stranger, &key])).unwrap().attested.valid, 1);
     fault(log.verify(&given(&[&stranger])), "event 2", "none of the keys");
     // Without its checkpoint.
     let bare = log.copied("bare.db");
@@ -154,21 +160,21 @@ fn everything_written_again_is_found_by_the_key() {
             entry.event = Event::GrantRevoked { grant: None };
         }
     });
-    assert!(verify(&bare, &Trust::default()).is_ok(), "the hashes are right");
+    assert!(verify(&bare, &TrustRoots::default()).is_ok(), "the hashes are right");
     fault(verify(&bare, &given(&[&key])), "signature", "nothing in it is signed");
     // With the old checkpoint.
     let kept = log.copied("kept.db");
     written_again(&kept, |_, entry| other_path(entry));
-    fault(verify(&kept, &Trust::default()), "event 2", "it signs 2 events with root");
+    fault(verify(&kept, &TrustRoots::default()), "event 2", "it signs 2 events with root");
     // With a checkpoint by a key of the same name.
     let forged = log.copied("forged.db");
-    let twin = Signer::make(&forged, Some("acme/log")).unwrap();
+    let twin = Signer::create(&forged, Some("acme/log")).unwrap();
     written_again(&forged, |leaf, entry| match leaf {
         2 => entry.event = Event::GrantRevoked { grant: None },
         _ => other_path(entry),
     });
     Store::open(&forged).unwrap().checkpoint(&twin, 7).unwrap();
-    assert_eq!(verify(&forged, &given(&[twin.verifier()])).unwrap().attested.good, 1);
+    assert_eq!(verify(&forged, &given(&[twin.verifier()])).unwrap().attested.valid, 1);
     fault(verify(&forged, &given(&[&key])), "event 3", "none of the keys");
     // A signature that is said to be this key's.
     let lying = log.copied("lying.db");
@@ -199,19 +205,22 @@ fn an_old_copy_is_found_by_an_anchor() {
     // It goes on, and comes to have as many.
     let mut again = Store::open(&old).unwrap();
     for _ in 0..3 {
-        again.note(Event::GrantRevoked { grant: None }, 2).unwrap();
+        again.write_unattached(Event::GrantRevoked { grant: None }, 2).unwrap();
     }
     fault(verify(&old, &trust), "anchor seen.txt", "those here have root");
     // Another log altogether.
     let other = Log::new();
     other.say("a");
     fault(other.verify(&trust), "anchor seen.txt", "no checkpoint of this log");
-    Signer::beside(&other.path()).unwrap().unwrap();
-    let named = Trust { keys: vec![other.key()], ..trust };
+    Signer::load(&other.path()).unwrap().unwrap();
+    let named = TrustRoots { keys: vec![other.key()], ..trust };
     fault(other.verify(&named), "anchor seen.txt", "it saw 3 events; here are 1");
     // A log that is called otherwise is none of its business.
-    let fine = Sightings::of("mixed", &format!("{note}\nacme/other 900 {}", "A".repeat(43) + "="));
-    let fine = Trust { anchors: vec![fine], ..Trust::default() };
+    let fine = WitnessedCheckpoints::parse(
+        "mixed",
+        &format!("{note}\nacme/other 900 {}", "A".repeat(43) + "="),
+    );
+    let fine = TrustRoots { witnesses: vec![fine], ..TrustRoots::default() };
     assert!(log.verify(&fine).is_ok());
 }
 
@@ -221,7 +230,7 @@ fn a_run_does_not_begin_on_an_old_copy() {
     let log = Log::new();
     log.say("a");
     let anchor = Anchor::named_by_policy(log.file("anchors"), false);
-    let holds = |path: &Path| anchor.holds(&Store::open_read_only(path).unwrap(), "acme/log");
+    let holds = |path: &Path| anchor.check_store(&Store::open_read_only(path).unwrap(), "acme/log");
     holds(&log.path()).unwrap();
     anchor.add(&log.sign()).unwrap();
     holds(&log.path()).unwrap();
@@ -242,11 +251,11 @@ fn a_run_does_not_begin_on_an_old_copy() {
 }
 
 /// A run of so many events, its beginning and its end among them.
-fn run(log: &Log, rule: &AuditRule, events: u64) -> Option<Note> {
+fn run(log: &Log, rule: &AuditRule, events: u64) -> Option<SignedNote> {
     let store = Store::open(&log.path()).unwrap();
-    let signing = Signing::of(&store, rule, false).unwrap();
+    let signing = SigningSchedule::for_policy(&store, rule, false).unwrap();
     let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
-    writer.sign_by(signing);
+    writer.sign_with(signing);
     writer_begins(&mut writer);
     for call in 2..events {
         writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::CrashSafe).unwrap();
@@ -321,9 +330,9 @@ fn an_anchor_that_is_lost_ends_the_run() {
         ..AuditRule::default()
     };
     let store = Store::open(&log.path()).unwrap();
-    let signing = Signing::of(&store, &rule, false).unwrap();
+    let signing = SigningSchedule::for_policy(&store, &rule, false).unwrap();
     let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
-    writer.sign_by(signing);
+    writer.sign_with(signing);
     writer_begins(&mut writer);
     let mut say = |call| {
         writer
@@ -351,12 +360,12 @@ fn a_run_that_was_written_out_is_signed() {
     run(&log, &AuditRule::default(), 3);
     run(&log, &AuditRule::default(), 3);
     let store = Store::open(&log.path()).unwrap();
-    let ids: Vec<String> = store.beginning_with("r-").unwrap();
+    let ids: Vec<String> = store.runs_with_prefix("r-").unwrap();
     let out = log.file("out.db");
     store.export(&ids[0], &out).unwrap();
     store.export(&ids[0], &out).unwrap();
     let proof = verify(&out, &given(&[&log.key()])).unwrap();
-    assert_eq!((proof.leaves, proof.attested.signed), (4, 3));
+    assert_eq!((proof.leaves, proof.attested.signed_events), (4, 3));
     let origin = format!("acme/log/run/{}", ids[0]);
     let note = Store::open_read_only(&out).unwrap().newest_checkpoint().unwrap().unwrap();
     assert_eq!(note.checkpoint().unwrap().origin, origin);
@@ -365,7 +374,7 @@ fn a_run_that_was_written_out_is_signed() {
     // Another run under that name is another log.
     let other = log.file("other.db");
     store.export(&ids[1], &other).unwrap();
-    let signer = Signer::beside(&log.path()).unwrap().unwrap();
+    let signer = Signer::load(&log.path()).unwrap().unwrap();
     let forged = capsule_store::Checkpoint { origin, ..seal_of(&other) };
     written_again(&other, |_, entry| {
         if let Event::Checkpoint { note } = &mut entry.event {
@@ -392,7 +401,7 @@ fn nobody_speaks_through_our_notes() {
     });
     assert!(log.verify(&given(&[&log.key()])).is_ok(), "signatures of others do no harm");
     let note = log.sign();
-    assert_eq!(note.names().collect::<Vec<_>>(), ["acme/log"]);
+    assert_eq!(note.signer_names().collect::<Vec<_>>(), ["acme/log"]);
     assert_eq!(note.checkpoint().unwrap().size, 2);
 }
 
@@ -401,7 +410,7 @@ fn nobody_speaks_through_our_notes() {
 fn a_text_of_many_roots_is_read_at_once() {
     let roots = (0..40_000).map(|n| format!("acme/log 7 {n:A>43}=\n")).collect::<String>();
     let began = std::time::Instant::now();
-    let _ = Sightings::of("x", &roots);
+    let _ = WitnessedCheckpoints::parse("x", &roots);
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }
 
@@ -412,9 +421,9 @@ fn a_link_to_the_store_leads_to_its_key() {
     log.say("a");
     let link = log.file("link.db");
     std::os::unix::fs::symlink(log.path(), &link).unwrap();
-    let signer = Signer::beside(&link).unwrap().unwrap();
+    let signer = Signer::load(&link).unwrap().unwrap();
     assert_eq!(*signer.verifier(), log.key());
-    assert!(Signer::make(&link, None).is_err());
+    assert!(Signer::create(&link, None).is_err());
 }
 
 /// Many processes sign at one time, and each signs what stands before its own.
@@ -432,6 +441,6 @@ fn parallel_writers_sign_one_tree() {
     });
     let proof = log.verify(&given(&[&log.key()])).unwrap();
     assert_eq!((proof.sealed, proof.unsealed), (40, 0));
-    assert!(proof.attested.good >= 20, "{proof:?}");
-    assert_eq!(proof.attested.good, proof.attested.checkpoints);
+    assert!(proof.attested.valid >= 20, "{proof:?}");
+    assert_eq!(proof.attested.valid, proof.attested.checkpoints);
 }

@@ -12,13 +12,13 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Capsule {
     binary: PathBuf,
-    folder: TempDir,
+    temp_directory: TempDir,
     env: Vec<(String, String)>,
 }
 
 /// What a command came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct CommandOutput {
     /// The exit status; -1 if a signal ended it.
     pub status: i32,
     /// Standard output.
@@ -27,7 +27,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// The same, checked for its status.
     ///
     /// # Panics
@@ -51,7 +51,7 @@ impl Ran {
     }
 }
 
-impl From<Output> for Ran {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             status: output.status.code().unwrap_or(-1),
@@ -87,25 +87,25 @@ impl Capsule {
         }
         // Tests that were built by one user are run again by another, who cannot look there.
         let binary = std::env::var_os("CAPSULE_TEST_BINARY").map_or(binary.into(), PathBuf::from);
-        Self { binary, folder, env: Vec::new() }
+        Self { binary, temp_directory: folder, env: Vec::new() }
     }
 
     /// The workspace.
     #[must_use]
     pub fn workspace(&self) -> PathBuf {
-        self.folder.path().join("ws")
+        self.temp_directory.path().join("ws")
     }
 
     /// The home.
     #[must_use]
     pub fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+        self.temp_directory.path().join("home")
     }
 
     /// The folder around home and workspace.
     #[must_use]
-    pub fn around(&self) -> &Path {
-        self.folder.path()
+    pub fn directory(&self) -> &Path {
+        self.temp_directory.path()
     }
 
     /// The store.
@@ -119,7 +119,7 @@ impl Capsule {
     /// # Panics
     /// When it cannot be read.
     #[must_use]
-    pub fn kept(&self, sha256: &str) -> Option<Vec<u8>> {
+    pub fn backup(&self, sha256: &str) -> Option<Vec<u8>> {
         let runs = fs::read_dir(self.store().with_file_name("store.db.undo")).ok()?;
         let mut kept = runs.map(|run| run.unwrap().path().join(sha256));
         kept.find(|path| path.exists()).map(|path| fs::read(path).unwrap())
@@ -134,7 +134,7 @@ impl Capsule {
     ///
     /// # Panics
     /// When it cannot be written.
-    pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub fn write_file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.workspace().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
@@ -146,8 +146,8 @@ impl Capsule {
     /// # Panics
     /// When it cannot be written.
     #[must_use]
-    pub fn policy(&self, text: &str) -> String {
-        let path = self.folder.path().join("policy.yaml");
+    pub fn write_policy(&self, text: &str) -> String {
+        let path = self.temp_directory.path().join("policy.yaml");
         fs::write(&path, text).unwrap();
         path.to_string_lossy().into_owned()
     }
@@ -157,8 +157,8 @@ impl Capsule {
     /// # Panics
     /// When it cannot be written.
     #[must_use]
-    pub fn plan(&self, text: &str) -> String {
-        let path = self.folder.path().join("plan.yaml");
+    pub fn write_plan(&self, text: &str) -> String {
+        let path = self.temp_directory.path().join("plan.yaml");
         fs::write(&path, text).unwrap();
         path.to_string_lossy().into_owned()
     }
@@ -182,7 +182,7 @@ impl Capsule {
     /// # Panics
     /// When it cannot be started.
     #[must_use]
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
         self.command(args).stdin(Stdio::null()).output().unwrap().into()
     }
 
@@ -192,8 +192,8 @@ impl Capsule {
     /// # Panics
     /// When that cannot be had itself.
     #[must_use]
-    pub fn run_without_namespaces(&self, args: &[&str]) -> Ran {
-        self.behind(&[], args).output().unwrap().into()
+    pub fn run_without_namespaces(&self, args: &[&str]) -> CommandOutput {
+        self.without_namespaces_through(&[], args).output().unwrap().into()
     }
 
     /// The command with these arguments where no sandbox of any kind can be had: no namespaces, as in
@@ -201,7 +201,7 @@ impl Capsule {
     /// filter on system calls, such as containers have, says so.
     #[must_use]
     pub fn command_without_sandbox(&self, args: &[&str]) -> Command {
-        self.behind(&["perl", "-e", NO_LANDLOCK], args)
+        self.without_namespaces_through(&["perl", "-e", NO_LANDLOCK], args)
     }
 
     /// Runs that.
@@ -209,7 +209,7 @@ impl Capsule {
     /// # Panics
     /// When it cannot be had.
     #[must_use]
-    pub fn run_without_sandbox(&self, args: &[&str]) -> Ran {
+    pub fn run_without_sandbox(&self, args: &[&str]) -> CommandOutput {
         self.command_without_sandbox(args).output().unwrap().into()
     }
 
@@ -219,7 +219,7 @@ impl Capsule {
     /// # Panics
     /// When it cannot be had.
     #[must_use]
-    pub fn run_in_place(&self, folder: &str, lines: &str, args: &[&str]) -> Ran {
+    pub fn run_in_place(&self, folder: &str, lines: &str, args: &[&str]) -> CommandOutput {
         let mut command = self.in_place(folder, lines);
         command.arg(&self.binary).args(args).output().unwrap().into()
     }
@@ -232,7 +232,7 @@ impl Capsule {
     }
 
     /// The command where no namespaces can be had, started through another one.
-    fn behind(&self, through: &[&str], args: &[&str]) -> Command {
+    fn without_namespaces_through(&self, through: &[&str], args: &[&str]) -> Command {
         const NO_MORE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
         let mut command = self.within(&[], NO_MORE);
         command.args(through).arg(&self.binary).args(args);
@@ -257,7 +257,7 @@ impl Capsule {
     /// # Panics
     /// When it cannot be started.
     #[must_use]
-    pub fn run_with(&self, args: &[&str], stdin: &str) -> Ran {
+    pub fn run_with(&self, args: &[&str], stdin: &str) -> CommandOutput {
         let mut child = self
             .command(args)
             .stdin(Stdio::piped())

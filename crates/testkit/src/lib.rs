@@ -8,12 +8,12 @@
 mod binary;
 mod history;
 mod mounted;
-pub mod recorded;
+pub mod recorded_run;
 mod rows;
 mod server;
 
-pub use binary::{Capsule, Ran};
+pub use binary::{Capsule, CommandOutput};
 pub use history::History;
 pub use mounted::Mounted;
-pub use rows::side_by_side;
-pub use server::{Request, Server};
+pub use rows::run_in_parallel;
+pub use server::{HttpRequest, HttpServer};

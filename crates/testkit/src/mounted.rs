@@ -52,7 +52,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let unmounted = |program: &str, words: &[&str]| {
             let ran = Command::new(program).args(words).arg(&self.place).output();
-            ran.is_ok_and(|own| own.status.success())
+            ran.is_ok_and(|output| output.status.success())
         };
         let _ = unmounted("umount", &["-l"]) || unmounted("fusermount3", &["-u", "-z"]);
     }

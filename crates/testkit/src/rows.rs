@@ -5,25 +5,25 @@ use std::sync::{Condvar, Mutex};
 use std::thread::{available_parallelism, scope};
 
 /// How many rows are being tried, of all tables of this process together.
-static BUSY: Mutex<usize> = Mutex::new(0);
+static RUNNING: Mutex<usize> = Mutex::new(0);
 /// Somebody is through with a row.
 static FREED: Condvar = Condvar::new();
 
 /// A place at a processor, until it is dropped.
-struct Place;
+struct ProcessorSlot;
 
-impl Place {
+impl ProcessorSlot {
     /// Waits for one of so many.
     fn wait(count: usize) -> Self {
-        let mut busy = FREED.wait_while(BUSY.lock().unwrap(), |busy| *busy >= count).unwrap();
+        let mut busy = FREED.wait_while(RUNNING.lock().unwrap(), |busy| *busy >= count).unwrap();
         *busy += 1;
         Self
     }
 }
 
-impl Drop for Place {
+impl Drop for ProcessorSlot {
     fn drop(&mut self) {
-        *BUSY.lock().unwrap() -= 1;
+        *RUNNING.lock().unwrap() -= 1;
         FREED.notify_one();
     }
 }
@@ -35,7 +35,7 @@ impl Drop for Place {
 ///
 /// # Panics
 /// When it panics for a row, with what that said, once the others are through.
-pub fn side_by_side<R: Send, T: Send>(
+pub fn run_in_parallel<R: Send, T: Send>(
     rows: impl IntoIterator<Item = R, IntoIter: Send>,
     each: impl Fn(R) -> T + Sync,
 ) -> Vec<T> {
@@ -46,7 +46,7 @@ pub fn side_by_side<R: Send, T: Send>(
     let worker = || {
         let mut done = Vec::new();
         while let Some((index, row)) = next() {
-            let _place = Place::wait(count);
+            let _place = ProcessorSlot::wait(count);
             done.push((index, each(row)));
         }
         done
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn every_row_is_tried_once_and_answers_stay_in_order() {
-        assert_eq!(side_by_side(0..100, |row| row * 2), (0..200).step_by(2).collect::<Vec<_>>());
-        assert_eq!(side_by_side(Vec::<u8>::new(), |row| row), [0_u8; 0]);
+        assert_eq!(run_in_parallel(0..100, |row| row * 2), (0..200).step_by(2).collect::<Vec<_>>());
+        assert_eq!(run_in_parallel(Vec::<u8>::new(), |row| row), [0_u8; 0]);
     }
 
     #[test]
     #[should_panic(expected = "the third row")]
     fn a_row_that_fails_fails_the_test() {
-        let _ = side_by_side(0..8, |row| assert!(row != 2, "the third row"));
+        let _ = run_in_parallel(0..8, |row| assert!(row != 2, "the third row"));
     }
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 /// A request that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct HttpRequest {
     /// The path with its query.
     pub target: String,
     /// The headers as lines, names in lower case.
@@ -16,23 +16,23 @@ pub struct Request {
 }
 
 /// What answers: gets the request and the connection, and writes whatever it wants.
-type Answer = dyn Fn(&Request, &mut TcpStream) + Send + Sync;
+type Answer = dyn Fn(&HttpRequest, &mut TcpStream) + Send + Sync;
 
 /// A server that lives as long as this value.
 #[derive(Debug)]
-pub struct Server {
+pub struct HttpServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<HttpRequest>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl HttpServer {
     /// Serves on a free port of loopback.
     ///
     /// # Panics
     /// When no port can be had.
-    pub fn start(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&HttpRequest, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -52,7 +52,7 @@ impl Server {
                 }
             })
         };
-        Self { address, seen, stop, thread: Some(thread) }
+        Self { address, requests: seen, stop, thread: Some(thread) }
     }
 
     /// Serves the same bytes to everybody.
@@ -82,12 +82,12 @@ impl Server {
     /// # Panics
     /// When a thread of the server panicked.
     #[must_use]
-    pub fn seen(&self) -> Vec<Request> {
-        self.seen.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<HttpRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>, answer: &Answer) {
+fn serve(mut stream: TcpStream, seen: &Mutex<Vec<HttpRequest>>, answer: &Answer) {
     let Ok(read_half) = stream.try_clone() else { return };
     let mut lines = BufReader::new(read_half).lines();
     let Some(Ok(first)) = lines.next() else { return };
@@ -100,12 +100,12 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Request>>, answer: &Answer) {
             None => line,
         })
         .collect();
-    let request = Request { target, headers };
+    let request = HttpRequest { target, headers };
     seen.lock().unwrap().push(request.clone());
     answer(&request, &mut stream);
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         // One more connection wakes the thread that waits for the next.

@@ -120,7 +120,7 @@ fn behind(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         let is_closed = before.last().is_some_and(|last| b")}\"'`".contains(last));
         let rest = value.get(at + 1..).filter(|_| is_variable || is_closed)?;
         let most = rest.len().min(limits::PATH_BYTES);
-        rest.get(..most)?.split(ends).next().filter(|own| !own.is_empty())
+        rest.get(..most)?.split(ends).next().filter(|part| !part.is_empty())
     })
 }
 
@@ -305,7 +305,7 @@ mod tests {
             ("log -- $1/x", vec![]),
         ] {
             let told = read(text).directories;
-            let told: Vec<_> = told.iter().map(|own| String::from_utf8_lossy(own)).collect();
+            let told: Vec<_> = told.iter().map(|told| String::from_utf8_lossy(told)).collect();
             assert_eq!(told, directories, "{text}");
         }
     }

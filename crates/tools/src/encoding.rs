@@ -2,7 +2,7 @@
 
 /// How a file's bytes say its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub enum TextEncoding {
     /// UTF-8.
     Utf8,
     /// UTF-8 behind a byte order mark.
@@ -19,10 +19,10 @@ const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 const UTF16_LE_BOM: &[u8] = b"\xff\xfe";
 const UTF16_BE_BOM: &[u8] = b"\xfe\xff";
 
-impl Encoding {
+impl TextEncoding {
     /// The word in results.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Utf8 => "utf-8",
             Self::Utf8Bom => "utf-8-bom",
@@ -33,7 +33,7 @@ impl Encoding {
     }
 
     /// What wide characters a file is in whose first bytes these are.
-    pub(crate) fn wide(mark: &[u8]) -> Option<Self> {
+    pub(crate) fn from_wide_bom(mark: &[u8]) -> Option<Self> {
         match mark {
             [0xff, 0xfe, ..] => Some(Self::Utf16Le),
             [0xfe, 0xff, ..] => Some(Self::Utf16Be),
@@ -43,10 +43,10 @@ impl Encoding {
 
     /// The text of a part of such a file that begins and ends between two units, with a sign in place of
     /// every unit that is no character; and whether there was one of these. Not of single bytes.
-    pub(crate) fn part(self, bytes: &[u8]) -> (String, bool) {
+    pub(crate) fn decode_part(self, bytes: &[u8]) -> (String, bool) {
         let mut broken = false;
-        let text = char::decode_utf16(self.units(bytes)).map(|own| {
-            own.unwrap_or_else(|_| {
+        let text = char::decode_utf16(self.units(bytes)).map(|c| {
+            c.unwrap_or_else(|_| {
                 broken = true;
                 char::REPLACEMENT_CHARACTER
             })
@@ -56,7 +56,7 @@ impl Encoding {
     }
 
     /// Whether what stands here goes on with the character before it.
-    pub(crate) fn goes_on(self, bytes: &[u8]) -> bool {
+    pub(crate) fn continues_character(self, bytes: &[u8]) -> bool {
         self.units(bytes).next().is_some_and(|unit| (0xdc00..0xe000).contains(&unit))
     }
 
@@ -85,17 +85,17 @@ impl Encoding {
 
 /// The text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedText {
     pub(crate) text: String,
-    pub(crate) encoding: Encoding,
+    pub(crate) encoding: TextEncoding,
     /// Whether only ASCII may be added: some of the bytes are UTF-8 and some are not, so nobody
     /// knows how another character would be said.
     ascii_only: bool,
 }
 
-impl Decoded {
+impl DecodedText {
     /// The text of these bytes; none if they are no text.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let known = |text: String, encoding| Self { text, encoding, ascii_only: false };
         let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
             let (pairs, rest) = bytes.as_chunks::<2>();
@@ -103,13 +103,13 @@ impl Decoded {
             rest.is_empty().then(|| String::from_utf16(&units).ok()).flatten()
         };
         let decoded = if let Some(bytes) = bytes.strip_prefix(UTF8_BOM) {
-            known(String::from_utf8(bytes.to_vec()).ok()?, Encoding::Utf8Bom)
+            known(String::from_utf8(bytes.to_vec()).ok()?, TextEncoding::Utf8Bom)
         } else if let Some(bytes) = bytes.strip_prefix(UTF16_LE_BOM) {
-            known(units(bytes, u16::from_le_bytes)?, Encoding::Utf16Le)
+            known(units(bytes, u16::from_le_bytes)?, TextEncoding::Utf16Le)
         } else if let Some(bytes) = bytes.strip_prefix(UTF16_BE_BOM) {
-            known(units(bytes, u16::from_be_bytes)?, Encoding::Utf16Be)
+            known(units(bytes, u16::from_be_bytes)?, TextEncoding::Utf16Be)
         } else if let Ok(text) = str::from_utf8(bytes) {
-            known(text.to_owned(), Encoding::Utf8)
+            known(text.to_owned(), TextEncoding::Utf8)
         } else {
             let valid = bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
             // A control character that no text has, where nothing else vouches for the bytes.
@@ -117,7 +117,7 @@ impl Decoded {
                 return None;
             }
             let text = bytes.iter().copied().map(char::from).collect();
-            Self { text, encoding: Encoding::Latin1, ascii_only: valid }
+            Self { text, encoding: TextEncoding::Latin1, ascii_only: valid }
         };
         (!decoded.text.contains('\0')).then_some(decoded)
     }
@@ -129,7 +129,7 @@ impl Decoded {
             return None;
         }
         let bytes = self.encoding.encode(text)?;
-        let is_same = match Self::of(&bytes) {
+        let is_same = match Self::decode(&bytes) {
             // What is ASCII by now is the same in either.
             Some(again) => {
                 again.text == text && (again.encoding == self.encoding || text.is_ascii())
@@ -150,14 +150,14 @@ mod tests {
             mark.iter().copied().chain("aé😀\n".encode_utf16().flat_map(unit)).collect::<Vec<u8>>()
         };
         for (bytes, encoding) in [
-            ("aé😀\n".as_bytes().to_vec(), Encoding::Utf8),
-            (Vec::new(), Encoding::Utf8),
-            ("\u{feff}aé".as_bytes().to_vec(), Encoding::Utf8Bom),
-            (wide(UTF16_LE_BOM, u16::to_le_bytes), Encoding::Utf16Le),
-            (wide(UTF16_BE_BOM, u16::to_be_bytes), Encoding::Utf16Be),
-            (b"caf\xe9\r\n".to_vec(), Encoding::Latin1),
+            ("aé😀\n".as_bytes().to_vec(), TextEncoding::Utf8),
+            (Vec::new(), TextEncoding::Utf8),
+            ("\u{feff}aé".as_bytes().to_vec(), TextEncoding::Utf8Bom),
+            (wide(UTF16_LE_BOM, u16::to_le_bytes), TextEncoding::Utf16Le),
+            (wide(UTF16_BE_BOM, u16::to_be_bytes), TextEncoding::Utf16Be),
+            (b"caf\xe9\r\n".to_vec(), TextEncoding::Latin1),
         ] {
-            let read = Decoded::of(&bytes).unwrap();
+            let read = DecodedText::decode(&bytes).unwrap();
             assert_eq!(read.encoding, encoding);
             assert_eq!(read.encode(&read.text, "").unwrap(), bytes);
         }
@@ -168,22 +168,22 @@ mod tests {
             b"\xff\xfe\x00\xd8",
             b"\x89PNG\x1a\xff",
         ] {
-            assert_eq!(Decoded::of(binary), None, "{binary:?}");
+            assert_eq!(DecodedText::decode(binary), None, "{binary:?}");
         }
     }
 
     #[test]
     fn what_cannot_be_said_is_not_written() {
-        let latin = Decoded::of(b"caf\xe9").unwrap();
+        let latin = DecodedText::decode(b"caf\xe9").unwrap();
         assert_eq!(latin.encode("caf\u{e8}", "\u{e8}").unwrap(), b"caf\xe8");
         assert_eq!(latin.encode("caf", "").unwrap(), b"caf");
         assert_eq!(latin.encode("caf€", "€"), None);
         // These bytes would be read as another character.
         assert_eq!(latin.encode("caf\u{c3}\u{a9}", "\u{c3}\u{a9}"), None);
-        let mixed = Decoded::of(b"caf\xe9 caf\xc3\xa9").unwrap();
+        let mixed = DecodedText::decode(b"caf\xe9 caf\xc3\xa9").unwrap();
         assert_eq!(mixed.encode("\u{e9}", "\u{e9}"), None);
         assert_eq!(mixed.encode("x\u{e9}", "x").unwrap(), b"x\xe9");
-        let plain = Decoded::of(b"abc").unwrap();
+        let plain = DecodedText::decode(b"abc").unwrap();
         assert_eq!(plain.encode("a\0b", "\0"), None);
         assert_eq!(plain.encode("\u{feff}abc", "\u{feff}"), None);
     }

@@ -117,7 +117,7 @@ impl Setting {
             Some(Judgement::Address) => {
                 // What an address is replaced by is what its section is about.
                 let address = if section == "url" { subsection.as_deref() } else { Some(value) };
-                let value = address.and_then(|own| own.strip_prefix(b"ext::"));
+                let value = address.and_then(|address| address.strip_prefix(b"ext::"));
                 value.map(|value| command(&short, value)).unwrap_or_default()
             }
             Some(Judgement::Command) => command(&short, value),
@@ -129,7 +129,7 @@ impl Setting {
 /// What the value of a key could name that no table knows: a command, and where its name says so a folder
 /// of programs.
 fn unknown(key: &str, path: Vec<u8>, value: &[u8]) -> Vec<Named> {
-    let holds_programs = PROGRAMS.iter().any(|own| key.contains(own));
+    let holds_programs = PROGRAMS.iter().any(|program| key.contains(program));
     let folder = holds_programs.then(|| Named::Path(key.into(), path));
     folder.into_iter().chain(command(key, value)).collect()
 }
@@ -142,7 +142,7 @@ pub fn command(key: &str, value: &[u8]) -> Vec<Named> {
 
 /// The same of words that were read.
 fn named_by_words(key: &str, CommandWords { words, directories }: CommandWords) -> Vec<Named> {
-    let directories = directories.into_iter().map(|own| Named::Path(key.into(), own));
+    let directories = directories.into_iter().map(|directory| Named::Path(key.into(), directory));
     directories.chain((!words.is_empty()).then(|| Named::Command(key.into(), words))).collect()
 }
 
@@ -150,7 +150,8 @@ fn named_by_words(key: &str, CommandWords { words, directories }: CommandWords) 
 /// set keys, and name directories of programs.
 fn alias(key: &str, value: &[u8], depth: usize) -> Vec<Named> {
     let subcommand = value.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
-    if subcommand.is_none_or(|own| HARMLESS.iter().any(|name| name.as_bytes() == own)) {
+    if subcommand.is_none_or(|subcommand| HARMLESS.iter().any(|name| name.as_bytes() == subcommand))
+    {
         return Vec::new();
     }
     let read = CommandWords::read(value);
@@ -158,10 +159,10 @@ fn alias(key: &str, value: &[u8], depth: usize) -> Vec<Named> {
     for word in &read.words {
         let option = |option: &&str| word.strip_prefix(option.as_bytes());
         let directory = DIRECTORIES.iter().find_map(option);
-        named.extend(directory.map(|own| Named::Path(key.into(), own.to_vec())));
+        named.extend(directory.map(|directory| Named::Path(key.into(), directory.to_vec())));
         if let Some(depth) = depth.checked_sub(1) {
             let setting = Setting::parse(word).filter(Setting::is_plain);
-            named.extend(setting.into_iter().flat_map(|own| own.names_within(depth)));
+            named.extend(setting.into_iter().flat_map(|setting| setting.names_within(depth)));
         }
     }
     named.extend(named_by_words(key, read));
@@ -190,7 +191,7 @@ impl Setting {
     /// Whether its names are ones that git takes, so that a word is a setting and no other option.
     fn is_plain(&self) -> bool {
         let is_name =
-            |text: &str| text.bytes().all(|own| own.is_ascii_alphanumeric() || own == b'-');
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         !self.key.is_empty() && is_name(&self.section) && is_name(&self.key)
     }
 }
@@ -201,14 +202,14 @@ mod tests {
 
     fn told(text: &str) -> Vec<String> {
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_string();
-        let show = |own: &Named| match own {
+        let show = |named: &Named| match named {
             Named::Hooks(path) => format!("hooks {}", text_of(path)),
             Named::Config(path) => format!("config {}", text_of(path)),
             Named::Attributes(path) => format!("attributes {}", text_of(path)),
             Named::Worktree(path) => format!("worktree {}", text_of(path)),
             Named::Path(key, path) => format!("path {key} {}", text_of(path)),
             Named::Command(key, words) => {
-                let words: Vec<_> = words.iter().map(|own| text_of(own)).collect();
+                let words: Vec<_> = words.iter().map(|word| text_of(word)).collect();
                 format!("{key} {}", words.join(","))
             }
         };

@@ -4,25 +4,25 @@
 //! call means, what is found on disk, and the hands that could do it), and its run, which needs a
 //! permit. A new tool is a file and a line in the list of [`TOOLS`].
 
+mod atomic_write;
 pub mod builtin;
+mod change_applier;
+mod command_runner;
 mod command_words;
-mod commands;
-mod deleting;
-mod direct;
+mod control_files;
+mod delete;
+mod direct_write;
 pub mod edit;
 mod encoding;
 pub mod git_config;
-mod making;
+mod hidden_paths;
+mod mask_restore;
 mod node;
-mod orders;
 mod repository;
-mod returned;
-mod saving;
 mod staging;
-mod still;
 mod tool;
+mod unchanged;
 mod undo;
-mod veil;
 mod walk;
 mod workspace;
 
@@ -39,15 +39,15 @@ use capsule_core::tool::{Catalogue, ToolSignature};
 use capsule_redact::excerpt;
 use serde_json::Value;
 
-use staging::{Staged, Unstaged};
+use staging::{StagedOperation, UnstageableOperation};
 
 pub use capsule_sandbox::{FileIdentity, taken};
-pub use commands::Commands;
-pub use making::is_half_done;
-pub use staging::{Laid, Staging};
-pub use tool::{Cancel, Context, Host, Hush, Prepared, Sink, Stream, Tool};
-pub use undo::{Keeper, Kept, Looked, Standing, Undo};
-pub use veil::{Conceals, Veil, VeilError};
+pub use change_applier::is_half_applied;
+pub use command_runner::CommandRunner;
+pub use hidden_paths::{HiddenPaths, HiddenPathsError, HidePredicate};
+pub use staging::{Staging, StagingSetup};
+pub use tool::{Cancel, NullSink, OutputKind, PreparedCall, Sink, Tool, ToolContext, ToolHost};
+pub use undo::{BackupReader, BackupStore, UndoEntry, UndoPlan, UndoStatus};
 pub use workspace::Workspace;
 
 macro_rules! tools {
@@ -76,20 +76,21 @@ tools! {
 }
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
-const OF_PERSONS: &[&dyn Tool] =
+const USER_ONLY_TOOLS: &[&dyn Tool] =
     &[&builtin::changes_apply::ChangesApply, &builtin::changes_undo::ChangesUndo];
 
-fn find(name: &str) -> Result<&'static dyn Tool, CodedError> {
+fn find_tool(name: &str) -> Result<&'static dyn Tool, CodedError> {
     let known = CATALOGUE.find(name);
-    let tool =
-        known.and_then(|own| TOOLS.iter().find(|tool| tool.signature().id == own.id).copied());
+    let tool = known.and_then(|signature| {
+        TOOLS.iter().find(|tool| tool.signature().id == signature.id).copied()
+    });
     tool.ok_or_else(|| {
         let shown = excerpt(name, limits::QUOTED_CHARS);
         let problem = CodedError::new(Code::ToolUnknown, format!("there is no tool `{shown}`"));
         match CATALOGUE.closest(name) {
             Some(near) => problem.with_suggestion(format!("did you mean `{near}`?")),
             None => {
-                let ids: Vec<&str> = CATALOGUE.0.iter().map(|own| own.id).collect();
+                let ids: Vec<&str> = CATALOGUE.0.iter().map(|signature| signature.id).collect();
                 problem.with_suggestion(format!("there are `{}`", ids.join("`, `")))
             }
         }
@@ -101,7 +102,7 @@ fn find(name: &str) -> Result<&'static dyn Tool, CodedError> {
 /// # Errors
 /// [`Code::ToolUnknown`] where there is none.
 pub fn signature_of(name: &str) -> Result<&'static ToolSignature, CodedError> {
-    find(name).map(Tool::signature)
+    find_tool(name).map(Tool::signature)
 }
 
 /// What a call means, without a look at the disk.
@@ -109,10 +110,10 @@ pub fn signature_of(name: &str) -> Result<&'static ToolSignature, CodedError> {
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
 pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, CodedError> {
-    find(name).and_then(|tool| meaning(tool, args, now))
+    find_tool(name).and_then(|tool| describe_call(tool, args, now))
 }
 
-fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, CodedError> {
+fn describe_call(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, CodedError> {
     let args = tool.signature().check(args).map_err(|error| CodedError {
         code: Code::ArgsInvalid,
         message: error.message,
@@ -136,25 +137,28 @@ fn written_place(action: &Action, facts: &Facts) -> Option<WorkspacePath> {
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`]. What is on disk is never an error here: it is a
 /// fact, and is judged.
-pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<PreflightReport, CodedError> {
+pub fn preflight(
+    call: &ToolCall,
+    context: &ToolContext<'_>,
+) -> Result<PreflightReport, CodedError> {
     let of_persons = || {
-        let own = OF_PERSONS.iter().find(|tool| tool.signature().id == call.tool.as_str());
-        own.filter(|_| call.origin == Origin::Person).copied()
+        let item = USER_ONLY_TOOLS.iter().find(|tool| tool.signature().id == call.tool.as_str());
+        item.filter(|_| call.origin == Origin::Person).copied()
     };
-    let tool = of_persons().map_or_else(|| find(call.tool.as_str()), Ok)?;
-    let action = meaning(tool, &call.args, context.now)?;
-    let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
+    let tool = of_persons().map_or_else(|| find_tool(call.tool.as_str()), Ok)?;
+    let action = describe_call(tool, &call.args, context.now)?;
+    let PreparedCall { facts, operation } = tool.prepare(&action, &call.args, context);
     let action = action.resolve_confinement(&facts);
     let hands: Box<dyn Operation> = match context.staging {
-        _ if matches!(action, Action::Apply { .. } | Action::Undo { .. }) => hands,
+        _ if matches!(action, Action::Apply { .. } | Action::Undo { .. }) => operation,
         Ok(Some(staging)) => {
-            let seen = (Rc::clone(context.veil), Rc::clone(context.workspace));
+            let seen = (Rc::clone(context.hidden_paths), Rc::clone(context.workspace));
             let (staging, redactor) = (Rc::clone(staging), context.redactor.clone());
             let place = written_place(&action, &facts);
-            Box::new(Staged { hands, place, staging, seen, redactor })
+            Box::new(StagedOperation { operation, place, staging, view: seen, redactor })
         }
-        Ok(None) => hands,
-        Err(problem) => Box::new(Unstaged { hands, problem: problem.clone() }),
+        Ok(None) => operation,
+        Err(problem) => Box::new(UnstageableOperation { operation, problem: problem.clone() }),
     };
     Ok(PreflightReport { action, facts, operation: hands })
 }

@@ -17,15 +17,15 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
-use crate::workspace::{is_unsupported, kind, same};
+use crate::workspace::{file_type, is_unsupported, same_file};
 
 /// Permissions, without the kind of file.
-const PERMISSIONS: u32 = 0o7777;
+const PERMISSION_BITS: u32 = 0o7777;
 
 /// By what a file is known to be the same: any write changes one of these, where [`looks_tell`].
-pub(crate) type Looks = (u64, i64, (i64, u64), (i64, u64));
+pub(crate) type FileStamp = (u64, i64, (i64, u64), (i64, u64));
 
-pub(crate) fn looks(stat: &Stat) -> Looks {
+pub(crate) fn file_stamp(stat: &Stat) -> FileStamp {
     let modified = (stat.st_mtime, stat.st_mtime_nsec);
     (stat.st_ino, stat.st_size, modified, (stat.st_ctime, stat.st_ctime_nsec))
 }
@@ -33,28 +33,28 @@ pub(crate) fn looks(stat: &Stat) -> Looks {
 /// Whether files that are changed look otherwise in the file system that a folder is in. In memory,
 /// a page that was read through a mapping is written to later without any trace in the dates.
 #[cfg(target_os = "linux")]
-pub(crate) fn looks_tell(folder: BorrowedFd<'_>) -> bool {
+pub(crate) fn stamps_are_reliable(folder: BorrowedFd<'_>) -> bool {
     /// `tmpfs` and `ramfs`, as the kernel's `linux/magic.h` has them.
     const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
     // What cannot be asked is taken for one of them. The number is as wide as the machine has it.
-    rustix::fs::fstatfs(folder).is_ok_and(|own| {
-        let kind = own.f_type.to_le_bytes();
+    rustix::fs::fstatfs(folder).is_ok_and(|fstatf| {
+        let kind = fstatf.f_type.to_le_bytes();
         !IN_MEMORY.iter().any(|memory| kind.starts_with(&memory.to_le_bytes()))
     })
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn looks_tell(_: BorrowedFd<'_>) -> bool {
+pub(crate) fn stamps_are_reliable(_: BorrowedFd<'_>) -> bool {
     true
 }
 
 /// When anything about it last changed, in seconds since 1970 and nanoseconds.
-pub(crate) fn changed(stat: &Stat) -> (i64, i64) {
+pub(crate) fn change_time(stat: &Stat) -> (i64, i64) {
     (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX))
 }
 
 /// Its dates, to be given to another file.
-pub(crate) fn times(stat: &Stat) -> Timestamps {
+pub(crate) fn timestamps(stat: &Stat) -> Timestamps {
     let time =
         |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos).unwrap_or(0) };
     Timestamps {
@@ -64,26 +64,26 @@ pub(crate) fn times(stat: &Stat) -> Timestamps {
 }
 
 /// Whose something is.
-pub(crate) fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
+pub(crate) fn owner_of(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
     (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))
 }
 
 /// Whether this process is in the group that something has.
-pub(crate) fn is_of_our_group(stat: &Stat) -> bool {
+pub(crate) fn is_in_our_group(stat: &Stat) -> bool {
     let group = Gid::from_raw(stat.st_gid);
-    getegid() == group || getgroups().is_ok_and(|own| own.contains(&group))
+    getegid() == group || getgroups().is_ok_and(|getgroup| getgroup.contains(&group))
 }
 
 /// Gives what takes the place of something, or is a copy of it, to the owner and the group of that.
 ///
 /// # Errors
 /// It is not this user's to give.
-pub(crate) fn give(to: impl AsFd, before: &Stat) -> Result<(), Errno> {
-    let own = fstat(&to)?;
-    if (own.st_uid, own.st_gid) == (before.st_uid, before.st_gid) {
+pub(crate) fn copy_owner(to: impl AsFd, before: &Stat) -> Result<(), Errno> {
+    let stat = fstat(&to)?;
+    if (stat.st_uid, stat.st_gid) == (before.st_uid, before.st_gid) {
         return Ok(());
     }
-    let (user, group) = owner(before);
+    let (user, group) = owner_of(before);
     fchown(to, user, group)
 }
 
@@ -96,24 +96,24 @@ pub(crate) fn set_mode(to: impl AsFd, mode: Mode) -> Result<(), Errno> {
 }
 
 /// Whether this user can give something to the owner and the group of what stands there.
-pub(crate) fn can_give(before: &Stat) -> bool {
-    may_give_all() || geteuid().as_raw() == before.st_uid && is_of_our_group(before)
+pub(crate) fn can_copy_owner(before: &Stat) -> bool {
+    can_chown() || geteuid().as_raw() == before.st_uid && is_in_our_group(before)
 }
 
 /// Whether this process may give files to anybody. Root usually may, but not in every container.
 #[cfg(target_os = "linux")]
-fn may_give_all() -> bool {
+fn can_chown() -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
-    capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::CHOWN))
+    capabilities(None).is_ok_and(|capability| capability.effective.contains(CapabilitySet::CHOWN))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn may_give_all() -> bool {
+fn can_chown() -> bool {
     geteuid().is_root()
 }
 
 /// Why nothing takes the place of what belongs to somebody else: it would not be theirs any more.
-pub(crate) fn not_ours(path: &str, before: &Stat) -> CodedError {
+pub(crate) fn not_ours_problem(path: &str, before: &Stat) -> CodedError {
     let message = format!(
         "`{path}` belongs to user {} and group {}, and what would take its place cannot be given to \
          them",
@@ -124,7 +124,7 @@ pub(crate) fn not_ours(path: &str, before: &Stat) -> CodedError {
 }
 
 /// What the system says of a name in a folder; none where nothing is there.
-pub(crate) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
+pub(crate) fn stat_optional(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -141,9 +141,13 @@ pub(crate) fn refresh(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) {
 }
 
 /// What stands at a name in a folder that looks so. Links are not followed, pipes not waited for.
-pub(crate) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<FileState, Errno> {
-    let mode = stat.st_mode & PERMISSIONS;
-    match kind(stat) {
+pub(crate) fn read_node(
+    folder: BorrowedFd<'_>,
+    name: &str,
+    stat: &Stat,
+) -> Result<FileState, Errno> {
+    let mode = stat.st_mode & PERMISSION_BITS;
+    match file_type(stat) {
         FileType::Directory => Ok(FileState::Directory { mode }),
         FileType::Symlink => match readlinkat(folder, name, Vec::new())?.into_string() {
             Ok(target) => Ok(FileState::Link { target }),
@@ -151,7 +155,7 @@ pub(crate) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<Fi
             Err(_) => Ok(FileState::Special),
         },
         FileType::RegularFile => {
-            let mut file = open(folder, name, stat)?;
+            let mut file = open_regular(folder, name, stat)?;
             let bytes = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
             let sha256 = Digest::of_reader(|buffer| file.read(buffer))
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -162,22 +166,22 @@ pub(crate) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<Fi
 }
 
 /// What is told of something that nobody may know more of than its name and kind.
-pub(crate) fn untold(stat: &Stat) -> FileState {
-    match kind(stat) {
-        FileType::Directory => FileState::Directory { mode: stat.st_mode & PERMISSIONS },
+pub(crate) fn opaque_node(stat: &Stat) -> FileState {
+    match file_type(stat) {
+        FileType::Directory => FileState::Directory { mode: stat.st_mode & PERMISSION_BITS },
         _ => FileState::Special,
     }
 }
 
 /// Opens the regular file that looks so.
-pub(crate) fn open(
+pub(crate) fn open_regular(
     folder: BorrowedFd<'_>,
     name: impl AsRef<OsStr>,
     stat: &Stat,
 ) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, name.as_ref().as_bytes(), flags, Mode::empty())?;
-    if same(&fstat(file.as_fd())?, stat) { Ok(file.into()) } else { Err(Errno::AGAIN) }
+    if same_file(&fstat(file.as_fd())?, stat) { Ok(file.into()) } else { Err(Errno::AGAIN) }
 }
 
 /// Whether it is the same file, and nobody wrote to it in between.
@@ -195,21 +199,21 @@ mod tests {
     /// Whoever has the right gives away what they like, anybody else nothing.
     #[test]
     fn who_can_give_does() {
-        let own = tempfile::tempfile().unwrap();
-        let mine = fstat(&own).unwrap();
-        assert!(can_give(&mine) && give(&own, &mine).is_ok());
+        let file = tempfile::tempfile().unwrap();
+        let mine = fstat(&file).unwrap();
+        assert!(can_copy_owner(&mine) && copy_owner(&file, &mine).is_ok());
         let mut theirs = mine;
         (theirs.st_uid, theirs.st_gid) = (12_345, 54_321);
-        assert_eq!(can_give(&theirs), may_give_all());
-        match give(&own, &theirs) {
+        assert_eq!(can_copy_owner(&theirs), can_chown());
+        match copy_owner(&file, &theirs) {
             Ok(()) => {
-                let now = fstat(&own).unwrap();
-                assert!(may_give_all());
+                let now = fstat(&file).unwrap();
+                assert!(can_chown());
                 assert_eq!((now.st_uid, now.st_gid), (12_345, 54_321));
             }
             // There is no such user where users are mapped.
-            Err(Errno::INVAL) => assert!(may_give_all()),
-            Err(errno) => assert!(!may_give_all() && errno == Errno::PERM, "{errno}"),
+            Err(Errno::INVAL) => assert!(can_chown()),
+            Err(errno) => assert!(!can_chown() && errno == Errno::PERM, "{errno}"),
         }
     }
 
@@ -223,11 +227,11 @@ mod tests {
             let mut left = capabilities(None).unwrap();
             left.effective.remove(CapabilitySet::CHOWN);
             set_capabilities(None, left).unwrap();
-            let own = tempfile::tempfile().unwrap();
-            let mut theirs = fstat(&own).unwrap();
-            assert!(can_give(&theirs));
+            let file = tempfile::tempfile().unwrap();
+            let mut theirs = fstat(&file).unwrap();
+            assert!(can_copy_owner(&theirs));
             (theirs.st_uid, theirs.st_gid) = (12_345, 54_321);
-            assert!(!can_give(&theirs) && give(&own, &theirs).is_err());
+            assert!(!can_copy_owner(&theirs) && copy_owner(&file, &theirs).is_err());
         });
         without.join().unwrap();
     }

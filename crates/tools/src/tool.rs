@@ -18,15 +18,15 @@ use capsule_core::tool::ToolSignature;
 use capsule_core::undo::NoUndoReason;
 use capsule_redact::{Redactor, Secret};
 use capsule_sandbox::FileIdentity;
-pub use capsule_sandbox::Stream;
+pub use capsule_sandbox::OutputKind;
 use serde_json::{Map, Value};
 
-use crate::builtin::Unable;
-use crate::commands::Commands;
+use crate::builtin::FailedOperation;
+use crate::command_runner::CommandRunner;
+use crate::hidden_paths::HiddenPaths;
 use crate::staging::Staging;
-use crate::undo::Keeper;
-use crate::veil::Veil;
-use crate::workspace::{Stands, Workspace};
+use crate::undo::BackupStore;
+use crate::workspace::{PathLookup, Workspace};
 
 /// A tool.
 pub trait Tool: Sync {
@@ -41,33 +41,33 @@ pub trait Tool: Sync {
     fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError>;
 
     /// What is found about an action, and the hands that could do it.
-    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared;
+    fn prepare(&self, action: &Action, args: &Value, context: &ToolContext<'_>) -> PreparedCall;
 }
 
 /// What a tool's preflight comes to.
-pub struct Prepared {
+pub struct PreparedCall {
     /// What was found.
     pub facts: Facts,
     /// The hands that could do it.
-    pub hands: Box<dyn Operation>,
+    pub operation: Box<dyn Operation>,
 }
 
 /// What tools are given to work with.
-pub struct Context<'c> {
+pub struct ToolContext<'c> {
     /// The folder that everything happens in.
     pub workspace: &'c Rc<Workspace>,
     /// What must not be seen in it.
-    pub veil: &'c Rc<RefCell<Veil>>,
+    pub hidden_paths: &'c Rc<RefCell<HiddenPaths>>,
     /// The run's executor, started when the first command needs it.
-    pub commands: &'c Commands,
+    pub commands: &'c CommandRunner,
     /// Where changes are collected, if the workspace is staged; why they cannot be, where it should.
     pub staging: Result<Option<&'c Rc<Staging>>, &'c CodedError>,
     /// What masks.
     pub redactor: &'c Redactor,
     /// Where what calls replace and delete is kept.
-    pub keeper: &'c Rc<Keeper>,
+    pub backups: &'c Rc<BackupStore>,
     /// What the machine around the workspace tells.
-    pub host: &'c Rc<dyn Host>,
+    pub host: &'c Rc<dyn ToolHost>,
     /// Whether to stop.
     pub cancel: &'c Cancel,
     /// Where output goes while it is made.
@@ -77,25 +77,25 @@ pub struct Context<'c> {
 }
 
 /// What the machine around the workspace tells.
-pub trait Host {
+pub trait ToolHost {
     /// Where the policy says that a program is.
-    fn program_place(&self, name: &str) -> Option<String>;
+    fn program_path(&self, name: &str) -> Option<String>;
     /// Every place that the policy names for a program.
-    fn program_places(&self) -> Vec<String>;
+    fn program_paths(&self) -> Vec<String>;
     /// A digest that was computed before, for a program with this identity.
     fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest>;
     /// Remembers a digest.
     fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest);
     /// The command line that the policy names for the project's tests, with the word that picks some
     /// of them, and the folder that it runs in.
-    fn tests(&self, filter: Option<&str>) -> Option<(Vec<String>, String)>;
+    fn test_command(&self, filter: Option<&str>) -> Option<(Vec<String>, String)>;
     /// Where the record of this run is kept.
-    fn store(&self) -> &Path;
+    fn store_path(&self) -> &Path;
     /// Writes down that so many files are about to be dropped that a run has kept for an undo.
     ///
     /// # Errors
     /// It cannot be written, so nothing may be dropped.
-    fn undo_dropped(&self, run: RunId, files: u64) -> Result<(), String>;
+    fn record_dropped_backups(&self, run: RunId, files: u64) -> Result<(), String>;
     /// The value of a secret of the policy, as it was when the run began.
     fn secret(&self, name: &str) -> Option<Secret>;
     /// A variable of the user's environment.
@@ -108,18 +108,18 @@ pub trait Host {
 /// masks it first.
 pub trait Sink {
     /// What masks in the run whose output comes.
-    fn masked_by(&self, redactor: &Redactor);
+    fn use_redactor(&self, redactor: &Redactor);
     /// More output.
-    fn output(&self, stream: Stream, bytes: &[u8]);
+    fn output(&self, stream: OutputKind, bytes: &[u8]);
 }
 
 /// A sink that drops everything.
 #[derive(Clone, Copy, Debug)]
-pub struct Hush;
+pub struct NullSink;
 
-impl Sink for Hush {
-    fn masked_by(&self, _: &Redactor) {}
-    fn output(&self, _: Stream, _: &[u8]) {}
+impl Sink for NullSink {
+    fn use_redactor(&self, _: &Redactor) {}
+    fn output(&self, _: OutputKind, _: &[u8]) {}
 }
 
 /// Says to stop; shared with whoever catches signals.
@@ -141,8 +141,9 @@ impl Cancel {
 }
 
 /// What was found at the paths that an action is about.
-pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
-    let look = |path: &WorkspacePath| context.workspace.look(path, &context.veil.borrow()).0;
+pub(crate) fn path_facts(action: &Action, context: &ToolContext<'_>) -> Facts {
+    let look =
+        |path: &WorkspacePath| context.workspace.look_up(path, &context.hidden_paths.borrow()).0;
     let paths = action.named_paths().into_iter().filter_map(PathTarget::inside);
     Facts { paths: paths.map(look).collect(), ..Facts::default() }
 }
@@ -152,12 +153,12 @@ pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
 pub(crate) fn command_facts(
     action: &Action,
     program: Option<ProgramFact>,
-    context: &Context<'_>,
+    context: &ToolContext<'_>,
 ) -> Facts {
     let mut facts = Facts { program, ..path_facts(action, context) };
     let named = action.argument_paths(&facts);
-    let veil = context.veil.borrow();
-    facts.paths.extend(named.iter().map(|path| context.workspace.look(path, &veil).0));
+    let hidden_paths = context.hidden_paths.borrow();
+    facts.paths.extend(named.iter().map(|path| context.workspace.look_up(path, &hidden_paths).0));
     facts
 }
 
@@ -165,39 +166,39 @@ pub(crate) fn command_facts(
 ///
 /// # Errors
 /// Why that cannot be told, so that nothing may be changed.
-pub(crate) fn name_paths(facts: &mut Facts, context: &Context<'_>) -> Result<(), CodedError> {
-    let veil = context.veil.borrow();
-    facts.paths.iter_mut().try_for_each(|fact| veil.name(context.workspace, fact))
+pub(crate) fn name_aliases(facts: &mut Facts, context: &ToolContext<'_>) -> Result<(), CodedError> {
+    let hidden_paths = context.hidden_paths.borrow();
+    facts.paths.iter_mut().try_for_each(|fact| hidden_paths.name_aliases(context.workspace, fact))
 }
 
 /// The hands of a change, and what of it could not be kept for an undo.
-pub(crate) type Changing = Result<(Box<dyn Operation>, Option<NoUndoReason>), CodedError>;
+pub(crate) type PreparedChange = Result<(Box<dyn Operation>, Option<NoUndoReason>), CodedError>;
 
 /// The preflight of an action that changes what stands at one path, with what could not be kept of it
 /// for an undo, and how many masks stand in what it would write.
 pub(crate) fn prepare_change(
     action: &Action,
-    context: &Context<'_>,
-    (hands, masks): (impl FnOnce(&WorkspacePath, Stands) -> Changing, u64),
-) -> Prepared {
+    context: &ToolContext<'_>,
+    (operation, masks): (impl FnOnce(&WorkspacePath, PathLookup) -> PreparedChange, u64),
+) -> PreparedCall {
     let mut unkept = None;
     let mut prepared = prepare_path(action, context, |path, stands| {
-        let (hands, why) = hands(path, stands)?;
+        let (operation, why) = operation(path, stands)?;
         unkept = why;
-        Ok(hands)
+        Ok(operation)
     });
-    let shown = are_shown(&prepared.facts, context);
-    if let Err(problem) = shown.and_then(|()| name_paths(&mut prepared.facts, context)) {
-        prepared.hands = Box::new(Unable(problem));
+    let shown = require_in_copy(&prepared.facts, context);
+    if let Err(problem) = shown.and_then(|()| name_aliases(&mut prepared.facts, context)) {
+        prepared.operation = Box::new(FailedOperation(problem));
     }
-    Prepared { facts: Facts { no_undo: unkept, masks, ..prepared.facts }, ..prepared }
+    PreparedCall { facts: Facts { no_undo: unkept, masks, ..prepared.facts }, ..prepared }
 }
 
 /// Whether tools see what is to be changed, where they work in a copy of the workspace.
-fn are_shown(facts: &Facts, context: &Context<'_>) -> Result<(), CodedError> {
+fn require_in_copy(facts: &Facts, context: &ToolContext<'_>) -> Result<(), CodedError> {
     let Ok(Some(staging)) = context.staging else { return Ok(()) };
     facts.paths.iter().try_for_each(|fact| match &fact.real {
-        PathLocation::Inside(real) => staging.shows(real),
+        PathLocation::Inside(real) => staging.require_in_copy(real),
         PathLocation::Outside(_) => Ok(()),
     })
 }
@@ -206,14 +207,18 @@ fn are_shown(facts: &Facts, context: &Context<'_>) -> Result<(), CodedError> {
 /// out of one look at it.
 pub(crate) fn prepare_path(
     action: &Action,
-    context: &Context<'_>,
-    hands: impl FnOnce(&WorkspacePath, Stands) -> Result<Box<dyn Operation>, CodedError>,
-) -> Prepared {
+    context: &ToolContext<'_>,
+    hands: impl FnOnce(&WorkspacePath, PathLookup) -> Result<Box<dyn Operation>, CodedError>,
+) -> PreparedCall {
     let Some(path) = action.path().and_then(PathTarget::inside) else {
         let problem = CodedError::new(Code::PathOutside, "the path is not inside");
-        return Prepared { facts: Facts::default(), hands: Box::new(Unable(problem)) };
+        return PreparedCall {
+            facts: Facts::default(),
+            operation: Box::new(FailedOperation(problem)),
+        };
     };
-    let (fact, stands) = context.workspace.look(path, &context.veil.borrow());
-    let hands = hands(path, stands).unwrap_or_else(|problem| Box::new(Unable(problem)));
-    Prepared { facts: Facts { paths: vec![fact], ..Facts::default() }, hands }
+    let (fact, stands) = context.workspace.look_up(path, &context.hidden_paths.borrow());
+    let operation =
+        hands(path, stands).unwrap_or_else(|problem| Box::new(FailedOperation(problem)));
+    PreparedCall { facts: Facts { paths: vec![fact], ..Facts::default() }, operation }
 }

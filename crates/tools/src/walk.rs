@@ -13,22 +13,22 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::workspace::{NotFound, Workspace};
+use crate::workspace::{LookupError, Workspace};
 
 /// The most threads of a walk; beyond, the file system's own locks are what is waited for.
-const THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 /// How much of a folder is read at once.
-const BUFFER: usize = 32 * 1024;
+const BUFFER_BYTES: usize = 32 * 1024;
 
 /// What [`entries`] reads into; made once for many folders.
-pub(crate) fn buffer() -> Vec<MaybeUninit<u8>> {
-    vec![MaybeUninit::uninit(); BUFFER]
+pub(crate) fn new_buffer() -> Vec<MaybeUninit<u8>> {
+    vec![MaybeUninit::uninit(); BUFFER_BYTES]
 }
 
 /// One entry of a folder.
-pub(crate) struct Entry<'e> {
+pub(crate) struct WalkedEntry<'e> {
     /// The folder, open.
-    pub folder: BorrowedFd<'e>,
+    pub directory: BorrowedFd<'e>,
     /// The path beneath the root.
     pub path: &'e OsStr,
     /// The name.
@@ -43,9 +43,9 @@ pub(crate) struct Entry<'e> {
 
 /// What to do with a folder. Other things are never entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum WalkStep {
     /// Do not walk it.
-    Leave,
+    Skip,
     /// Walk it.
     Enter,
     /// Walk it and tell of everything in it that it is closed.
@@ -53,47 +53,47 @@ pub(crate) enum Next {
 }
 
 /// How many folders one thread reads before others help.
-const ALONE: usize = 16;
+const SINGLE_THREAD_DIRECTORIES: usize = 16;
 
 /// Sees the entries of a walk. Called from several threads at once.
 pub(crate) trait Visitor: Sync {
     /// Sees an entry; for a folder, says whether to walk it.
-    fn entry(&self, entry: &Entry<'_>) -> Next;
+    fn entry(&self, entry: &WalkedEntry<'_>) -> WalkStep;
 
     /// Whether to end the walk.
-    fn stop(&self) -> bool;
+    fn should_stop(&self) -> bool;
 
     /// Sees a folder that is about to be read.
-    fn folder(&self, _path: &OsStr, _folder: BorrowedFd<'_>, _closed: bool) {}
+    fn directory(&self, _path: &OsStr, _folder: BorrowedFd<'_>, _closed: bool) {}
 
     /// Sees a folder that could not be read, or not to its end.
     fn unreadable(&self, _path: &OsStr, _closed: bool, _errno: Errno) {}
 }
 
 /// A folder to be read, and whether it is closed.
-pub(crate) type Waiting = (OsString, bool);
+pub(crate) type PendingDirectory = (OsString, bool);
 
 struct Queue {
-    folders: Vec<Waiting>,
+    directories: Vec<PendingDirectory>,
     /// Threads that hold a folder, and so may still add some.
     busy: usize,
 }
 
 /// The folders that are still to be read.
-struct Work {
+struct WalkQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
     ended: AtomicBool,
 }
 
-impl Work {
-    fn next(&self) -> Option<Waiting> {
+impl WalkQueue {
+    fn next_directory(&self) -> Option<PendingDirectory> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.ended.load(Ordering::Relaxed) {
                 return None;
             }
-            if let Some(folder) = queue.folders.pop() {
+            if let Some(folder) = queue.directories.pop() {
                 queue.busy += 1;
                 return Some(folder);
             }
@@ -105,17 +105,17 @@ impl Work {
         }
     }
 
-    fn done(&self, found: &mut Vec<Waiting>) {
+    fn finish_directory(&self, found: &mut Vec<PendingDirectory>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.busy -= 1;
-        queue.folders.append(found);
+        queue.directories.append(found);
         self.changed.notify_all();
     }
 
     /// Whether nothing is left to be read. Only one thread may be at work.
     fn is_over(&self) -> bool {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.folders.is_empty() || self.ended.load(Ordering::Relaxed)
+        queue.directories.is_empty() || self.ended.load(Ordering::Relaxed)
     }
 
     fn end(&self) {
@@ -126,65 +126,65 @@ impl Work {
 
 /// Walks folders of the workspace and everything beneath them that the visitor wants to see. With
 /// each stands whether its entries are told to be closed.
-pub(crate) fn walk(workspace: &Workspace, from: Vec<Waiting>, visitor: &dyn Visitor) {
-    let work = Work {
-        queue: Mutex::new(Queue { folders: from, busy: 0 }),
+pub(crate) fn walk(workspace: &Workspace, from: Vec<PendingDirectory>, visitor: &dyn Visitor) {
+    let work = WalkQueue {
+        queue: Mutex::new(Queue { directories: from, busy: 0 }),
         changed: Condvar::new(),
         ended: AtomicBool::new(false),
     };
     // A small tree is walked before a thread would have begun.
-    worker(workspace, &work, visitor, ALONE);
+    walk_worker(workspace, &work, visitor, SINGLE_THREAD_DIRECTORIES);
     if work.is_over() {
         return;
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|| worker(workspace, &work, visitor, usize::MAX));
+            scope.spawn(|| walk_worker(workspace, &work, visitor, usize::MAX));
         }
-        worker(workspace, &work, visitor, usize::MAX);
+        walk_worker(workspace, &work, visitor, usize::MAX);
     });
 }
 
 /// Reads folders until there are no more, or it has read so many.
-fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor, most: usize) {
-    let mut buffer = buffer();
+fn walk_worker(workspace: &Workspace, work: &WalkQueue, visitor: &dyn Visitor, most: usize) {
+    let mut buffer = new_buffer();
     let mut found = Vec::new();
     for _ in 0..most {
-        let Some((folder, closed)) = work.next() else { return };
-        let read = open_folder(workspace, &folder).and_then(|handle| {
+        let Some((folder, closed)) = work.next_directory() else { return };
+        let read = open_directory(workspace, &folder).and_then(|handle| {
             if workspace.is_folding(handle.as_fd()) {
                 return Err(Errno::XDEV);
             }
-            visitor.folder(&folder, handle.as_fd(), closed);
-            read_folder(&handle, (&folder, closed), &mut buffer, visitor, &mut found)
+            visitor.directory(&folder, handle.as_fd(), closed);
+            read_directory(&handle, (&folder, closed), &mut buffer, visitor, &mut found)
         });
         if let Err(errno) = read {
             visitor.unreadable(&folder, closed, errno);
         }
-        work.done(&mut found);
-        if visitor.stop() {
+        work.finish_directory(&mut found);
+        if visitor.should_stop() {
             work.end();
         }
     }
 }
 
 /// Opens a folder of the workspace without following links.
-pub(crate) fn open_folder(workspace: &Workspace, path: &OsStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_directory(workspace: &Workspace, path: &OsStr) -> Result<OwnedFd, Errno> {
     let opened = workspace.open_plain(workspace.root(), path, OFlags::RDONLY | OFlags::DIRECTORY);
     opened.map_err(|not_found| match not_found {
-        NotFound::Missing => Errno::NOENT,
-        NotFound::Outside(_) => Errno::XDEV,
-        NotFound::Refused(errno) => errno,
+        LookupError::Missing => Errno::NOENT,
+        LookupError::Outside(_) => Errno::XDEV,
+        LookupError::Refused(errno) => errno,
     })
 }
 
-fn read_folder(
+fn read_directory(
     handle: &OwnedFd,
     (folder, closed): (&OsStr, bool),
     buffer: &mut [MaybeUninit<u8>],
     visitor: &dyn Visitor,
-    found: &mut Vec<Waiting>,
+    found: &mut Vec<PendingDirectory>,
 ) -> Result<(), Errno> {
     let mut path = folder.as_bytes().to_vec();
     if !path.is_empty() {
@@ -195,8 +195,8 @@ fn read_folder(
     let mut see = |name: &[u8], kind: FileType, inode: u64| {
         path.truncate(base);
         path.extend_from_slice(name);
-        let entry = Entry {
-            folder: handle.as_fd(),
+        let entry = WalkedEntry {
+            directory: handle.as_fd(),
             path: OsStr::from_bytes(&path),
             name: OsStr::from_bytes(name),
             kind,
@@ -204,33 +204,33 @@ fn read_folder(
             closed,
         };
         match visitor.entry(&entry) {
-            next if kind != FileType::Directory || next == Next::Leave => {}
-            next => found.push((OsString::from_vec(path.clone()), next == Next::EnterClosed)),
+            next if kind != FileType::Directory || next == WalkStep::Skip => {}
+            next => found.push((OsString::from_vec(path.clone()), next == WalkStep::EnterClosed)),
         }
         since_check += 1;
         // A folder of a million entries is left in the middle too.
-        since_check % 1024 != 0 || !visitor.stop()
+        since_check % 1024 != 0 || !visitor.should_stop()
     };
-    entries(handle, buffer, &mut see)
+    read_entries(handle, buffer, &mut see)
 }
 
 /// Sees a name, a kind and an inode; says whether to go on.
-type See<'s> = dyn FnMut(&[u8], FileType, u64) -> bool + 's;
+type EntryVisitor<'s> = dyn FnMut(&[u8], FileType, u64) -> bool + 's;
 
 /// Reads the entries of a folder until the visitor has seen enough.
 ///
 /// # Errors
 /// When the folder cannot be read to its end.
 #[cfg(target_os = "linux")]
-pub(crate) fn entries(
+pub(crate) fn read_entries(
     handle: &OwnedFd,
     buffer: &mut [MaybeUninit<u8>],
-    see: &mut See<'_>,
+    see: &mut EntryVisitor<'_>,
 ) -> Result<(), Errno> {
     let mut raw = rustix::fs::RawDir::new(handle, buffer);
     while let Some(entry) = raw.next() {
         let entry = entry?;
-        if !one(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
+        if !visit_entry(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
             break;
         }
     }
@@ -242,14 +242,14 @@ pub(crate) fn entries(
 /// # Errors
 /// When the folder cannot be read to its end.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn entries(
+pub(crate) fn read_entries(
     handle: &OwnedFd,
     _: &mut [MaybeUninit<u8>],
-    see: &mut See<'_>,
+    see: &mut EntryVisitor<'_>,
 ) -> Result<(), Errno> {
     for entry in rustix::fs::Dir::read_from(handle)? {
         let entry = entry?;
-        if !one(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
+        if !visit_entry(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
             break;
         }
     }
@@ -257,18 +257,24 @@ pub(crate) fn entries(
 }
 
 /// Sees one entry; says whether to go on.
-fn one(folder: &OwnedFd, name: &[u8], listed: FileType, inode: u64, see: &mut See<'_>) -> bool {
+fn visit_entry(
+    folder: &OwnedFd,
+    name: &[u8],
+    listed: FileType,
+    inode: u64,
+    see: &mut EntryVisitor<'_>,
+) -> bool {
     if matches!(name, b"." | b"..") {
         return true;
     }
     let kind = match listed {
-        FileType::Unknown => kind_of(folder, name),
+        FileType::Unknown => entry_kind(folder, name),
         known => known,
     };
     see(name, kind, inode)
 }
 
-fn kind_of(folder: &OwnedFd, name: &[u8]) -> FileType {
+fn entry_kind(folder: &OwnedFd, name: &[u8]) -> FileType {
     rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
         .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capsule_tools::edit::{Refusal, Request, edit};
+use capsule_tools::edit::{EditError, EditRequest, edit};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -33,16 +33,16 @@ enum Expected {
 }
 
 /// The word of the corpus for a refusal.
-fn word(refusal: &Refusal) -> &'static str {
+fn word(refusal: &EditError) -> &'static str {
     match refusal {
-        Refusal::Empty => "empty",
-        Refusal::NoChange => "no-change",
-        Refusal::Binary => "binary",
-        Refusal::Encoding(_) => "encoding",
-        Refusal::NotFound { .. } | Refusal::Unindentable { .. } => "not-found",
-        Refusal::Ambiguous(_) => "ambiguous",
-        Refusal::Count(_) => "count",
-        Refusal::Costly => "too-large",
+        EditError::Empty => "empty",
+        EditError::NoChange => "no-change",
+        EditError::Binary => "binary",
+        EditError::Encoding(_) => "encoding",
+        EditError::NotFound { .. } | EditError::UnknownIndentation { .. } => "not-found",
+        EditError::Ambiguous(_) => "ambiguous",
+        EditError::WrongCount(_) => "count",
+        EditError::TooCostly => "too-large",
     }
 }
 
@@ -52,11 +52,11 @@ fn check(case: &Case) -> Result<(), String> {
         (None, Some(encoded)) => STANDARD.decode(encoded).unwrap(),
         _ => return Err("needs one of `file` and `file_base64`".into()),
     };
-    let request = Request {
+    let request = EditRequest {
         search: &case.search,
         replace: &case.replace,
         count: case.count,
-        breaks: case.markdown,
+        keeps_markdown_breaks: case.markdown,
     };
     let got = edit(&file, &request);
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -70,7 +70,7 @@ fn check(case: &Case) -> Result<(), String> {
         (Err(refusal), Err(expected)) if word(refusal) == expected => Ok(()),
         (Ok(edited), expected) => Err(format!(
             "{}: {:?}\n  expected {:?}",
-            edited.how.word(),
+            edited.tolerance.as_str(),
             shown(&edited.bytes),
             expected.map(|bytes| shown(&bytes))
         )),

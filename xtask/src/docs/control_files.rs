@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::Answer;
+use crate::TaskResult;
 use crate::docs::markdown;
-use crate::house::House;
+use crate::repository::Repository;
 
 /// The table that people edit.
 const TABLE: &str = "policies/control-files.toml";
@@ -77,12 +77,12 @@ struct Harmless {
     names: Vec<String>,
 }
 
-fn read(house: &House) -> Answer<Table> {
+fn read(house: &Repository) -> TaskResult<Table> {
     let text = house.tree.text(TABLE).unwrap_or_default();
     let table: Table = toml::from_str(text).map_err(|error| format!("{TABLE}: {error}"))?;
     for Program { name, home, variables, .. } in &table.program {
         let lost =
-            variables.values().find(|base| !home.iter().any(|own| below(own, base).is_some()));
+            variables.values().find(|base| !home.iter().any(|text| below(text, base).is_some()));
         if let Some(base) = lost {
             return Err(format!(
                 "{TABLE}: `{name}` has a variable for `{base}`, and nothing there"
@@ -93,7 +93,7 @@ fn read(house: &House) -> Answer<Table> {
 }
 
 /// The page.
-pub(super) fn page(house: &House) -> Answer<String> {
+pub(super) fn page(house: &Repository) -> TaskResult<String> {
     let table = read(house)?;
     let mut text = markdown::head("Files that programs of the host obey", ABOUT);
     let mut kinds: Vec<&str> = Vec::new();
@@ -104,18 +104,19 @@ pub(super) fn page(house: &House) -> Answer<String> {
     }
     for kind in kinds {
         text.push_str(&format!("\n## {kind}\n\n"));
-        let rows = table.program.iter().filter(|own| own.kind == kind).map(row);
+        let rows = table.program.iter().filter(|program| program.kind == kind).map(row);
         let columns = ["program", "why", "tree", "ask", "home, system", "variables", "source"];
         text.push_str(&markdown::table(&columns, rows));
     }
     text.push_str(HARMLESS);
-    let rows = table.harmless.iter().map(|own| vec![names(&own.names), own.why.clone()]);
+    let rows =
+        table.harmless.iter().map(|harmless| vec![names(&harmless.names), harmless.why.clone()]);
     text.push_str(&markdown::table(&["names", "why"], rows));
     Ok(text)
 }
 
 fn row(program: &Program) -> Vec<String> {
-    let home = program.home.iter().map(|own| format!("~/{own}"));
+    let home = program.home.iter().map(|home| format!("~/{home}"));
     let outside: Vec<String> = home.chain(program.system.iter().cloned()).collect();
     let variables: Vec<String> =
         program.variables.keys().chain(&program.commands).cloned().collect();
@@ -131,7 +132,7 @@ fn row(program: &Program) -> Vec<String> {
 }
 
 fn names(all: &[String]) -> String {
-    all.iter().map(|own| markdown::code(own)).collect::<Vec<_>>().join(", ")
+    all.iter().map(|text| markdown::code(text)).collect::<Vec<_>>().join(", ")
 }
 
 const HEAD: &str = "\
@@ -164,17 +165,29 @@ pub struct Place {
 ";
 
 /// The table as code.
-pub(super) fn code(house: &House) -> Answer<String> {
+pub(super) fn code(house: &Repository) -> TaskResult<String> {
     let table = read(house)?;
     let of = |part: fn(&Program) -> &Vec<String>| {
-        table.program.iter().flat_map(part).map(|own| format!("**/{own}")).collect::<Vec<_>>()
+        table.program.iter().flat_map(part).map(|text| format!("**/{text}")).collect::<Vec<_>>()
     };
     let mut text = String::from(HEAD);
-    list(&mut text, "TREE", "Protected in any directory of a workspace.", &of(|own| &own.tree));
-    list(&mut text, "ASK", "Asked about in any directory of a workspace.", &of(|own| &own.ask));
-    let harmless: Vec<String> = table.harmless.iter().flat_map(|own| own.names.clone()).collect();
+    list(
+        &mut text,
+        "TREE",
+        "Protected in any directory of a workspace.",
+        &of(|program| &program.tree),
+    );
+    list(
+        &mut text,
+        "ASK",
+        "Asked about in any directory of a workspace.",
+        &of(|program| &program.ask),
+    );
+    let harmless: Vec<String> =
+        table.harmless.iter().flat_map(|harmless| harmless.names.clone()).collect();
     list(&mut text, "HARMLESS", "Hidden names that may be new at the root.", &harmless);
-    let commands: Vec<String> = table.program.iter().flat_map(|own| own.commands.clone()).collect();
+    let commands: Vec<String> =
+        table.program.iter().flat_map(|program| program.commands.clone()).collect();
     list(&mut text, "COMMANDS", "Variables whose value is a command line.", &commands);
     text.push_str("\n/// What is looked for outside of the workspace.\n#[rustfmt::skip]\n");
     text.push_str("pub static PLACES: &[Place] = &[\n");
@@ -201,9 +214,9 @@ fn places(program: &Program) -> Vec<String> {
         let (path, folder) = plain(home);
         let name = format!("~/{path}");
         all.push(line("From::Home".into(), path, &name, folder));
-        let own =
+        let item =
             program.variables.iter().map(|(variable, base)| (variable.as_str(), base.as_str()));
-        for (variable, base) in own.chain(BASES) {
+        for (variable, base) in item.chain(BASES) {
             if let Some(rest) = below(path, base) {
                 all.push(line(format!("From::Variable({variable:?})"), rest, &name, folder));
             }

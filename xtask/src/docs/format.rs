@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use capsule_core::journal::{APPLICATION_ID, PayloadClass, VERSION};
 use syn::{Attribute, Expr, Field, Fields, Item, ItemEnum, Lit, Meta, Type, Variant};
 
-use crate::Answer;
+use crate::TaskResult;
 use crate::docs::markdown;
-use crate::house::House;
-use crate::tree::Tree;
+use crate::repository::Repository;
+use crate::tree::FileTree;
 
 /// The page.
 pub(super) const PAGE: &str = "FORMAT.md";
@@ -70,7 +70,7 @@ const PAYLOADS: &[(&str, &str, PayloadClass)] = &[
 ///
 /// # Errors
 /// When the page lacks a mark, or the code has a form that a table cannot be made of.
-pub(super) fn page(house: &House) -> Answer<Option<String>> {
+pub(super) fn page(house: &Repository) -> TaskResult<Option<String>> {
     let file = house.tree.files.iter().find(|file| file.path == PAGE);
     let Some(mut page) = file.and_then(|file| file.text.clone()) else { return Ok(None) };
     let types = Types::read(&house.tree)?;
@@ -88,7 +88,7 @@ pub(super) fn page(house: &House) -> Answer<Option<String>> {
 }
 
 /// The page with a part behind its mark.
-fn marked(page: &str, name: &str, text: &str) -> Answer<String> {
+fn marked(page: &str, name: &str, text: &str) -> TaskResult<String> {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end of {name} -->"));
     let (before, rest) = page.split_once(&begin).ok_or_else(|| format!("{PAGE}: no {begin}"))?;
     let (_, after) = rest.split_once(&end).ok_or_else(|| format!("{PAGE}: no {end}"))?;
@@ -96,17 +96,17 @@ fn marked(page: &str, name: &str, text: &str) -> Answer<String> {
 }
 
 /// The items of a file.
-fn items(tree: &Tree, path: &str) -> Answer<Vec<Item>> {
+fn items(tree: &FileTree, path: &str) -> TaskResult<Vec<Item>> {
     let file = tree.files.iter().find(|file| file.path == path);
     let text = file.and_then(|file| file.text.as_deref()).ok_or_else(|| format!("no {path}"))?;
     Ok(syn::parse_file(text).map_err(|error| format!("{path}: {error}"))?.items)
 }
 
 /// A constant of a file, as it is written.
-fn constant<'i>(items: &'i [Item], name: &str) -> Answer<&'i Lit> {
+fn constant<'i>(items: &'i [Item], name: &str) -> TaskResult<&'i Lit> {
     let found = items.iter().find_map(|item| match item {
-        Item::Const(own) if own.ident == name => match &*own.expr {
-            Expr::Lit(own) => Some(&own.lit),
+        Item::Const(item) if item.ident == name => match &*item.expr {
+            Expr::Lit(lit) => Some(&lit.lit),
             _ => None,
         },
         _ => None,
@@ -114,14 +114,14 @@ fn constant<'i>(items: &'i [Item], name: &str) -> Answer<&'i Lit> {
     found.ok_or_else(|| format!("{name} is not a literal"))
 }
 
-fn number(items: &[Item], name: &str) -> Answer<String> {
+fn number(items: &[Item], name: &str) -> TaskResult<String> {
     match constant(items, name)? {
         Lit::Int(number) => Ok(number.base10_digits().to_owned()),
         _ => Err(format!("{name} is no number")),
     }
 }
 
-fn schema(tree: &Tree) -> Answer<String> {
+fn schema(tree: &FileTree) -> TaskResult<String> {
     let items = items(tree, SCHEMA)?;
     let text = |name: &str| match constant(&items, name)? {
         Lit::Str(text) => Ok(text.value()),
@@ -130,7 +130,7 @@ fn schema(tree: &Tree) -> Answer<String> {
     Ok(format!("```sql\n{}\n{}\n```", text("TABLES")?.trim(), text("VIEWS")?.trim_end()))
 }
 
-fn numbers(tree: &Tree) -> Answer<String> {
+fn numbers(tree: &FileTree) -> TaskResult<String> {
     let schema = items(tree, SCHEMA)?;
     let salt = number(&items(tree, WRITE)?, "SALT_BYTES")?;
     let rows = [
@@ -140,7 +140,7 @@ fn numbers(tree: &Tree) -> Answer<String> {
         ),
         ("`user_version` of the file: the version of the tables", number(&schema, "VERSION")?),
         ("`v` of an event: the version of events", VERSION.to_string()),
-        ("payload rows that a leaf has room for", number(&schema, "PARTS")?),
+        ("payload rows that a leaf has room for", number(&schema, "PAYLOADS_PER_EVENT")?),
         ("bytes of a salt", salt),
         ("the largest number", capsule_core::limits::EXACT_INTEGER.to_string()),
         ("the longest name of a log, in bytes", capsule_core::limits::ORIGIN_BYTES.to_string()),
@@ -153,8 +153,8 @@ fn payloads() -> String {
     let mut kinds: Vec<&str> = PAYLOADS.iter().map(|(kind, ..)| *kind).collect();
     kinds.dedup();
     let rows = kinds.into_iter().map(|kind| {
-        let own = PAYLOADS.iter().filter(|(own, ..)| *own == kind);
-        let fields = own.map(|(_, field, class)| format!("`{field}` ({})", class.name()));
+        let item = PAYLOADS.iter().filter(|(text, ..)| *text == kind);
+        let fields = item.map(|(_, field, class)| format!("`{field}` ({})", class.name()));
         vec![markdown::code(kind), fields.collect::<Vec<_>>().join(", ")]
     });
     markdown::table(&["event", "its payloads, in this order"], rows)
@@ -171,19 +171,19 @@ type Reached = BTreeSet<String>;
 
 impl Types {
     /// All types of core that are written as JSON.
-    fn read(tree: &Tree) -> Answer<Self> {
+    fn read(tree: &FileTree) -> TaskResult<Self> {
         let mut types = Self { structs: BTreeMap::new(), enums: BTreeMap::new() };
-        for file in tree.files.iter().filter(|own| own.path.starts_with(CORE)) {
+        for file in tree.files.iter().filter(|file| file.path.starts_with(CORE)) {
             if !file.path.ends_with(".rs") {
                 continue;
             }
             for item in items(tree, &file.path)? {
                 match item {
-                    Item::Struct(own) if is_written(&own.attrs) => {
-                        types.structs.insert(own.ident.to_string(), own);
+                    Item::Struct(item) if is_written(&item.attrs) => {
+                        types.structs.insert(item.ident.to_string(), item);
                     }
-                    Item::Enum(own) if is_written(&own.attrs) => {
-                        types.enums.insert(own.ident.to_string(), own);
+                    Item::Enum(item) if is_written(&item.attrs) => {
+                        types.enums.insert(item.ident.to_string(), item);
                     }
                     _ => {}
                 }
@@ -193,7 +193,7 @@ impl Types {
     }
 
     /// A table for the body of each event, and the types that those hold.
-    fn events(&self) -> Answer<(String, Reached)> {
+    fn events(&self) -> TaskResult<(String, Reached)> {
         let events = self.enums.get("Event").ok_or("there is no `Event`")?;
         let (mut text, mut reached) = (String::new(), Reached::new());
         for variant in &events.variants {
@@ -201,8 +201,8 @@ impl Types {
             text.push_str(&format!("\n#### `{kind}`\n\n{}\n\n", doc(&variant.attrs)));
             let fields = match &variant.fields {
                 Fields::Named(_) => &variant.fields,
-                Fields::Unnamed(own) => {
-                    let inner = own.unnamed.first().ok_or("an event that holds nothing")?;
+                Fields::Unnamed(unnamed) => {
+                    let inner = unnamed.unnamed.first().ok_or("an event that holds nothing")?;
                     let name = inner_name(&inner.ty).ok_or("an event of no plain type")?;
                     &self.structs.get(&name).ok_or_else(|| format!("no `{name}`"))?.fields
                 }
@@ -214,7 +214,7 @@ impl Types {
     }
 
     /// The types that were reached, and those that they reach.
-    fn tables(&self, reached: &Reached) -> Answer<String> {
+    fn tables(&self, reached: &Reached) -> TaskResult<String> {
         let (mut text, mut told) = (String::new(), Reached::new());
         let mut left: Vec<String> = reached.iter().rev().cloned().collect();
         while let Some(name) = left.pop() {
@@ -222,26 +222,32 @@ impl Types {
                 continue;
             }
             let mut more = Reached::new();
-            if let Some(own) = self.structs.get(&name) {
-                text.push_str(&format!("\n#### Type {name}\n\n{}\n\n", doc(&own.attrs)));
-                text.push_str(&self.table(&own.fields, None, &mut more)?);
+            if let Some(item) = self.structs.get(&name) {
+                text.push_str(&format!("\n#### Type {name}\n\n{}\n\n", doc(&item.attrs)));
+                text.push_str(&self.table(&item.fields, None, &mut more)?);
             } else {
-                let own = self.enums.get(&name).ok_or_else(|| format!("no type `{name}`"))?;
-                text.push_str(&format!("\n#### Type {name}\n\n{}\n\n", doc(&own.attrs)));
-                text.push_str(&self.words(own, &mut more)?);
+                let item = self.enums.get(&name).ok_or_else(|| format!("no type `{name}`"))?;
+                text.push_str(&format!("\n#### Type {name}\n\n{}\n\n", doc(&item.attrs)));
+                text.push_str(&self.words(item, &mut more)?);
             }
-            left.extend(more.into_iter().rev().filter(|own| !told.contains(own)));
+            left.extend(more.into_iter().rev().filter(|more| !told.contains(more)));
         }
-        let names = capsule_core::capability::Capability::ALL.map(|own| markdown::code(own.name()));
+        let names = capsule_core::capability::Capability::ALL
+            .map(|capability| markdown::code(capability.name()));
         text.push_str(&format!("\n#### Capabilities\n\nIn this order: {}.\n", names.join(", ")));
         let codes: Vec<String> =
-            capsule_core::code::Code::ALL.iter().map(|own| markdown::code(own.slug())).collect();
+            capsule_core::code::Code::ALL.iter().map(|code| markdown::code(code.slug())).collect();
         text.push_str(&format!("\n#### Codes\n\n{}.\n", codes.join(", ")));
         Ok(text)
     }
 
     /// The fields of a type; `kind` is the event whose body it is.
-    fn table(&self, fields: &Fields, kind: Option<&str>, reached: &mut Reached) -> Answer<String> {
+    fn table(
+        &self,
+        fields: &Fields,
+        kind: Option<&str>,
+        reached: &mut Reached,
+    ) -> TaskResult<String> {
         let mut rows = Vec::new();
         for field in fields {
             let name = written_name(field)?;
@@ -269,11 +275,11 @@ impl Types {
     }
 
     /// The words of an enumeration, or its forms where they hold more.
-    fn words(&self, own: &ItemEnum, reached: &mut Reached) -> Answer<String> {
-        let rename = serde(&own.attrs, "rename_all").unwrap_or_default();
-        let tag = serde(&own.attrs, "tag");
+    fn words(&self, item: &ItemEnum, reached: &mut Reached) -> TaskResult<String> {
+        let rename = serde(&item.attrs, "rename_all").unwrap_or_default();
+        let tag = serde(&item.attrs, "tag");
         let mut rows = Vec::new();
-        for variant in &own.variants {
+        for variant in &item.variants {
             let word = written_word(variant, &rename)?;
             let mut holds = match &tag {
                 None => markdown::code(&word),
@@ -293,7 +299,7 @@ impl Types {
                     let inner = self.holds(&inner.ty, reached)?;
                     holds.push_str(&format!(", and the fields of {inner}"));
                 }
-                Fields::Unnamed(_) => return Err(format!("{} holds without a tag", own.ident)),
+                Fields::Unnamed(_) => return Err(format!("{} holds without a tag", item.ident)),
             }
             rows.push(vec![holds, doc(&variant.attrs)]);
         }
@@ -301,7 +307,7 @@ impl Types {
     }
 
     /// How a type is written, in words.
-    fn holds(&self, ty: &Type, reached: &mut Reached) -> Answer<String> {
+    fn holds(&self, ty: &Type, reached: &mut Reached) -> TaskResult<String> {
         let Type::Path(path) = ty else { return Err("a type that is no path".to_owned()) };
         let last = path.path.segments.last().ok_or("an empty path")?;
         let name = last.ident.to_string();
@@ -317,7 +323,7 @@ impl Types {
                 _ => Err(format!("{name} of {inner}")),
             };
         }
-        if let Some((_, words)) = OPAQUE.iter().find(|(own, _)| *own == name) {
+        if let Some((_, words)) = OPAQUE.iter().find(|(text, _)| *text == name) {
             return Ok((*words).to_owned());
         }
         if name == "PayloadRef" {
@@ -333,10 +339,10 @@ impl Types {
 
 /// Whether a type is written as JSON by its fields.
 fn is_written(attributes: &[Attribute]) -> bool {
-    attributes.iter().filter(|own| own.path().is_ident("derive")).any(|own| {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("derive")).any(|attribute| {
         let mut found = false;
-        let _ = own.parse_nested_meta(|meta| {
-            found |= meta.path.segments.last().is_some_and(|own| own.ident == "Serialize");
+        let _ = attribute.parse_nested_meta(|meta| {
+            found |= meta.path.segments.last().is_some_and(|segment| segment.ident == "Serialize");
             Ok(())
         });
         found
@@ -346,8 +352,8 @@ fn is_written(attributes: &[Attribute]) -> bool {
 /// What serde is told under a name.
 fn serde(attributes: &[Attribute], name: &str) -> Option<String> {
     let mut found = None;
-    for own in attributes.iter().filter(|own| own.path().is_ident("serde")) {
-        let _ = own.parse_nested_meta(|meta| {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+        let _ = attribute.parse_nested_meta(|meta| {
             let value = meta.value().and_then(|value| value.parse::<Lit>()).ok();
             if let (true, Some(Lit::Str(text))) = (meta.path.is_ident(name), value) {
                 found = Some(text.value());
@@ -360,9 +366,9 @@ fn serde(attributes: &[Attribute], name: &str) -> Option<String> {
 
 /// A comment as one line.
 fn doc(attributes: &[Attribute]) -> String {
-    let lines = attributes.iter().filter_map(|own| match &own.meta {
-        Meta::NameValue(own) if own.path.is_ident("doc") => match &own.value {
-            Expr::Lit(own) => match &own.lit {
+    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(value) if value.path.is_ident("doc") => match &value.value {
+            Expr::Lit(lit) => match &lit.lit {
                 Lit::Str(text) => Some(text.value().trim().to_owned()),
                 _ => None,
             },
@@ -374,13 +380,13 @@ fn doc(attributes: &[Attribute]) -> String {
 }
 
 /// The name of a field as serde writes it.
-fn written_name(field: &Field) -> Answer<String> {
+fn written_name(field: &Field) -> TaskResult<String> {
     let name = || field.ident.as_ref().map(ToString::to_string);
     serde(&field.attrs, "rename").or_else(name).ok_or("a field without a name".to_owned())
 }
 
 /// A variant as serde writes it.
-fn written_word(variant: &Variant, rename_all: &str) -> Answer<String> {
+fn written_word(variant: &Variant, rename_all: &str) -> TaskResult<String> {
     match serde(&variant.attrs, "rename") {
         Some(word) => Ok(word),
         None => cased(&variant.ident.to_string(), rename_all),
@@ -388,7 +394,7 @@ fn written_word(variant: &Variant, rename_all: &str) -> Answer<String> {
 }
 
 /// A name in another case.
-fn cased(name: &str, rename: &str) -> Answer<String> {
+fn cased(name: &str, rename: &str) -> TaskResult<String> {
     let between = match rename {
         "kebab-case" => "-",
         "snake_case" => "_",
@@ -431,7 +437,7 @@ mod tests {
     fn types() -> Types {
         let built = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let root = std::env::var_os("CAPSULE_TEST_ROOT").map_or_else(built, PathBuf::from);
-        Types::read(&Tree::read(&root).unwrap()).unwrap()
+        Types::read(&FileTree::read(&root).unwrap()).unwrap()
     }
 
     /// A value of a type with everything in it, and the payloads in it by their commitments.
@@ -462,13 +468,13 @@ mod tests {
                 json!({ "commit": commit, "bytes": 1 })
             }
             _ => match types.structs.get(&name) {
-                Some(own) => fields(types, &own.fields, path, payloads),
+                Some(item) => fields(types, &item.fields, path, payloads),
                 None => {
-                    let own = types.enums.get(&name).unwrap();
-                    let rename = serde(&own.attrs, "rename_all").unwrap();
-                    let first = own.variants.first().unwrap();
+                    let item = types.enums.get(&name).unwrap();
+                    let rename = serde(&item.attrs, "rename_all").unwrap();
+                    let first = item.variants.first().unwrap();
                     let word = written_word(first, &rename).unwrap();
-                    match serde(&own.attrs, "tag") {
+                    match serde(&item.attrs, "tag") {
                         Some(tag) => json!({ tag: word }),
                         None => json!(word),
                     }
@@ -506,8 +512,8 @@ mod tests {
             let kind = serde(&variant.attrs, "rename").unwrap();
             let mut payloads = Vec::new();
             let body = match &variant.fields {
-                Fields::Unnamed(own) => {
-                    let name = inner_name(&own.unnamed.first().unwrap().ty).unwrap();
+                Fields::Unnamed(unnamed) => {
+                    let name = inner_name(&unnamed.unnamed.first().unwrap().ty).unwrap();
                     fields(&types, &types.structs.get(&name).unwrap().fields, "", &mut payloads)
                 }
                 named => fields(&types, named, "", &mut payloads),
@@ -517,16 +523,16 @@ mod tests {
                 .unwrap_or_else(|error| panic!("{kind}: {error}: {event}"));
             assert_eq!(serde_json::to_value(&read).unwrap(), event, "{kind}");
             let path = |commit: Digest| {
-                payloads.iter().find(|(own, _)| *own == commit).map(|(_, path)| path.clone())
+                payloads.iter().find(|(digest, _)| *digest == commit).map(|(_, path)| path.clone())
             };
             let held: Vec<(String, PayloadClass)> = read
                 .payloads()
                 .into_iter()
-                .map(|(own, class)| (path(own.commit).unwrap(), class))
+                .map(|(item, class)| (path(item.commit).unwrap(), class))
                 .collect();
             let told: Vec<(String, PayloadClass)> = PAYLOADS
                 .iter()
-                .filter(|(own, ..)| *own == kind)
+                .filter(|(text, ..)| *text == kind)
                 .map(|(_, path, class)| ((*path).to_owned(), *class))
                 .collect();
             assert_eq!(held, told, "{kind}");

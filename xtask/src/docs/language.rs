@@ -16,16 +16,16 @@ examples are shown as `⏎` and tabs as `⇥`, other characters that cannot be s
 pub(super) fn page() -> String {
     let mut text = markdown::head("The command language", ABOUT);
     text.push_str("\n## What is accepted\n\n");
-    let forms = GRAMMAR
-        .iter()
-        .map(|own| vec![markdown::code(own.syntax), own.meaning.to_owned(), example(own.example)]);
+    let forms = GRAMMAR.iter().map(|rule| {
+        vec![markdown::code(rule.syntax), rule.meaning.to_owned(), example(rule.example)]
+    });
     text.push_str(&markdown::table(&["form", "meaning", "example"], forms));
-    text.push_str(MORE);
+    text.push_str(DETAILS);
     text.push_str("\n## What is refused\n\n");
-    let constructs = UnsupportedSyntax::ALL.iter().map(|own| {
-        let (message, suggestion) = (own.message(), own.suggestion());
-        let cells = [markdown::code(own.slug()), message.to_owned(), suggestion.to_owned()];
-        cells.into_iter().chain([example(own.refused()), example(own.instead())]).collect()
+    let constructs = UnsupportedSyntax::ALL.iter().map(|syntax| {
+        let (message, suggestion) = (syntax.message(), syntax.suggestion());
+        let cells = [markdown::code(syntax.slug()), message.to_owned(), suggestion.to_owned()];
+        cells.into_iter().chain([example(syntax.refused()), example(syntax.instead())]).collect()
     });
     let columns = ["construct", "what", "instead", "refused", "accepted"];
     text.push_str(&markdown::table(&columns, constructs));
@@ -42,12 +42,12 @@ pub(super) fn page() -> String {
         owned.join(", ")
     ));
     text.push_str("\n## Limits\n\n");
-    text.push_str(&markdown::table(&["of", "at most"], bounds()));
+    text.push_str(&markdown::table(&["of", "at most"], limit_rows()));
     text
 }
 
 /// What a table cannot say.
-const MORE: &str = "
+const DETAILS: &str = "
 Quotes, wildcards and braces are read as bash reads them, with these borders:
 
 - `$` is text where nothing follows that it would replace: `'a$'`, `\"a$|b\"`, `a$`.
@@ -72,7 +72,7 @@ fn example(text: &str) -> String {
     if shown.contains('`') { format!("`` {shown} ``") } else { markdown::code(&shown) }
 }
 
-fn bounds() -> impl Iterator<Item = Vec<String>> {
+fn limit_rows() -> impl Iterator<Item = Vec<String>> {
     [
         ("bytes of a text", limits::COMMAND_BYTES),
         ("pipelines of a text", limits::COMMAND_ELEMENTS),

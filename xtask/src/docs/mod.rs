@@ -10,8 +10,8 @@ mod tools;
 
 use std::path::Path;
 
-use crate::Answer;
-use crate::house::House;
+use crate::TaskResult;
+use crate::repository::Repository;
 
 /// A generated page.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Page {
 ///
 /// # Errors
 /// When the code has a form that a page cannot be made from.
-pub(crate) fn pages(house: &House) -> Answer<Vec<Page>> {
+pub(crate) fn pages(house: &Repository) -> TaskResult<Vec<Page>> {
     let folder = [
         ("docs/book/reference/codes.md", codes::page()),
         ("crates/core/src/control_files.rs", control_files::code(house)?),
@@ -43,8 +43,8 @@ pub(crate) fn pages(house: &House) -> Answer<Vec<Page>> {
 ///
 /// # Errors
 /// When one cannot be made or written.
-pub(crate) fn write(root: &Path) -> Answer<bool> {
-    for Page { path, text } in stale(root)? {
+pub(crate) fn write(root: &Path) -> TaskResult<bool> {
+    for Page { path, text } in stale_pages(root)? {
         let place = root.join(path);
         let folder = place.parent().unwrap_or(root);
         let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&place, &text));
@@ -58,17 +58,17 @@ pub(crate) fn write(root: &Path) -> Answer<bool> {
 ///
 /// # Errors
 /// When one cannot be made.
-pub(crate) fn check(root: &Path) -> Answer<bool> {
-    let stale = stale(root)?;
+pub(crate) fn check(root: &Path) -> TaskResult<bool> {
+    let stale = stale_pages(root)?;
     for page in &stale {
         println!("{} is out of date; run `cargo xtask docs`", page.path);
     }
     Ok(stale.is_empty())
 }
 
-fn stale(root: &Path) -> Answer<Vec<Page>> {
-    let house = House::read(root)?;
-    if let Some((path, why)) = house.broken.first() {
+fn stale_pages(root: &Path) -> TaskResult<Vec<Page>> {
+    let house = Repository::read(root)?;
+    if let Some((path, why)) = house.unparsed.first() {
         return Err(format!("{path} cannot be parsed: {why}"));
     }
     let is_stale = |page: &Page| {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use crate::Answer;
+use crate::TaskResult;
 use crate::docs::markdown;
-use crate::house::House;
+use crate::repository::Repository;
 
 /// The requirements in our own words, by family.
 const DATA: &str = include_str!("../../data/requirements.toml");
@@ -30,7 +30,7 @@ struct Id {
 }
 
 impl Id {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let letters: String = text.chars().take_while(|c| !c.is_ascii_digit()).collect();
         let digits = text.get(letters.len()..).unwrap_or_default();
         Self { number: digits.parse().unwrap_or(u32::MAX), letters, text: text.to_owned() }
@@ -41,10 +41,11 @@ impl Id {
 ///
 /// # Errors
 /// When the data is broken, or a test names a requirement that there is not.
-pub(super) fn page(house: &House) -> Answer<String> {
+pub(super) fn page(house: &Repository) -> TaskResult<String> {
     let (families, notes) = (families()?, notes()?);
-    let shown = shown(house);
-    let known = |id: &str| families.iter().flat_map(|own| &own.ids).any(|(own, _)| own.text == id);
+    let shown = tests_by_requirement(house);
+    let known =
+        |id: &str| families.iter().flat_map(|family| &family.ids).any(|(item, _)| item.text == id);
     if let Some((id, by)) = shown.iter().find(|(id, _)| !known(id)) {
         return Err(format!("there is no requirement {id}; {} names it", by.join(", ")));
     }
@@ -70,12 +71,12 @@ pub(super) fn page(house: &House) -> Answer<String> {
     Ok(text)
 }
 
-fn data() -> Answer<Table> {
+fn data() -> TaskResult<Table> {
     DATA.parse().map_err(|error| format!("requirements.toml: {error}"))
 }
 
 /// What is to be known of requirements that no test shows.
-fn notes() -> Answer<BTreeMap<String, String>> {
+fn notes() -> TaskResult<BTreeMap<String, String>> {
     let data = data()?;
     let notes = data.get("notes").and_then(Value::as_table).ok_or("requirements.toml: no notes")?;
     let note = |(id, text): (&String, &Value)| Some((id.clone(), text.as_str()?.to_owned()));
@@ -83,25 +84,27 @@ fn notes() -> Answer<BTreeMap<String, String>> {
     notes.ok_or_else(|| "requirements.toml: a broken note".into())
 }
 
-fn families() -> Answer<Vec<Family>> {
+fn families() -> TaskResult<Vec<Family>> {
     let data = data()?;
     let list =
         data.get("family").and_then(Value::as_array).ok_or("requirements.toml: no family")?;
-    list.iter().map(|own| family(own).ok_or("requirements.toml: a broken family".into())).collect()
+    list.iter()
+        .map(|value| family(value).ok_or("requirements.toml: a broken family".into()))
+        .collect()
 }
 
 fn family(value: &Value) -> Option<Family> {
     let title = value.get("title")?.as_str()?.to_owned();
     let ids = value.get("ids")?.as_table()?.iter();
     let ids: Option<Vec<_>> =
-        ids.map(|(id, text)| Some((Id::of(id), text.as_str()?.to_owned()))).collect();
+        ids.map(|(id, text)| Some((Id::parse(id), text.as_str()?.to_owned()))).collect();
     let mut ids = ids?;
     ids.sort();
     Some(Family { title, ids })
 }
 
 /// What shows each requirement.
-fn shown(house: &House) -> BTreeMap<String, Vec<String>> {
+fn tests_by_requirement(house: &Repository) -> BTreeMap<String, Vec<String>> {
     let mut shown: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in &house.sources {
         // The tests of these tasks speak of ids as examples.
@@ -147,7 +150,8 @@ mod tests {
     #[test]
     fn every_requirement_has_a_summary() {
         let families = families().unwrap();
-        let ids: Vec<&Id> = families.iter().flat_map(|own| &own.ids).map(|(id, _)| id).collect();
+        let ids: Vec<&Id> =
+            families.iter().flat_map(|family| &family.ids).map(|(id, _)| id).collect();
         let counts = [
             ("FR-", 23),
             ("EI-", 6),
@@ -161,19 +165,19 @@ mod tests {
             ("APR-", 11),
         ];
         for (letters, count) in counts {
-            let own = ids.iter().filter(|id| id.letters == letters).map(|id| id.number);
-            assert_eq!(own.collect::<Vec<_>>(), (1..=count).collect::<Vec<_>>(), "{letters}");
+            let item = ids.iter().filter(|id| id.letters == letters).map(|id| id.number);
+            assert_eq!(item.collect::<Vec<_>>(), (1..=count).collect::<Vec<_>>(), "{letters}");
         }
         assert!(ids.iter().any(|id| id.text == "SRS-X"));
         assert_eq!(ids.len(), 102);
         assert!(ids.iter().all(|id| is_id(&id.text)));
-        let summaries = families.iter().flat_map(|own| &own.ids).map(|(_, summary)| summary);
+        let summaries = families.iter().flat_map(|family| &family.ids).map(|(_, summary)| summary);
         assert!(summaries.into_iter().all(|summary| summary.ends_with('.')));
     }
 
     #[test]
     fn ids_are_found_in_comments_and_in_rows() {
-        let house = House::with(&[
+        let house = Repository::from_files(&[
             ("crates/x/src/a.rs", "/// CAP-10, NFR-5: shown (not CAPS-1).\n#[test]\nfn t() {}"),
             ("attacks/a.toml", "[[row]]\nid = \"A1\"\nrequirements = [\"FR-19\"]"),
         ]);
@@ -192,13 +196,15 @@ mod tests {
     /// Nothing is said to be untried once a test shows it.
     #[test]
     fn a_note_ends_with_the_first_test() {
-        let house = House::with(&[("crates/x/src/a.rs", "// NFR-7\n#[test]\nfn t() {}")]);
+        let house =
+            Repository::from_files(&[("crates/x/src/a.rs", "// NFR-7\n#[test]\nfn t() {}")]);
         assert!(page(&house).unwrap_err().contains("a note on NFR-7"));
     }
 
     #[test]
     fn an_unknown_requirement_is_an_error() {
-        let house = House::with(&[("crates/x/src/a.rs", "// FR-99\n#[test]\nfn t() {}")]);
+        let house =
+            Repository::from_files(&[("crates/x/src/a.rs", "// FR-99\n#[test]\nfn t() {}")]);
         assert!(page(&house).unwrap_err().contains("FR-99"));
     }
 }

@@ -8,34 +8,34 @@ use std::collections::BTreeMap;
 
 use syn::{Expr, ExprStruct, Item, Lit, Member};
 
-use crate::Answer;
+use crate::TaskResult;
 use crate::docs::markdown;
-use crate::house::House;
+use crate::repository::Repository;
 
 /// Where the tools stand.
-const FOLDER: &str = "crates/tools/src/builtin/";
+const TOOLS_DIRECTORY: &str = "crates/tools/src/builtin/";
 
 const ABOUT: &str = "What each tool takes and gives. Results come as `{status, result: {..}}`; the \
 fields below are those of `result`. Every tool has a deadline, and what is cut is marked.";
 
 /// A value of a signature.
 #[derive(Clone, Debug)]
-enum Data {
+enum SignatureData {
     Text(String),
-    Truth(bool),
+    Bool(bool),
     /// A variant, with what it holds.
-    Variant(String, Vec<Data>),
-    List(Vec<Data>),
-    Fields(BTreeMap<String, Data>),
+    Variant(String, Vec<SignatureData>),
+    List(Vec<SignatureData>),
+    Fields(BTreeMap<String, SignatureData>),
 }
 
 /// The page.
 ///
 /// # Errors
 /// When a signature is not plain data.
-pub(super) fn page(house: &House) -> Answer<String> {
+pub(super) fn page(house: &Repository) -> TaskResult<String> {
     let mut text = markdown::head("Tools", ABOUT);
-    for file in house.tree.files.iter().filter(|file| file.path.starts_with(FOLDER)) {
+    for file in house.tree.files.iter().filter(|file| file.path.starts_with(TOOLS_DIRECTORY)) {
         let Some(source) = file.text.as_deref().filter(|_| file.path.ends_with(".rs")) else {
             continue;
         };
@@ -50,58 +50,60 @@ pub(super) fn page(house: &House) -> Answer<String> {
 }
 
 /// The `SIGNATURE` of a file, if it has one.
-fn signature(file: &syn::File) -> Answer<Option<Data>> {
+fn signature(file: &syn::File) -> TaskResult<Option<SignatureData>> {
     let constants: BTreeMap<String, &Expr> = file
         .items
         .iter()
         .filter_map(|item| match item {
-            Item::Const(own) => Some((own.ident.to_string(), &*own.expr)),
-            Item::Static(own) => Some((own.ident.to_string(), &*own.expr)),
+            Item::Const(item) => Some((item.ident.to_string(), &*item.expr)),
+            Item::Static(item) => Some((item.ident.to_string(), &*item.expr)),
             _ => None,
         })
         .collect();
     constants.get("SIGNATURE").map(|expression| read(expression, &constants)).transpose()
 }
 
-fn read(expression: &Expr, constants: &BTreeMap<String, &Expr>) -> Answer<Data> {
-    let all = |list: Vec<&Expr>| -> Answer<Vec<Data>> {
-        list.into_iter().map(|own| read(own, constants)).collect()
+fn read(expression: &Expr, constants: &BTreeMap<String, &Expr>) -> TaskResult<SignatureData> {
+    let all = |list: Vec<&Expr>| -> TaskResult<Vec<SignatureData>> {
+        list.into_iter().map(|expr| read(expr, constants)).collect()
     };
     match expression {
-        Expr::Lit(own) => match &own.lit {
-            Lit::Str(text) => Ok(Data::Text(text.value())),
-            Lit::Bool(truth) => Ok(Data::Truth(truth.value)),
+        Expr::Lit(lit) => match &lit.lit {
+            Lit::Str(text) => Ok(SignatureData::Text(text.value())),
+            Lit::Bool(truth) => Ok(SignatureData::Bool(truth.value)),
             _ => Err("a literal that is neither text nor truth".to_owned()),
         },
-        Expr::Reference(own) => read(&own.expr, constants),
-        Expr::Array(own) => Ok(Data::List(all(own.elems.iter().collect())?)),
-        Expr::Struct(own) => fields(own, constants),
-        Expr::Call(own) => match read(&own.func, constants)? {
-            Data::Variant(name, _) => Ok(Data::Variant(name, all(own.args.iter().collect())?)),
+        Expr::Reference(reference) => read(&reference.expr, constants),
+        Expr::Array(array) => Ok(SignatureData::List(all(array.elems.iter().collect())?)),
+        Expr::Struct(item) => fields(item, constants),
+        Expr::Call(call) => match read(&call.func, constants)? {
+            SignatureData::Variant(name, _) => {
+                Ok(SignatureData::Variant(name, all(call.args.iter().collect())?))
+            }
             _ => Err("a call of something that is no variant".to_owned()),
         },
-        Expr::Path(own) => {
-            let name = own.path.segments.last().map(|last| last.ident.to_string());
+        Expr::Path(path) => {
+            let name = path.path.segments.last().map(|last| last.ident.to_string());
             let name = name.ok_or("an empty path")?;
-            match constants.get(&name).filter(|_| own.path.segments.len() == 1) {
+            match constants.get(&name).filter(|_| path.path.segments.len() == 1) {
                 Some(constant) => read(constant, constants),
-                None => Ok(Data::Variant(name, Vec::new())),
+                None => Ok(SignatureData::Variant(name, Vec::new())),
             }
         }
         _ => Err("SIGNATURE is not plain data".to_owned()),
     }
 }
 
-fn fields(own: &ExprStruct, constants: &BTreeMap<String, &Expr>) -> Answer<Data> {
+fn fields(item: &ExprStruct, constants: &BTreeMap<String, &Expr>) -> TaskResult<SignatureData> {
     let mut fields = BTreeMap::new();
-    for field in &own.fields {
+    for field in &item.fields {
         let Member::Named(name) = &field.member else { return Err("a field without name".into()) };
         fields.insert(name.to_string(), read(&field.expr, constants)?);
     }
-    Ok(Data::Fields(fields))
+    Ok(SignatureData::Fields(fields))
 }
 
-impl Data {
+impl SignatureData {
     fn field(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Fields(fields) => fields.get(name),
@@ -125,7 +127,7 @@ impl Data {
 }
 
 /// The part of the page about one tool; none if the signature lacks a field.
-fn section(signature: &Data) -> Option<String> {
+fn section(signature: &SignatureData) -> Option<String> {
     let mut text = format!("\n## {}\n\n{}\n\n", signature.text("id")?, signature.text("about")?);
     text.push_str(&format!("- for models: {}\n", markdown::code(signature.text("model_name")?)));
     let aliases = names(signature.list("aliases")?);
@@ -143,38 +145,38 @@ fn section(signature: &Data) -> Option<String> {
     Some(text)
 }
 
-fn names(list: &[Data]) -> Vec<String> {
+fn names(list: &[SignatureData]) -> Vec<String> {
     let texts = list.iter().filter_map(|data| match data {
-        Data::Text(text) => Some(markdown::code(text)),
+        SignatureData::Text(text) => Some(markdown::code(text)),
         _ => None,
     });
     texts.collect()
 }
 
 /// `FsRead` is `fs.read`, as policies write it.
-fn capability(data: &Data) -> Option<String> {
-    let Data::Variant(variant, _) = data else { return None };
+fn capability(data: &SignatureData) -> Option<String> {
+    let SignatureData::Variant(variant, _) = data else { return None };
     let known = capsule_core::capability::Capability::ALL.into_iter();
-    let own = known.into_iter().find(|own| format!("{own:?}") == *variant)?;
-    Some(markdown::code(own.name()))
+    let capability = known.into_iter().find(|capability| format!("{capability:?}") == *variant)?;
+    Some(markdown::code(capability.name()))
 }
 
-fn argument(data: &Data) -> Option<Vec<String>> {
-    let Data::Truth(required) = data.field("required")? else { return None };
+fn argument(data: &SignatureData) -> Option<Vec<String>> {
+    let SignatureData::Bool(required) = data.field("required")? else { return None };
     let needed = if *required { "needed" } else { "" };
     let name = markdown::code(data.text("name")?);
     Some(vec![name, kind(data.field("kind")?)?, needed.to_owned(), data.text("about")?.to_owned()])
 }
 
-fn result(data: &Data) -> Option<Vec<String>> {
+fn result(data: &SignatureData) -> Option<Vec<String>> {
     Some(vec![markdown::code(data.text("name")?), data.text("about")?.to_owned()])
 }
 
 /// What an argument may be, in words.
-fn kind(data: &Data) -> Option<String> {
+fn kind(data: &SignatureData) -> Option<String> {
     use capsule_core::tool::ArgumentKind;
-    let Data::Variant(variant, holds) = data else { return None };
-    if let ("OneOf", [Data::List(words)]) = (variant.as_str(), holds.as_slice()) {
+    let SignatureData::Variant(variant, holds) = data else { return None };
+    if let ("OneOf", [SignatureData::List(words)]) = (variant.as_str(), holds.as_slice()) {
         return Some(format!("one of {}", names(words).join(", ")));
     }
     let kinds = [
@@ -191,8 +193,8 @@ fn kind(data: &Data) -> Option<String> {
         ArgumentKind::Time,
         ArgumentKind::Headers,
     ];
-    let own = kinds.into_iter().find(|own| format!("{own:?}") == *variant)?;
-    Some(own.name().to_owned())
+    let kind = kinds.into_iter().find(|kind| format!("{kind:?}") == *variant)?;
+    Some(kind.name().to_owned())
 }
 
 #[cfg(test)]
@@ -208,7 +210,7 @@ pub static SIGNATURE: Signature = Signature { id: "fs.x", model_name: "fs_x", al
     #[test]
     fn a_signature_becomes_a_section() {
         let path = "crates/tools/src/builtin/fs_x.rs";
-        let page = page(&House::with(&[(path, TOOL)])).unwrap();
+        let page = page(&Repository::from_files(&[(path, TOOL)])).unwrap();
         assert!(
             page.contains("## fs.x\n\nDoes.\n\n- for models: `fs_x`\n- also understood: `x`\n")
         );
@@ -220,8 +222,8 @@ pub static SIGNATURE: Signature = Signature { id: "fs.x", model_name: "fs_x", al
     fn a_signature_that_is_not_plain_data_is_an_error() {
         let made = TOOL.replace("\"Does.\"", "about()");
         let path = "crates/tools/src/builtin/fs_x.rs";
-        assert!(page(&House::with(&[(path, &made)])).is_err());
+        assert!(page(&Repository::from_files(&[(path, &made)])).is_err());
         let missing = TOOL.replace("about: \"Does.\",", "");
-        assert!(page(&House::with(&[(path, &missing)])).is_err());
+        assert!(page(&Repository::from_files(&[(path, &missing)])).is_err());
     }
 }

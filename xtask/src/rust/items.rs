@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Block, Meta, Signature};
 
-use crate::rust::Case;
+use crate::rust::TestCase;
 
 /// What a file declares.
 #[derive(Debug, Default)]
@@ -32,19 +32,19 @@ pub(crate) struct Function {
     /// Its name.
     pub(crate) name: String,
     /// The line of its signature.
-    pub(crate) first: usize,
+    pub(crate) first_line: usize,
     /// The line of its closing brace.
-    pub(crate) last: usize,
+    pub(crate) last_line: usize,
     /// The types that its parameters mention.
-    pub(crate) takes: Vec<String>,
+    pub(crate) parameter_types: Vec<String>,
     /// The types that its result mentions.
-    pub(crate) gives: Vec<String>,
+    pub(crate) result_types: Vec<String>,
 }
 
 impl Function {
     /// How long it is.
     pub(crate) const fn lines(&self) -> usize {
-        self.last + 1 - self.first
+        self.last_line + 1 - self.first_line
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Declared {
 #[derive(Debug)]
 pub(crate) struct Implementation {
     /// The trait's own name.
-    pub(crate) of: String,
+    pub(crate) trait_name: String,
     /// Where.
     pub(crate) line: usize,
 }
@@ -88,38 +88,44 @@ pub(crate) struct Structure {
 
 impl Items {
     /// Reads a file.
-    pub(crate) fn of(file: &syn::File, cases: &[Case]) -> Self {
-        let mut reader = Reader { items: Self::default(), cases };
+    pub(crate) fn parse(file: &syn::File, cases: &[TestCase]) -> Self {
+        let mut reader = ItemVisitor { items: Self::default(), cases };
         reader.visit_file(file);
         reader.items
     }
 }
 
-struct Reader<'r> {
+struct ItemVisitor<'r> {
     items: Items,
-    cases: &'r [Case],
+    cases: &'r [TestCase],
 }
 
-impl Reader<'_> {
+impl ItemVisitor<'_> {
     fn function(&mut self, attributes: &[Attribute], signature: &Signature, block: &Block) {
         let first = signature.fn_token.span.start().line;
         let last = block.brace_token.span.close().end().line;
         let name = signature.ident.to_string();
         self.declare("function", &signature.ident);
-        let mut takes = Mentioned::default();
+        let mut takes = MentionedTypes::default();
         signature.inputs.iter().for_each(|input| takes.visit_fn_arg(input));
-        let mut gives = Mentioned::default();
+        let mut gives = MentionedTypes::default();
         gives.visit_return_type(&signature.output);
         if self.cases.iter().any(|case| case.name == name && case.line <= first)
-            && attributes.iter().any(|attribute| is_word(attribute, "test"))
+            && attributes.iter().any(|attribute| is_attribute(attribute, "test"))
         {
             self.items.tests.push(first..=last);
-            let mut returns = Returns::default();
+            let mut returns = EarlyReturns::default();
             returns.visit_block(block);
             self.items.early_returns.append(&mut returns.lines);
         }
         let (takes, gives) = (takes.names, gives.names);
-        self.items.functions.push(Function { name, first, last, takes, gives });
+        self.items.functions.push(Function {
+            name,
+            first_line: first,
+            last_line: last,
+            parameter_types: takes,
+            result_types: gives,
+        });
     }
 
     fn declare(&mut self, kind: &'static str, name: &syn::Ident) {
@@ -128,7 +134,7 @@ impl Reader<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Reader<'_> {
+impl<'ast> Visit<'ast> for ItemVisitor<'_> {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         self.function(&item.attrs, &item.sig, &item.block);
         visit::visit_item_fn(self, item);
@@ -150,7 +156,8 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         self.declare("module", &item.ident);
         if let Some((brace, _)) = item.content.as_ref().filter(|_| is_test_only(&item.attrs)) {
-            let first = item.attrs.first().map_or(item.mod_token.span, |own| own.pound_token.span);
+            let first =
+                item.attrs.first().map_or(item.mod_token.span, |attr| attr.pound_token.span);
             self.items.tests.push(first.start().line..=brace.span.close().end().line);
         }
         visit::visit_item_mod(self, item);
@@ -160,7 +167,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.declare("type", &item.ident);
         let field = |field: &syn::Field| {
             let name = field.ident.as_ref()?;
-            let mut mentioned = Mentioned::default();
+            let mut mentioned = MentionedTypes::default();
             mentioned.visit_type(&field.ty);
             Some((name.to_string(), mentioned.names, name.span().start().line))
         };
@@ -193,14 +200,14 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         if let Some(segment) = named {
             let line = item.impl_token.span.start().line;
             let of = segment.ident.to_string();
-            self.items.implementations.push(Implementation { of, line });
+            self.items.implementations.push(Implementation { trait_name: of, line });
         }
         visit::visit_item_impl(self, item);
     }
 }
 
 /// `#[word]`.
-fn is_word(attribute: &Attribute, word: &str) -> bool {
+fn is_attribute(attribute: &Attribute, word: &str) -> bool {
     matches!(&attribute.meta, Meta::Path(path) if path.is_ident(word))
 }
 
@@ -217,11 +224,11 @@ fn is_test_only(attributes: &[Attribute]) -> bool {
 
 /// The names of the types that something mentions.
 #[derive(Default)]
-struct Mentioned {
+struct MentionedTypes {
     names: Vec<String>,
 }
 
-impl<'ast> Visit<'ast> for Mentioned {
+impl<'ast> Visit<'ast> for MentionedTypes {
     fn visit_path_segment(&mut self, segment: &'ast syn::PathSegment) {
         self.names.push(segment.ident.to_string());
         visit::visit_path_segment(self, segment);
@@ -230,11 +237,11 @@ impl<'ast> Visit<'ast> for Mentioned {
 
 /// The places where a test gives up: a `return` that is its own and not a closure's.
 #[derive(Default)]
-struct Returns {
+struct EarlyReturns {
     lines: Vec<usize>,
 }
 
-impl<'ast> Visit<'ast> for Returns {
+impl<'ast> Visit<'ast> for EarlyReturns {
     fn visit_expr_return(&mut self, expression: &'ast syn::ExprReturn) {
         self.lines.push(expression.return_token.span.start().line);
     }

@@ -1,16 +1,16 @@
 //! A Rust file as the checks see it: its items with their lines, its words, and its tests.
 
-mod cases;
 mod items;
-mod words;
+mod test_cases;
+mod tokens;
 
-pub(crate) use cases::Case;
 pub(crate) use items::{Function, Items};
-pub(crate) use words::{Word, Words};
+pub(crate) use test_cases::TestCase;
+pub(crate) use tokens::{Token, Tokens};
 
 use proc_macro2::TokenStream;
 
-use crate::Answer;
+use crate::TaskResult;
 
 /// A file, parsed.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ pub(crate) struct Source {
     /// Its items, as the grammar has them.
     pub(crate) items: Items,
     /// Its words in order, those inside of macros included.
-    pub(crate) words: Words,
+    pub(crate) tokens: Tokens,
     /// Its tests.
-    pub(crate) cases: Vec<Case>,
+    pub(crate) cases: Vec<TestCase>,
 }
 
 impl Source {
@@ -32,18 +32,18 @@ impl Source {
     ///
     /// # Errors
     /// When it is not Rust, with the place.
-    pub(crate) fn parse(path: &str, text: &str) -> Answer<Self> {
+    pub(crate) fn parse(path: &str, text: &str) -> TaskResult<Self> {
         let place = |error: syn::Error| format!("line {}: {error}", error.span().start().line);
         let file = syn::parse_file(text).map_err(place)?;
         let tokens: TokenStream = text.parse().map_err(|error| format!("{error}"))?;
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let words = Words::of(tokens);
-        let mut cases = cases::find(&words, &lines);
-        let items = Items::of(&file, &cases);
+        let words = Tokens::from_stream(tokens);
+        let mut cases = test_cases::find_tests(&words, &lines);
+        let items = Items::parse(&file, &cases);
         if cases.is_empty() {
-            cases = cases::without_harness(path, &items, &lines);
+            cases = test_cases::harness_tests(path, &items, &lines);
         }
-        Ok(Self { path: path.to_owned(), lines, items, words, cases })
+        Ok(Self { path: path.to_owned(), lines, items, tokens: words, cases })
     }
 
     /// Whether the whole file is for development: tests, examples, the testkit, these tasks.

@@ -1,18 +1,18 @@
 //! Files, functions and `core` stay small enough to be read (house rule 24).
 
-use crate::house::House;
+use crate::repository::Repository;
 use crate::rust::Source;
-use crate::tidy::Finding;
+use crate::tidy::TidyFinding;
 
 /// Lines of a file without its tests.
-const FILE: usize = 500;
+const MAX_FILE_LINES: usize = 500;
 /// Lines of a function, from its signature to its brace.
-const FUNCTION: usize = 60;
+const MAX_FUNCTION_LINES: usize = 60;
 /// Lines of code of `core`, without tests, blank lines, comments and tables.
-const CORE: usize = 20_100;
+const MAX_CORE_LINES: usize = 20_100;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
-const LONGER: &[(&str, &str)] = &[
+const LONGER_FILES: &[(&str, &str)] = &[
     ("crates/core/src/code.rs", "the table of every code, with the texts that users read"),
     (
         "crates/core/src/control_files.rs",
@@ -35,16 +35,19 @@ const TABLES: &[(&str, &str)] = &[
     ),
 ];
 
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let sources = || house.sources.iter().filter(|source| !is_test_file(source));
-    let mut found: Vec<Finding> = sources().filter_map(file).collect();
-    found.extend(sources().flat_map(functions));
-    found.extend(core(house));
-    for (path, _) in LONGER {
+    let mut found: Vec<TidyFinding> = sources().filter_map(check_file).collect();
+    found.extend(sources().flat_map(check_functions));
+    found.extend(check_core(house));
+    for (path, _) in LONGER_FILES {
         // A table that is just short enough today would be too long again tomorrow.
-        let is_short = |own: &Source| own_lines(own) * 10 <= FILE * 9;
-        if house.sources.iter().any(|own| own.path == *path && is_short(own)) {
-            found.push(Finding::at(*path, "is short enough; take it off the list of longer files"));
+        let is_short = |source: &Source| lines_without_tests(source) * 10 <= MAX_FILE_LINES * 9;
+        if house.sources.iter().any(|source| source.path == *path && is_short(source)) {
+            found.push(TidyFinding::at(
+                *path,
+                "is short enough; take it off the list of longer files",
+            ));
         }
     }
     found
@@ -55,16 +58,16 @@ fn is_test_file(source: &Source) -> bool {
     source.path.split('/').any(|part| part == "tests")
 }
 
-fn own_lines(source: &Source) -> usize {
+fn lines_without_tests(source: &Source) -> usize {
     let tests: usize = source.items.tests.iter().map(|range| range.end() + 1 - range.start()).sum();
     // Tests inside of a module of tests are counted with it.
     let nested: usize = source
         .items
         .tests
         .iter()
-        .filter(|own| {
+        .filter(|test| {
             let holds = |other: &&std::ops::RangeInclusive<usize>| {
-                other != own && other.contains(own.start()) && other.contains(own.end())
+                other != test && other.contains(test.start()) && other.contains(test.end())
             };
             source.items.tests.iter().any(|other| holds(&other))
         })
@@ -73,32 +76,42 @@ fn own_lines(source: &Source) -> usize {
     source.lines.len() - (tests - nested)
 }
 
-fn file(source: &Source) -> Option<Finding> {
-    let lines = own_lines(source);
-    let may = LONGER.iter().any(|(path, _)| *path == source.path);
-    (lines > FILE && !may)
-        .then(|| Finding::at(&source.path, format!("{lines} lines without tests; at most {FILE}")))
+fn check_file(source: &Source) -> Option<TidyFinding> {
+    let lines = lines_without_tests(source);
+    let may = LONGER_FILES.iter().any(|(path, _)| *path == source.path);
+    (lines > MAX_FILE_LINES && !may).then(|| {
+        TidyFinding::at(
+            &source.path,
+            format!("{lines} lines without tests; at most {MAX_FILE_LINES}"),
+        )
+    })
 }
 
-fn functions(source: &Source) -> Vec<Finding> {
-    let long = source.items.functions.iter().filter(|function| function.lines() > FUNCTION);
-    let shipped = long
-        .filter(|function| !source.items.tests.iter().any(|range| range.contains(&function.first)));
+fn check_functions(source: &Source) -> Vec<TidyFinding> {
+    let long =
+        source.items.functions.iter().filter(|function| function.lines() > MAX_FUNCTION_LINES);
+    let shipped = long.filter(|function| {
+        !source.items.tests.iter().any(|range| range.contains(&function.first_line))
+    });
     let finding = |function: &crate::rust::Function| {
-        let what =
-            format!("`{}` has {} lines; at most {FUNCTION}", function.name, function.lines());
-        Finding::on(&source.path, function.first, what)
+        let what = format!(
+            "`{}` has {} lines; at most {MAX_FUNCTION_LINES}",
+            function.name,
+            function.lines()
+        );
+        TidyFinding::at_line(&source.path, function.first_line, what)
     };
     shipped.map(finding).collect()
 }
 
-fn core(house: &House) -> Option<Finding> {
+fn check_core(house: &Repository) -> Option<TidyFinding> {
     let is_table = |source: &&Source| TABLES.iter().any(|(path, _)| *path == source.path);
-    let own = house.sources.iter().filter(|source| source.path.starts_with("crates/core/src/"));
-    let own = own.filter(|source| !is_table(source));
-    let lines: usize = own.map(code_lines).sum();
-    (lines > CORE)
-        .then(|| Finding::at("crates/core", format!("{lines} lines of code; at most {CORE}")))
+    let item = house.sources.iter().filter(|source| source.path.starts_with("crates/core/src/"));
+    let item = item.filter(|source| !is_table(source));
+    let lines: usize = item.map(code_lines).sum();
+    (lines > MAX_CORE_LINES).then(|| {
+        TidyFinding::at("crates/core", format!("{lines} lines of code; at most {MAX_CORE_LINES}"))
+    })
 }
 
 /// Lines with something else than a comment on them, outside of tests.
@@ -126,10 +139,11 @@ mod tests {
     #[test]
     fn a_long_function_is_found() {
         let (long, short) = (filled(61), filled(60));
-        let house = House::with(&[("crates/x/src/a.rs", &long), ("crates/x/src/b.rs", &short)]);
+        let house =
+            Repository::from_files(&[("crates/x/src/a.rs", &long), ("crates/x/src/b.rs", &short)]);
         let found = check(&house);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].place.starts_with("crates/x/src/a.rs:1"));
+        assert!(found[0].location.starts_with("crates/x/src/a.rs:1"));
     }
 
     #[test]
@@ -140,20 +154,21 @@ mod tests {
             "const X: u8 = 1;\n".repeat(500),
             "x();\n".repeat(100)
         );
-        let house = House::with(&[("crates/x/src/a.rs", &long), ("crates/x/src/b.rs", &short)]);
+        let house =
+            Repository::from_files(&[("crates/x/src/a.rs", &long), ("crates/x/src/b.rs", &short)]);
         let found = check(&house);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].place, "crates/x/src/a.rs");
+        assert_eq!(found[0].location, "crates/x/src/a.rs");
     }
 
     #[test]
     fn a_core_that_grew_too_large_is_found() {
         let code = "/// Doc.\nconst X: u8 = 1;\n\n".repeat(166);
         let paths: Vec<String> =
-            (0..=CORE / 166).map(|n| format!("crates/core/src/f{n}.rs")).collect();
+            (0..=MAX_CORE_LINES / 166).map(|n| format!("crates/core/src/f{n}.rs")).collect();
         let files: Vec<(&str, &str)> =
             paths.iter().map(|path| (path.as_str(), code.as_str())).collect();
-        assert_eq!(check(&House::with(&files)).len(), 1);
-        assert_eq!(check(&House::with(&files[1..])), []);
+        assert_eq!(check(&Repository::from_files(&files)).len(), 1);
+        assert_eq!(check(&Repository::from_files(&files[1..])), []);
     }
 }

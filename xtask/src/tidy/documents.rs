@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 
 use capsule_core::code::Code;
 
-use crate::house::House;
+use crate::repository::Repository;
 use crate::rust::Source;
-use crate::tidy::{Finding, spans};
+use crate::tidy::{TidyFinding, code_spans};
 
 /// The documents. All of them must be there.
 const DOCUMENTS: &[&str] = &["ARCHITECTURE.md", "THREATS.md", "FORMAT.md"];
 
 /// Names that are others' and stand in no file of ours as a name, each with whose it is.
-const OTHERS: &[(&str, &str)] = &[
+const FOREIGN_NAMES: &[(&str, &str)] = &[
     ("Host", "a header of HTTP"),
     ("Origin", "a header of HTTP"),
     ("Authorization", "a header of HTTP"),
@@ -27,32 +27,38 @@ const OTHERS: &[(&str, &str)] = &[
 ];
 
 /// Roots of paths of Rust that are not ours.
-const FOREIGN: &[&str] = &["std", "alloc", "rustix", "libc", "rusqlite", "serde", "serde_json"];
+const FOREIGN_CRATES: &[&str] =
+    &["std", "alloc", "rustix", "libc", "rusqlite", "serde", "serde_json"];
 
-pub(super) fn check(house: &House) -> Vec<Finding> {
-    let known = Known::of(house);
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
+    let known = KnownNames::collect(house);
     let mut found = Vec::new();
     for document in DOCUMENTS {
         match house.tree.text(document) {
-            Some(text) => found.extend(names(house, &known, document, text)),
-            None => found.push(Finding::at(*document, "is missing")),
+            Some(text) => found.extend(check_names(house, &known, document, text)),
+            None => found.push(TidyFinding::at(*document, "is missing")),
         }
     }
     found
 }
 
-fn names(house: &House, known: &Known, document: &str, text: &str) -> Vec<Finding> {
+fn check_names(
+    house: &Repository,
+    known: &KnownNames,
+    document: &str,
+    text: &str,
+) -> Vec<TidyFinding> {
     let mut found = Vec::new();
-    for (line, span) in spans::of(text) {
-        if let Some(why) = missing(house, known, span) {
-            found.push(Finding::on(document, line, format!("`{span}`: {why}")));
+    for (line, span) in code_spans::find_spans(text) {
+        if let Some(why) = missing_name(house, known, span) {
+            found.push(TidyFinding::at_line(document, line, format!("`{span}`: {why}")));
         }
     }
     found
 }
 
 /// Everything that has a name.
-struct Known {
+struct KnownNames {
     /// Every name in the code, as an identifier.
     names: BTreeSet<String>,
     /// Every name of a function.
@@ -63,32 +69,32 @@ struct Known {
     commands: BTreeSet<String>,
 }
 
-impl Known {
-    fn of(house: &House) -> Self {
+impl KnownNames {
+    fn collect(house: &Repository) -> Self {
         let mut known = Self {
-            names: OTHERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            names: FOREIGN_NAMES.iter().map(|(name, _)| (*name).to_owned()).collect(),
             functions: BTreeSet::new(),
             words: BTreeSet::new(),
             commands: commands(house),
         };
         for source in &house.sources {
-            known.names.extend(source.words.names().map(|(name, _)| name.to_owned()));
+            known.names.extend(source.tokens.names().map(|(name, _)| name.to_owned()));
             known.names.extend(source.path.rsplit('/').next().map(|n| n.replace(".rs", "")));
             known.functions.extend(functions(source));
-            source.words.texts().for_each(|(text, _)| known.read(text));
+            source.tokens.texts().for_each(|(text, _)| known.add_words(text));
         }
         for file in &house.tree.files {
             let is_data =
                 [".toml", ".yaml", ".json", ".sql"].iter().any(|end| file.path.ends_with(end));
             if let Some(text) = file.text.as_deref().filter(|_| is_data) {
-                known.read(text);
+                known.add_words(text);
             }
         }
         known.words.extend(Code::ALL.iter().map(|code| code.slug().to_owned()));
         known
     }
 
-    fn read(&mut self, text: &str) {
+    fn add_words(&mut self, text: &str) {
         let ends = |letter: char| !(letter.is_alphanumeric() || "_.-/".contains(letter));
         let words = text.split(ends).map(|word| word.trim_matches(['.', '-', '/']));
         self.words.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
@@ -97,16 +103,18 @@ impl Known {
 
 /// Functions with a body, and those that tests in macros are.
 fn functions(source: &Source) -> impl Iterator<Item = String> {
-    let declared = source.items.declared.iter().filter(|own| own.kind == "function");
+    let declared = source.items.declared.iter().filter(|declared| declared.kind == "function");
     let cases = source.cases.iter().map(|case| case.name.clone());
-    declared.map(|own| own.name.clone()).chain(cases)
+    declared.map(|declared| declared.name.clone()).chain(cases)
 }
 
 /// The commands of the binary, as they are typed.
-fn commands(house: &House) -> BTreeSet<String> {
-    let args = house.sources.iter().filter(|own| own.path == "crates/cli/src/args.rs");
-    let all = args.flat_map(|own| &own.items.enumerations).filter(|own| own.name == "Command");
-    all.flat_map(|own| &own.variants).map(|(name, _)| kebab(name)).collect()
+fn commands(house: &Repository) -> BTreeSet<String> {
+    let args = house.sources.iter().filter(|source| source.path == "crates/cli/src/args.rs");
+    let all = args
+        .flat_map(|arg| &arg.items.enumerations)
+        .filter(|enumeration| enumeration.name == "Command");
+    all.flat_map(|enumeration| &enumeration.variants).map(|(name, _)| kebab(name)).collect()
 }
 
 fn kebab(name: &str) -> String {
@@ -121,58 +129,59 @@ fn kebab(name: &str) -> String {
 }
 
 /// Why a name does not exist; none if it does, or if it is none.
-fn missing(house: &House, known: &Known, span: &str) -> Option<String> {
+fn missing_name(house: &Repository, known: &KnownNames, span: &str) -> Option<String> {
     let mut words = span.split_whitespace();
     match (words.next()?, words.next()) {
-        ("capsule", Some(command)) => command_missing(known, command),
-        ("cargo", Some("xtask")) => task_missing(words.next()),
+        ("capsule", Some(command)) => missing_command(known, command),
+        ("cargo", Some("xtask")) => missing_task(words.next()),
         (_, Some(_)) => None,
-        (word, None) if is_place(house, word) => place_missing(house, known, word),
-        (word, None) if is_dotted(word) => dotted_missing(known, word),
-        (word, None) => name_missing(known, word),
+        (word, None) if is_path(house, word) => missing_path(house, known, word),
+        (word, None) if is_dotted(word) => missing_dotted(known, word),
+        (word, None) => missing_rust_name(known, word),
     }
 }
 
-fn command_missing(known: &Known, command: &str) -> Option<String> {
+fn missing_command(known: &KnownNames, command: &str) -> Option<String> {
     let is_word = command.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
     let is_flag = command.starts_with('-');
     (is_word && !is_flag && !known.commands.contains(command))
         .then(|| format!("the binary has no command `{command}`"))
 }
 
-fn task_missing(task: Option<&str>) -> Option<String> {
+fn missing_task(task: Option<&str>) -> Option<String> {
     let task = task?;
     let known = crate::TASKS.iter().any(|(name, _)| *name == task);
     (!known).then(|| format!("there is no task `{task}`"))
 }
 
 /// A path of the repository: it begins with one of its folders, or ends like a file of it.
-fn is_place(house: &House, word: &str) -> bool {
+fn is_path(house: &Repository, word: &str) -> bool {
     let file = word.split("::").next().unwrap_or(word);
     let ends = [".rs", ".md"].iter().any(|end| file.ends_with(end));
     let folder = word.split_once('/').map(|(first, _)| first);
-    let begins = folder.is_some_and(|folder| !folder.is_empty() && house.tree.has(folder));
+    let begins = folder.is_some_and(|folder| !folder.is_empty() && house.tree.contains(folder));
     !word.starts_with(['/', '~', '$']) && !word.contains("//") && (ends || begins)
 }
 
 /// A file or folder, by its whole path or by the end of it, with or without an item behind `::`.
-fn place_missing(house: &House, known: &Known, word: &str) -> Option<String> {
+fn missing_path(house: &Repository, known: &KnownNames, word: &str) -> Option<String> {
     let (path, item) =
         word.split_once("::").map_or((word, None), |(path, item)| (path, Some(item)));
     let path = path.trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
     let found = house.tree.files.iter().any(|file| {
         let own: Vec<&str> = file.path.split('/').collect();
-        own.windows(parts.len()).any(|window| window.iter().zip(&parts).all(|(a, b)| fits(a, b)))
+        own.windows(parts.len())
+            .any(|window| window.iter().zip(&parts).all(|(a, b)| matches_pattern(a, b)))
     });
     if !found {
         return Some("there is no such file or folder".to_owned());
     }
-    item.and_then(|item| name_missing(known, item))
+    item.and_then(|item| missing_rust_name(known, item))
 }
 
 /// Whether a part of a path fits a pattern in which `*` stands for any letters.
-fn fits(part: &str, pattern: &str) -> bool {
+fn matches_pattern(part: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => part == pattern,
         Some((start, end)) => {
@@ -191,7 +200,7 @@ fn is_dotted(word: &str) -> bool {
 
 /// A dotted name whose first word begins a code must be a code, a tool, an event, a capability or a
 /// key: it stands somewhere in the code or its data.
-fn dotted_missing(known: &Known, word: &str) -> Option<String> {
+fn missing_dotted(known: &KnownNames, word: &str) -> Option<String> {
     let family = word.split('.').next()?;
     let families = Code::ALL.iter().filter_map(|code| code.slug().split_once('.'));
     let is_ours = families.map(|(first, _)| first).any(|first| first == family);
@@ -202,7 +211,7 @@ fn dotted_missing(known: &Known, word: &str) -> Option<String> {
 }
 
 /// A name of Rust: a type, a path, a function with its brackets, or a long name with underscores.
-fn name_missing(known: &Known, word: &str) -> Option<String> {
+fn missing_rust_name(known: &KnownNames, word: &str) -> Option<String> {
     let calls = word.contains('(');
     let word = word.split(['<', '(', '{', '!']).next()?.trim_start_matches('&');
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b':';
@@ -211,7 +220,7 @@ fn name_missing(known: &Known, word: &str) -> Option<String> {
     }
     let parts: Vec<&str> = word.split("::").collect();
     if parts.len() > 1 {
-        let foreign = parts.first().is_some_and(|root| FOREIGN.contains(root));
+        let foreign = parts.first().is_some_and(|root| FOREIGN_CRATES.contains(root));
         let absent =
             parts.iter().find(|part| !known.names.contains(**part) && !is_crate(known, part));
         return absent.filter(|_| !foreign).map(|part| format!("there is no `{part}` in the code"));
@@ -231,7 +240,7 @@ fn name_missing(known: &Known, word: &str) -> Option<String> {
 }
 
 /// Crates are written by the name of their room.
-fn is_crate(known: &Known, part: &str) -> bool {
+fn is_crate(known: &KnownNames, part: &str) -> bool {
     known.names.contains(&format!("capsule_{part}"))
 }
 
@@ -243,20 +252,20 @@ mod tests {
     const ARGS: &str = "enum Command { Run, ListRuns }";
 
     fn found(document: &str) -> Vec<String> {
-        let house = House::with(&[
+        let house = Repository::from_files(&[
             ("ARCHITECTURE.md", document),
             ("THREATS.md", ""),
             ("FORMAT.md", ""),
-            ("crates/runtime/src/path.rs", CODE),
+            ("crates/runtime/src/lifecycle.rs", CODE),
             ("crates/cli/src/args.rs", ARGS),
             ("attacks/paths.toml", "[[row]]\nid = \"A1\"\ntext = \"call.started\"\n"),
         ]);
-        check(&house).into_iter().map(|finding| finding.what).collect()
+        check(&house).into_iter().map(|finding| finding.message).collect()
     }
 
     #[test]
     fn a_missing_document_is_found() {
-        assert_eq!(check(&House::with(&[("THREATS.md", "")])).len(), 2);
+        assert_eq!(check(&Repository::from_files(&[("THREATS.md", "")])).len(), 2);
     }
 
     #[test]

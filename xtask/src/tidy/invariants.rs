@@ -2,48 +2,51 @@
 
 use std::collections::BTreeSet;
 
-use crate::house::House;
-use crate::tidy::{Finding, spans};
+use crate::repository::Repository;
+use crate::tidy::{TidyFinding, code_spans};
 
 /// Where the invariants stand. That it is there is checked with its names.
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let Some(text) = house.tree.text(DOCUMENT) else { return Vec::new() };
-    let known = keepers(house);
+    let known = proofs(house);
     let mut found = Vec::new();
     let invariants = invariants(text);
     if invariants.is_empty() {
-        found.push(Finding::at(DOCUMENT, "has no invariant: a line that begins with `I-<number>`"));
+        found.push(TidyFinding::at(
+            DOCUMENT,
+            "has no invariant: a line that begins with `I-<number>`",
+        ));
     }
     let mut seen = BTreeSet::new();
     for Invariant { number, line, text } in invariants {
         if !seen.insert(number) {
-            found.push(Finding::on(DOCUMENT, line, format!("I-{number} stands twice")));
+            found.push(TidyFinding::at_line(DOCUMENT, line, format!("I-{number} stands twice")));
         }
         let named = text.find("test:").and_then(|at| text.get(at..));
-        let tests = named.map(spans::in_line).unwrap_or_default();
+        let tests = named.map(code_spans::spans_in_line).unwrap_or_default();
         if tests.is_empty() {
             let what = format!("I-{number} names no test: write test: and its name in backticks");
-            found.push(Finding::on(DOCUMENT, line, what));
+            found.push(TidyFinding::at_line(DOCUMENT, line, what));
         }
-        for test in tests.into_iter().filter(|test| !is_kept(&known, test)) {
+        for test in tests.into_iter().filter(|test| !is_proven(&known, test)) {
             let what = format!("I-{number}: there is no test `{test}`");
-            found.push(Finding::on(DOCUMENT, line, what));
+            found.push(TidyFinding::at_line(DOCUMENT, line, what));
         }
     }
     found
 }
 
 /// What can keep a promise: a test, or a row of attacks.
-pub(super) fn keepers(house: &House) -> BTreeSet<&str> {
+pub(super) fn proofs(house: &Repository) -> BTreeSet<&str> {
     let cases = house.sources.iter().flat_map(|source| &source.cases);
-    let rows = house.attacks.iter().filter(|row| !row.waits).map(|row| row.id.as_str());
+    let rows = house.attacks.iter().filter(|row| !row.is_deferred).map(|row| row.id.as_str());
     cases.map(|case| case.name.as_str()).chain(rows).collect()
 }
 
 /// Whether a name in backticks is one of them. The rules of the house are tests as well.
-pub(super) fn is_kept(known: &BTreeSet<&str>, name: &str) -> bool {
+pub(super) fn is_proven(known: &BTreeSet<&str>, name: &str) -> bool {
     let last = name.rsplit("::").next().unwrap_or(name);
     name == "cargo xtask tidy" || known.contains(name) || known.contains(last)
 }
@@ -84,7 +87,7 @@ mod tests {
     use super::*;
 
     fn found(document: &str) -> usize {
-        check(&House::with(&[
+        check(&Repository::from_files(&[
             ("ARCHITECTURE.md", document),
             ("crates/x/src/a.rs", "#[test]\nfn it_holds() {}"),
         ]))

@@ -1,81 +1,81 @@
 //! The rules of the house as tests. Every finding is reported, not only the first; what is not
 //! checked here is advice.
 
-mod arrows;
+mod banned_names;
+mod banned_texts;
 mod ceilings;
+mod code_spans;
 mod codes;
+mod dependencies;
 mod documents;
 mod invariants;
 mod module_docs;
-mod names;
 mod pages;
-mod sites;
-mod spans;
-mod texts;
 mod threats;
-mod tracked;
-mod unsafety;
+mod tracked_files;
+mod trusted_sites;
+mod unsafe_code;
 
 use std::path::Path;
 
-use crate::Answer;
-use crate::house::House;
+use crate::TaskResult;
+use crate::repository::Repository;
 
 /// Something that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     /// Where: a path, with a line where there is one.
-    pub(crate) place: String,
+    pub(crate) location: String,
     /// What, and what to do about it.
-    pub(crate) what: String,
+    pub(crate) message: String,
 }
 
-impl Finding {
+impl TidyFinding {
     /// About a file or a package.
     fn at(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into() }
+        Self { location: place.into(), message: what.into() }
     }
 
     /// About a line.
-    fn on(path: &str, line: usize, what: impl Into<String>) -> Self {
+    fn at_line(path: &str, line: usize, what: impl Into<String>) -> Self {
         Self::at(format!("{path}:{line}"), what)
     }
 }
 
 /// One rule.
-type Check = fn(&House) -> Vec<Finding>;
+type Check = fn(&Repository) -> Vec<TidyFinding>;
 
 /// The rules, by the name under which their findings are shown.
 const RULES: &[(&str, Check)] = &[
     ("parses", parses),
-    ("arrows", arrows::check),
+    ("arrows", dependencies::check),
     ("ceilings", ceilings::check),
     ("module-docs", module_docs::check),
-    ("names", names::check),
+    ("names", banned_names::check),
     ("codes", codes::check),
-    ("sites", sites::check),
-    ("unsafe", unsafety::check),
-    ("texts", texts::check),
+    ("sites", trusted_sites::check),
+    ("unsafe", unsafe_code::check),
+    ("texts", banned_texts::check),
     ("documents", documents::check),
     ("invariants", invariants::check),
     ("threats", threats::check),
     ("pages", pages::check),
-    ("tracked", tracked::check),
+    ("tracked", tracked_files::check),
 ];
 
 /// Checks every rule; says whether all of them hold.
 ///
 /// # Errors
 /// When the repository cannot be read.
-pub(crate) fn run(root: &Path) -> Answer<bool> {
-    let house = House::read(root)?;
+pub(crate) fn run(root: &Path) -> TaskResult<bool> {
+    let house = Repository::read(root)?;
     let mut broken = 0;
     let mut count = 0;
     for (name, check) in RULES {
         let mut findings = check(&house);
         findings.sort();
         findings.dedup();
-        for Finding { place, what } in &findings {
+        for TidyFinding { location: place, message: what } in &findings {
             println!("{name:<11} {place}: {what}");
         }
         broken += usize::from(!findings.is_empty());
@@ -90,9 +90,9 @@ pub(crate) fn run(root: &Path) -> Answer<bool> {
 }
 
 /// A file that cannot be parsed is not checked by the other rules, so it must not pass in silence.
-fn parses(house: &House) -> Vec<Finding> {
-    let broken = house.broken.iter();
-    broken.map(|(path, why)| Finding::at(path, format!("cannot be parsed: {why}"))).collect()
+fn parses(house: &Repository) -> Vec<TidyFinding> {
+    let broken = house.unparsed.iter();
+    broken.map(|(path, why)| TidyFinding::at(path, format!("cannot be parsed: {why}"))).collect()
 }
 
 #[cfg(test)]
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_file_that_does_not_parse_is_found() {
-        let house = House::with(&[("crates/x/src/lib.rs", "fn"), ("attacks/a.toml", "[[x")]);
+        let house =
+            Repository::from_files(&[("crates/x/src/lib.rs", "fn"), ("attacks/a.toml", "[[x")]);
         assert_eq!(parses(&house).len(), 2);
     }
 }

@@ -1,13 +1,13 @@
 //! Every file begins by saying what it is (house rule 24).
 
-use crate::house::House;
+use crate::repository::Repository;
 use crate::rust::Source;
-use crate::tidy::Finding;
+use crate::tidy::TidyFinding;
 
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let bare = house.sources.iter().filter(|source| is_shipped(source) && !begins(source));
     let what = "does not begin with `//!`: say in a sentence what the file is and why it is there";
-    bare.map(|source| Finding::on(&source.path, 1, what)).collect()
+    bare.map(|source| TidyFinding::at_line(&source.path, 1, what)).collect()
 }
 
 fn is_shipped(source: &Source) -> bool {
@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn a_file_without_documentation_is_found() {
-        let house = House::with(&[
+        let house = Repository::from_files(&[
             ("crates/x/src/a.rs", "use x;\n"),
             ("crates/x/src/b.rs", "//! What it is.\n"),
             ("crates/x/tests/c.rs", "use x;\n"),

@@ -1,16 +1,16 @@
 //! Generated pages say what the code says.
 
 use crate::docs;
-use crate::house::House;
-use crate::tidy::Finding;
+use crate::repository::Repository;
+use crate::tidy::TidyFinding;
 
-pub(super) fn check(house: &House) -> Vec<Finding> {
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let pages = match docs::pages(house) {
         Ok(pages) => pages,
-        Err(why) => return vec![Finding::at("docs", format!("cannot be generated: {why}"))],
+        Err(why) => return vec![TidyFinding::at("docs", format!("cannot be generated: {why}"))],
     };
     let stale = pages.iter().filter(|page| house.tree.text(page.path) != Some(page.text.as_str()));
-    stale.map(|page| Finding::at(page.path, "is out of date; run `cargo xtask docs`")).collect()
+    stale.map(|page| TidyFinding::at(page.path, "is out of date; run `cargo xtask docs`")).collect()
 }
 
 #[cfg(test)]
@@ -19,11 +19,11 @@ mod tests {
 
     #[test]
     fn a_page_that_is_out_of_date_is_found() {
-        let codes = docs::pages(&House::default()).unwrap().remove(0);
+        let codes = docs::pages(&Repository::default()).unwrap().remove(0);
         let edited = format!("{} by hand", codes.text);
         let stale = |text: &str| {
-            let found = check(&House::with(&[(codes.path, text)]));
-            found.iter().any(|finding| finding.place == codes.path)
+            let found = check(&Repository::from_files(&[(codes.path, text)]));
+            found.iter().any(|finding| finding.location == codes.path)
         };
         assert!(stale(&edited));
         assert!(!stale(&codes.text));

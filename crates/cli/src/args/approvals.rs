@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::args::AskArg;
+use crate::args::UnattendedArg;
 
 /// `approvals`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Approvals {
+pub(crate) enum ApprovalsCommand {
     /// List the questions that wait, the oldest first
-    List(ApprovalsList),
+    List(ApprovalsListArgs),
     /// Show all that a question says
-    Show(OneQuestion),
+    Show(QuestionArg),
     /// Answer a question; `capsule resume` goes on with its run
     Answer(AnswerArgs),
 }
 
 /// `approvals list`.
 #[derive(Debug, Args)]
-pub(crate) struct ApprovalsList {
+pub(crate) struct ApprovalsListArgs {
     /// Also those that were answered, have expired, or whose runs went on
     #[arg(long)]
     pub(crate) all: bool,
@@ -27,7 +27,7 @@ pub(crate) struct ApprovalsList {
 
 /// Which question.
 #[derive(Debug, Args)]
-pub(crate) struct OneQuestion {
+pub(crate) struct QuestionArg {
     /// The question: `r-7Q3K:3`, or its run
     #[arg(value_name = "RUN[:CALL]")]
     pub(crate) id: String,
@@ -38,7 +38,7 @@ pub(crate) struct OneQuestion {
 #[command(group = clap::ArgGroup::new("answer").required(true))]
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
-    pub(crate) question: OneQuestion,
+    pub(crate) question: QuestionArg,
     /// Allow it: this call, or calls like it for as long
     #[arg(long, group = "answer", value_name = "SCOPE")]
     pub(crate) allow: Option<ScopeArg>,
@@ -66,18 +66,18 @@ pub(crate) enum ScopeArg {
 
 /// `grants`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum GrantsOf {
+pub(crate) enum GrantsCommand {
     /// List the grants that are alive
     List,
     /// Take one back; it stops the next call
-    Revoke(OneGrant),
+    Revoke(GrantArg),
     /// Take all back
     Clear,
 }
 
 /// Which grant.
 #[derive(Debug, Args)]
-pub(crate) struct OneGrant {
+pub(crate) struct GrantArg {
     /// Its name, as `grants list` shows it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
@@ -85,11 +85,11 @@ pub(crate) struct OneGrant {
 
 /// `resume`.
 #[derive(Debug, Args)]
-pub(crate) struct Resume {
+pub(crate) struct ResumeArgs {
     /// The suspended run: its id, the beginning of one, or `latest`
     pub(crate) run: String,
     #[command(flatten)]
-    pub(crate) ask: AskArg,
+    pub(crate) ask: UnattendedArg,
     /// Also write the sealed run into a store of its own
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

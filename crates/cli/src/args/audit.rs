@@ -14,7 +14,7 @@ pub(crate) struct InitArgs {
 
 /// `verify`.
 #[derive(Debug, Args)]
-pub(crate) struct Verify {
+pub(crate) struct VerifyArgs {
     /// A run, or the file of a run that was written out; the whole store is checked in any case
     #[arg(value_name = "RUN|FILE")]
     pub(crate) run: Option<String>,
@@ -28,20 +28,20 @@ pub(crate) struct Verify {
 
 /// `audit`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
+pub(crate) enum AuditCommand {
     /// Sign the record as it is now, and print the checkpoint
     Checkpoint,
     /// Sign the record as it is now, and add the checkpoint to files elsewhere
-    Anchor(AuditAnchor),
+    Anchor(AuditAnchorArgs),
     /// Erase what runs read and wrote; their events and hashes stay
-    Erase(AuditErase),
+    Erase(AuditEraseArgs),
     /// Print every event of the record, one a line, or copy the whole store into one file
-    Export(AuditExport),
+    Export(AuditExportArgs),
 }
 
 /// `audit anchor`.
 #[derive(Debug, Args)]
-pub(crate) struct AuditAnchor {
+pub(crate) struct AuditAnchorArgs {
     /// Files to add it to; they are made where they are not there
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
@@ -49,7 +49,7 @@ pub(crate) struct AuditAnchor {
 
 /// `audit erase`.
 #[derive(Debug, Args)]
-pub(crate) struct AuditErase {
+pub(crate) struct AuditEraseArgs {
     /// Runs; nothing of them can be replayed, undone or read again
     #[arg(value_name = "RUN", required_unless_present = "due")]
     pub(crate) runs: Vec<String>,
@@ -63,7 +63,7 @@ pub(crate) struct AuditErase {
 
 /// `audit export`.
 #[derive(Debug, Args)]
-pub(crate) struct AuditExport {
+pub(crate) struct AuditExportArgs {
     /// The form
     #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
     pub(crate) format: ExportFormat,

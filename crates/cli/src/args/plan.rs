@@ -8,25 +8,25 @@ use crate::args::PolicyArg;
 
 /// `plan`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Plan {
+pub(crate) enum PlanCommand {
     /// Check a plan
-    Check(PlanCheck),
+    Check(PlanCheckArgs),
     /// Tell what a plan will need, and what the policy says to it; nothing runs
-    Preflight(PlanPreflight),
+    Preflight(PlanPreflightArgs),
     /// Print the plan language as JSON Schema
     Schema,
 }
 
 /// `plan check`.
 #[derive(Debug, Args)]
-pub(crate) struct PlanCheck {
+pub(crate) struct PlanCheckArgs {
     /// The plan
     pub(crate) plan: PathBuf,
 }
 
 /// `plan preflight`.
 #[derive(Debug, Args)]
-pub(crate) struct PlanPreflight {
+pub(crate) struct PlanPreflightArgs {
     /// The plan
     pub(crate) plan: PathBuf,
     #[command(flatten)]

@@ -13,7 +13,7 @@ pub(crate) enum Choice {
     /// It is made with other arguments.
     Change,
     /// Each step of a plan is asked about when it is reached.
-    Each,
+    StepByStep,
     /// It does not run.
     Deny,
     /// It does not run, and nothing after it.
@@ -28,21 +28,21 @@ impl Choice {
 }
 
 /// The digits of further offers.
-const FURTHER: [char; 4] = ['6', '7', '8', '9'];
+const EXTRA_DIGITS: [char; 4] = ['6', '7', '8', '9'];
 
 /// What a card can be answered with. What a mask hides cannot be allowed.
 pub(crate) fn choices(card: &Card) -> Vec<(char, Choice)> {
     if card.steps > 0 {
-        return plan(card);
+        return plan_choices(card);
     }
     let mut all = Vec::new();
     let mut further = Vec::new();
     if card.hidden_essential().is_none() {
         all.push(('1', Choice::Once));
-        let first = first(card);
+        let first = preferred_offer(card);
         all.extend(first.map(|at| ('2', Choice::Offer(at))));
         let rest = (0..card.offers.len()).filter(|at| Some(*at) != first);
-        further.extend(FURTHER.into_iter().zip(rest.map(Choice::Offer)));
+        further.extend(EXTRA_DIGITS.into_iter().zip(rest.map(Choice::Offer)));
     }
     all.extend([('3', Choice::Change), ('4', Choice::Deny), ('5', Choice::Stop)]);
     all.extend(further);
@@ -50,22 +50,23 @@ pub(crate) fn choices(card: &Card) -> Vec<(char, Choice)> {
 }
 
 /// What the card of a plan can be answered with: all of its steps, or none, or one by one.
-fn plan(card: &Card) -> Vec<(char, Choice)> {
+fn plan_choices(card: &Card) -> Vec<(char, Choice)> {
     let whole = card.hidden_essential().is_none() && !card.is_hostile() && !card.offers.is_empty();
     let all = whole.then_some(('1', Choice::Offer(0)));
-    let rest = [('3', Choice::Each), ('4', Choice::Deny), ('5', Choice::Stop)];
+    let rest = [('3', Choice::StepByStep), ('4', Choice::Deny), ('5', Choice::Stop)];
     all.into_iter().chain(rest).collect()
 }
 
 /// The offer that stands first: a pattern, for as long as may be. A whole capability never does.
-fn first(card: &Card) -> Option<usize> {
+fn preferred_offer(card: &Card) -> Option<usize> {
     let is_pattern = |at: &usize| {
         card.offers
             .get(*at)
-            .is_some_and(|own| !matches!(own.pattern, GrantPattern::AnyWithCapability { .. }))
+            .is_some_and(|offer| !matches!(offer.pattern, GrantPattern::AnyWithCapability { .. }))
     };
-    let is_long =
-        |at: &usize| card.offers.get(*at).is_some_and(|own| own.scope == GrantLifetime::Session);
+    let is_long = |at: &usize| {
+        card.offers.get(*at).is_some_and(|offer| offer.scope == GrantLifetime::Session)
+    };
     let patterns = || (0..card.offers.len()).filter(is_pattern);
     patterns().find(is_long).or_else(|| patterns().next())
 }

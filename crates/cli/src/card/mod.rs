@@ -1,63 +1,63 @@
 //! The card: what a person is asked in a terminal, and what their keys say.
 
-mod bytes;
+mod card_rows;
+mod card_state;
 mod choices;
 mod diff;
-mod keys;
-mod line;
-mod lines;
-mod paint;
-mod plain;
+mod frame;
+mod key_decoder;
+mod plain_prompt;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod text_field;
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use capsule_core::approval::{AnswerSurface, Card};
 use capsule_core::units;
-use capsule_runtime::{Cancel, Empty, Prompt, Reply, Said};
+use capsule_runtime::{Cancel, NoPrompt, Prompt, PromptAnswer, PromptReply};
 use rustix::fs::{FileType, fstat, stat};
 
 use crate::card::terminal::Terminal;
 use crate::screen::Screen;
 
 /// Cards in the terminal that the process belongs to.
-struct Cards {
+struct TerminalPrompt {
     color: bool,
     plain: bool,
     cancel: Cancel,
-    rules: Box<Rules>,
+    rule_patch: Box<RulePatchLookup>,
     once: bool,
 }
 
 /// Says which rule an earlier call would make: the patch of the policy, or why there is none.
-pub(crate) type Rules = dyn Fn(&str) -> String;
+pub(crate) type RulePatchLookup = dyn Fn(&str) -> String;
 
 /// Who is asked: the person at the terminal, or nobody. Nobody is there where it was said so, where
 /// errors go to no terminal, where there is no standard input, and where programs talk to each other:
 /// `--json` without a terminal to type in, or an environment that says that it is a build.
 ///
 /// `once` says that the run is over after one call.
-pub(crate) fn prompt(
+pub(crate) fn make_prompt(
     (unattended, once): (bool, bool),
     screen: &Screen,
     cancel: &Cancel,
-    rules: Box<Rules>,
+    rules: Box<RulePatchLookup>,
 ) -> Box<dyn Prompt> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let talks = !screen.json || io::stdin().is_terminal();
     let sits = io::stderr().is_terminal() && has_input() && talks;
     if unattended || is_set("CAPSULE_UNATTENDED") || is_set("CI") || !sits {
-        return Box::new(Empty);
+        return Box::new(NoPrompt);
     }
     let dumb = std::env::var("TERM").map_or(true, |term| term.is_empty() || term == "dumb");
-    Box::new(Cards {
+    Box::new(TerminalPrompt {
         color: screen.has_color(),
         plain: screen.layout().plain || dumb,
         cancel: cancel.clone(),
-        rules,
+        rule_patch: rules,
         once,
     })
 }
@@ -70,7 +70,7 @@ pub(crate) fn choose(screen: &Screen, question: &str) -> Option<String> {
         return None;
     }
     let terminal = Terminal::open()?;
-    let _typed_before = terminal.forget();
+    let _typed_before = terminal.discard_input();
     terminal.print(question).ok()?;
     let mut line = Vec::new();
     while !line.contains(&b'\n') && line.len() < LINE {
@@ -85,12 +85,12 @@ const WAIT: Duration = Duration::from_mins(10);
 
 /// Whether there is any standard input. One that was closed is `/dev/null` by now.
 fn has_input() -> bool {
-    let (Ok(own), Ok(null)) = (fstat(io::stdin()), stat("/dev/null")) else { return false };
-    let is_device = FileType::from_raw_mode(own.st_mode) == FileType::CharacterDevice;
-    !(is_device && own.st_rdev == null.st_rdev)
+    let (Ok(stat), Ok(null)) = (fstat(io::stdin()), stat("/dev/null")) else { return false };
+    let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
+    !(is_device && stat.st_rdev == null.st_rdev)
 }
 
-impl Prompt for Cards {
+impl Prompt for TerminalPrompt {
     fn is_attended(&mut self) -> bool {
         !self.cancel.is_set() && Terminal::open().is_some()
     }
@@ -99,19 +99,25 @@ impl Prompt for Cards {
         self.once
     }
 
-    fn show(&mut self, card: &Card) -> Reply {
+    fn show(&mut self, card: &Card) -> PromptReply {
         let began = Instant::now();
         let (said, surface) = match Terminal::open() {
-            None => (Said::Withdrawn, AnswerSurface::Terminal),
-            Some(own) => {
-                if self.plain || !paint::fits(card, own.size()) {
-                    (plain::show(&own, card, &self.rules, &self.cancel), AnswerSurface::Plain)
+            None => (PromptAnswer::Withdrawn, AnswerSurface::Terminal),
+            Some(terminal) => {
+                if self.plain || !frame::fits(card, terminal.size()) {
+                    (
+                        plain_prompt::show(&terminal, card, &self.rule_patch, &self.cancel),
+                        AnswerSurface::Plain,
+                    )
                 } else {
                     let how = (self.color, &self.cancel);
-                    (terminal::show(&own, card, &self.rules, how), AnswerSurface::Terminal)
+                    (
+                        terminal::show(&terminal, card, &self.rule_patch, how),
+                        AnswerSurface::Terminal,
+                    )
                 }
             }
         };
-        Reply { said, latency_ms: units::millis(began.elapsed()), surface }
+        PromptReply { answer: said, latency_ms: units::millis(began.elapsed()), surface }
     }
 }

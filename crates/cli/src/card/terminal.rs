@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use capsule_core::approval::Card;
 use capsule_core::units;
-use capsule_runtime::{Cancel, Said};
+use capsule_runtime::{Cancel, PromptAnswer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -17,19 +17,19 @@ use rustix::termios::{
     LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 
-use crate::card::Rules;
-use crate::card::bytes::{Decoder, Input};
-use crate::card::keys::Keys;
-use crate::card::paint::paint;
+use crate::card::RulePatchLookup;
+use crate::card::card_state::CardState;
+use crate::card::frame::render;
+use crate::card::key_decoder::{Decoder, TerminalInput};
 
 /// How often the clock, the window and the run are looked at while nobody types.
-const TICK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The most bytes that are read at once.
-const READ: usize = 4_096;
+const READ_BYTES: usize = 4_096;
 
 /// Another screen, nothing wrapped, no cursor, and pastes between marks.
-const BEGIN: &str = "\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b[?7l\x1b[2J";
-const END: &str = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?2004l\x1b[?1049l";
+const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b[?7l\x1b[2J";
+const LEAVE_SCREEN: &str = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?2004l\x1b[?1049l";
 
 /// The terminal that the process belongs to.
 pub(crate) struct Terminal {
@@ -73,7 +73,7 @@ impl Terminal {
             Ok(_) => {}
             Err(errno) => return Err(errno),
         }
-        let mut bytes = vec![0; READ];
+        let mut bytes = vec![0; READ_BYTES];
         match rustix::io::read(&self.file, &mut bytes) {
             // The other side hung up.
             Ok(0) => Err(Errno::IO),
@@ -87,7 +87,7 @@ impl Terminal {
     }
 
     /// Drops what was typed before anybody could see what it would answer.
-    pub(crate) fn forget(&self) -> bool {
+    pub(crate) fn discard_input(&self) -> bool {
         let mut any = false;
         while let Ok(Some(_)) = self.read(Duration::ZERO) {
             any = true;
@@ -103,25 +103,25 @@ impl AsFd for Terminal {
 }
 
 /// A terminal that gives every key as it comes. Dropped, also by a panic, it is as it was.
-struct Raw<'t> {
+struct RawMode<'t> {
     terminal: &'t Terminal,
     before: Termios,
     raw: Termios,
 }
 
-impl<'t> Raw<'t> {
+impl<'t> RawMode<'t> {
     fn new(terminal: &'t Terminal) -> Result<Self, Errno> {
         let before = tcgetattr(terminal)?;
         let mut raw = before.clone();
         raw.make_raw();
-        let own = Self { terminal, before, raw };
-        own.enter()?;
-        Ok(own)
+        let mode = Self { terminal, before, raw };
+        mode.enter()?;
+        Ok(mode)
     }
 
     fn enter(&self) -> Result<(), Errno> {
         tcsetattr(self.terminal, OptionalActions::Now, &self.raw)?;
-        self.terminal.print(BEGIN).map_err(|_| Errno::IO)
+        self.terminal.print(ENTER_SCREEN).map_err(|_| Errno::IO)
     }
 
     /// Whether somebody else changed it: a shell does while the process is stopped.
@@ -130,9 +130,9 @@ impl<'t> Raw<'t> {
     }
 }
 
-impl Drop for Raw<'_> {
+impl Drop for RawMode<'_> {
     fn drop(&mut self) {
-        let _ = self.terminal.print(END);
+        let _ = self.terminal.print(LEAVE_SCREEN);
         // What was typed to the card and not read is nobody else's.
         let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
@@ -142,12 +142,12 @@ impl Drop for Raw<'_> {
 pub(crate) fn show(
     terminal: &Terminal,
     card: &Card,
-    rules: &Rules,
+    rules: &RulePatchLookup,
     (color, cancel): (bool, &Cancel),
-) -> Said {
-    let (said, interrupted) = match Raw::new(terminal) {
-        Ok(raw) => asked(&raw, card, rules, (color, cancel)),
-        Err(_) => (Said::Withdrawn, false),
+) -> PromptAnswer {
+    let (said, interrupted) = match RawMode::new(terminal) {
+        Ok(raw) => run_prompt(&raw, card, rules, (color, cancel)),
+        Err(_) => (PromptAnswer::Withdrawn, false),
     };
     if interrupted {
         // As if the terminal had done it, now that it is as it was.
@@ -156,49 +156,49 @@ pub(crate) fn show(
     said
 }
 
-fn asked(
-    raw: &Raw<'_>,
+fn run_prompt(
+    raw: &RawMode<'_>,
     card: &Card,
-    rules: &Rules,
+    rules: &RulePatchLookup,
     (color, cancel): (bool, &Cancel),
-) -> (Said, bool) {
+) -> (PromptAnswer, bool) {
     let terminal = raw.terminal;
     let began = Instant::now();
     let now = || units::millis(began.elapsed());
-    let ahead = terminal.forget();
-    let mut keys = Keys::new(card, now(), ahead);
+    let ahead = terminal.discard_input();
+    let mut keys = CardState::new(card, now(), ahead);
     let (mut decoder, mut size, mut shown) = (Decoder::default(), terminal.size(), Vec::new());
     loop {
         if let Some(call) = keys.wants_rule() {
-            keys.learned(rules(call));
+            keys.set_patch(rules(call));
         }
-        let lines = paint(card, &mut keys, size, now(), color);
+        let lines = render(card, &mut keys, size, now(), color);
         if lines != shown {
-            if terminal.print(&frame(&lines)).is_err() {
-                return (Said::Withdrawn, false);
+            if terminal.print(&join_frame(&lines)).is_err() {
+                return (PromptAnswer::Withdrawn, false);
             }
             shown = lines;
         }
-        let read = terminal.read(TICK);
+        let read = terminal.read(POLL_INTERVAL);
         if cancel.is_set() {
-            return (Said::Withdrawn, false);
+            return (PromptAnswer::Withdrawn, false);
         }
         let mut inputs = match read {
             Ok(Some(bytes)) => decoder.push(&bytes),
-            Ok(None) => vec![decoder.flush().unwrap_or(Input::Nothing)],
-            Err(_) => vec![Input::Gone],
+            Ok(None) => vec![decoder.flush().unwrap_or(TerminalInput::Nothing)],
+            Err(_) => vec![TerminalInput::Disconnected],
         };
         let here = terminal.size();
         if here != size || raw.is_lost() {
             size = here;
             shown.clear();
             if raw.enter().is_err() {
-                inputs.push(Input::Gone);
+                inputs.push(TerminalInput::Disconnected);
             }
-            inputs.insert(0, Input::Resized);
+            inputs.insert(0, TerminalInput::Resized);
         }
         for input in inputs {
-            if let Some(said) = keys.take(now(), input) {
+            if let Some(said) = keys.handle_input(now(), input) {
                 return (said, keys.is_interrupted());
             }
         }
@@ -206,7 +206,7 @@ fn asked(
 }
 
 /// Everything at once, so that nothing flickers.
-fn frame(lines: &[String]) -> String {
+fn join_frame(lines: &[String]) -> String {
     let mut all = String::from("\x1b[H");
     for (at, line) in lines.iter().enumerate() {
         let is_last = at + 1 == lines.len();

@@ -2,87 +2,89 @@
 
 use capsule_core::approval::GrantLifetime;
 use capsule_core::escape;
-use capsule_report::{age, card_lines};
-use capsule_runtime::{Pending, PendingState, Say, this_moment};
+use capsule_report::{age_text, card_lines};
+use capsule_runtime::{PendingQuestion, QuestionAnswer, QuestionState, now_micros};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
-use crate::args::{AnswerArgs, Approvals, ApprovalsList, OneQuestion, ScopeArg};
+use crate::args::{AnswerArgs, ApprovalsCommand, ApprovalsListArgs, QuestionArg, ScopeArg};
 use crate::command::{open_store, run_and_step};
-use crate::failure::{Failure, usage};
-use crate::screen::{CARE, GOOD, HINT, Screen};
-use crate::surroundings::Surroundings;
+use crate::context::CliContext;
+use crate::failure::{Failure, usage_failure};
+use crate::screen::{HINT, SUCCESS, Screen, WARNING};
 
-pub(crate) fn run(of: &Approvals, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(of: &ApprovalsCommand, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     match of {
-        Approvals::List(args) => list(args, around, screen),
-        Approvals::Show(args) => show(args, around, screen),
-        Approvals::Answer(args) => answer(args, around, screen),
+        ApprovalsCommand::List(args) => list(args, ctx, screen),
+        ApprovalsCommand::Show(args) => show(args, ctx, screen),
+        ApprovalsCommand::Answer(args) => answer(args, ctx, screen),
     }
 }
 
 /// The question that a person means.
-fn pending(store: &Store, asked: &str) -> Result<(String, Pending), Failure> {
+fn find_question(store: &Store, asked: &str) -> Result<(String, PendingQuestion), Failure> {
     let (run, call) = run_and_step(asked);
-    let id = Pending::meant(store, store.find(run)?)?;
-    let own = Pending::read(store, &id)?.filter(|own| {
-        let step = own.step.as_deref();
-        call.is_none_or(|call| call == own.call.to_string() || Some(call) == step)
+    let id = PendingQuestion::resolve_run(store, store.find(run)?)?;
+    let question = PendingQuestion::read(store, &id)?.filter(|question| {
+        let step = question.step.as_deref();
+        call.is_none_or(|call| call == question.call.to_string() || Some(call) == step)
     });
-    match own {
-        Some(own) => Ok((id, own)),
+    match question {
+        Some(question) => Ok((id, question)),
         None => Err(capsule_runtime::not_waiting(asked).into()),
     }
 }
 
-fn list(args: &ApprovalsList, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+fn list(args: &ApprovalsListArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     // A store that is not there yet holds no questions.
-    let all = match !around.store_named && !around.store.exists() {
+    let all = match !ctx.store_is_explicit && !ctx.store.exists() {
         true => Vec::new(),
-        false => Pending::all(&open_store(around, screen)?)?,
+        false => PendingQuestion::all(&open_store(ctx, screen)?)?,
     };
-    let now = this_moment();
-    let open = |own: &&Pending| {
-        args.all || matches!(own.standing(now), PendingState::Waiting | PendingState::Answered)
+    let now = now_micros();
+    let open = |question: &&PendingQuestion| {
+        args.all || matches!(question.state(now), QuestionState::Waiting | QuestionState::Answered)
     };
-    let shown: Vec<&Pending> = all.iter().filter(open).collect();
+    let shown: Vec<&PendingQuestion> = all.iter().filter(open).collect();
     if screen.json {
-        let shown: Vec<Value> = shown.iter().map(|own| as_json(own, now)).collect();
-        screen.say_json(&json!({ "schema": 1, "approvals": shown }))?;
+        let shown: Vec<Value> = shown.iter().map(|question| question_json(question, now)).collect();
+        screen.print_json(&json!({ "schema": 1, "approvals": shown }))?;
         return Ok(0);
     }
     if shown.is_empty() {
-        screen.say("nothing waits for an answer")?;
+        screen.print_line("nothing waits for an answer")?;
     }
-    for own in &shown {
-        let standing = match own.standing(now) {
-            PendingState::Waiting => String::new(),
-            other => format!(" · {}", other.word()),
+    for question in &shown {
+        let standing = match question.state(now) {
+            QuestionState::Waiting => String::new(),
+            other => format!(" · {}", other.as_str()),
         };
-        let says = escape::line(&own.card.consequence).into_owned();
-        let ago = age(now.saturating_sub(own.asked_at));
-        let risk = own.card.risk;
-        screen.say(&format!("{}  {ago:>6}  {risk:<6}  {says}{standing}", own.name()))?;
+        let says = escape::line(&question.card.consequence).into_owned();
+        let ago = age_text(now.saturating_sub(question.asked_at));
+        let risk = question.card.risk;
+        screen
+            .print_line(&format!("{}  {ago:>6}  {risk:<6}  {says}{standing}", question.name()))?;
     }
-    if let Some(first) = shown.iter().find(|own| own.standing(now) == PendingState::Waiting) {
-        screen.complain(&format!("{HINT}next{HINT:#}: capsule approvals show {}", first.name()));
+    if let Some(first) = shown.iter().find(|question| question.state(now) == QuestionState::Waiting)
+    {
+        screen.eprint(&format!("{HINT}next{HINT:#}: capsule approvals show {}", first.name()));
     }
     Ok(0)
 }
 
-fn as_json(own: &Pending, now: u64) -> Value {
+fn question_json(question: &PendingQuestion, now: u64) -> Value {
     json!({
-        "id": own.name(),
-        "run": own.run,
-        "call": own.call,
-        "step": own.step,
-        "standing": own.standing(now).word(),
-        "asked_at": own.asked_at,
-        "until": own.until,
-        "risk": own.card.risk,
-        "says": own.card.consequence,
-        "resumed_as": own.resumed,
-        "answer": own.answer.as_ref().map(|answer| json!({
+        "id": question.name(),
+        "run": question.run,
+        "call": question.call,
+        "step": question.step,
+        "standing": question.state(now).as_str(),
+        "asked_at": question.asked_at,
+        "until": question.expires_at,
+        "risk": question.card.risk,
+        "says": question.card.consequence,
+        "resumed_as": question.resumed_by,
+        "answer": question.answer.as_ref().map(|answer| json!({
             "run": answer.run,
             "at": answer.at,
             "outcome": answer.given.outcome,
@@ -93,68 +95,74 @@ fn as_json(own: &Pending, now: u64) -> Value {
     })
 }
 
-fn show(args: &OneQuestion, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around, screen)?;
-    let (_, own) = pending(&store, &args.id)?;
-    let now = this_moment();
+fn show(args: &QuestionArg, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(ctx, screen)?;
+    let (_, question) = find_question(&store, &args.id)?;
+    let now = now_micros();
     if screen.json {
-        let mut all = as_json(&own, now);
+        let mut all = question_json(&question, now);
         if let Value::Object(map) = &mut all {
             map.insert("schema".into(), 1.into());
-            map.insert("card".into(), json!(own.card));
-            map.insert("sha256".into(), json!(own.card.digest()));
+            map.insert("card".into(), json!(question.card));
+            map.insert("sha256".into(), json!(question.card.digest()));
         }
-        screen.say_json(&all)?;
+        screen.print_json(&all)?;
         return Ok(0);
     }
-    let standing = own.standing(now);
-    let ago = age(now.saturating_sub(own.asked_at));
-    screen.say(&format!("{} · {} · asked {ago} ago", own.name(), standing.word()))?;
-    screen.say_all(&card_lines(&own.card, screen.layout()))?;
-    let name = own.name();
+    let standing = question.state(now);
+    let ago = age_text(now.saturating_sub(question.asked_at));
+    screen.print_line(&format!("{} · {} · asked {ago} ago", question.name(), standing.as_str()))?;
+    screen.print_lines(&card_lines(&question.card, screen.layout()))?;
+    let name = question.name();
     match standing {
-        PendingState::Waiting => screen.complain(&format!(
+        QuestionState::Waiting => screen.eprint(&format!(
             "{HINT}next{HINT:#}: capsule approvals answer {name} (--allow once | --deny -m WHY | --stop)"
         )),
-        PendingState::Answered => {
-            screen.complain(&format!("{HINT}next{HINT:#}: capsule resume {}", own.label));
+        QuestionState::Answered => {
+            screen.eprint(&format!("{HINT}next{HINT:#}: capsule resume {}", question.label));
         }
-        PendingState::Expired => screen.complain(&format!("{CARE}it has waited too long{CARE:#}")),
-        PendingState::Resumed => {
-            let label = own.resumed.unwrap_or_default();
-            screen.complain(&format!("its run went on as {label}"));
+        QuestionState::Expired => screen.eprint(&format!("{WARNING}it has waited too long{WARNING:#}")),
+        QuestionState::Resumed => {
+            let label = question.resumed_by.unwrap_or_default();
+            screen.eprint(&format!("its run went on as {label}"));
         }
     }
     Ok(0)
 }
 
-fn answer(args: &AnswerArgs, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around, screen)?;
-    let (id, own) = pending(&store, &args.question.id)?;
+fn answer(args: &AnswerArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(ctx, screen)?;
+    let (id, question) = find_question(&store, &args.question.id)?;
     drop(store);
     let why = args.message.clone();
     let say = match (args.allow, args.deny, args.stop) {
-        (Some(scope), _, _) => Say::Allow(match scope {
+        (Some(scope), _, _) => QuestionAnswer::Allow(match scope {
             ScopeArg::Once => GrantLifetime::Once,
             ScopeArg::Task => GrantLifetime::Task,
             ScopeArg::Session => GrantLifetime::Session,
         }),
-        (None, true, _) => Say::Deny(why),
-        (None, false, true) => Say::Stop(why),
-        (None, false, false) => return Err(usage("say `--allow once`, `--deny` or `--stop`")),
+        (None, true, _) => QuestionAnswer::Deny(why),
+        (None, false, true) => QuestionAnswer::Stop(why),
+        (None, false, false) => {
+            return Err(usage_failure("say `--allow once`, `--deny` or `--stop`"));
+        }
     };
-    let label = Pending::answer(Store::open(&around.store)?, &id, &say, this_moment())?;
+    let label = PendingQuestion::answer(Store::open(&ctx.store)?, &id, &say, now_micros())?;
     let word = match &say {
-        Say::Allow(scope) => format!("allowed ({})", scope.keyword()),
-        Say::Deny(_) => "denied".into(),
-        Say::Stop(_) => "denied, and the run ends with it".into(),
+        QuestionAnswer::Allow(scope) => format!("allowed ({})", scope.keyword()),
+        QuestionAnswer::Deny(_) => "denied".into(),
+        QuestionAnswer::Stop(_) => "denied, and the run ends with it".into(),
     };
     if screen.json {
-        let said = json!({ "schema": 1, "run": label, "subject": own.run, "id": own.name() });
-        screen.say_json(&said)?;
+        let said =
+            json!({ "schema": 1, "run": label, "subject": question.run, "id": question.name() });
+        screen.print_json(&said)?;
         return Ok(0);
     }
-    screen.say(&format!("{GOOD}✔{GOOD:#} {} is {word} · recorded as {label}", own.name()))?;
-    screen.complain(&format!("{HINT}next{HINT:#}: capsule resume {}", own.label));
+    screen.print_line(&format!(
+        "{SUCCESS}✔{SUCCESS:#} {} is {word} · recorded as {label}",
+        question.name()
+    ))?;
+    screen.eprint(&format!("{HINT}next{HINT:#}: capsule resume {}", question.label));
     Ok(0)
 }

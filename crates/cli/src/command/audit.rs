@@ -7,47 +7,47 @@ use capsule_core::escape;
 use capsule_core::journal::leaf_hash;
 use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
-use capsule_runtime::{EraseError, Erased, Eraser, due, this_moment};
-use capsule_store::{Anchor, Note, Signer, Store, StoreError};
+use capsule_runtime::{EraseError, Erased, Eraser, due_runs, now_micros};
+use capsule_store::{Anchor, SignedNote, Signer, Store, StoreError};
 use serde_json::{Value, json};
 
-use crate::args::{Audit, AuditAnchor, AuditErase, AuditExport, ExportFormat};
+use crate::args::{AuditAnchorArgs, AuditCommand, AuditEraseArgs, AuditExportArgs, ExportFormat};
 use crate::command::open_store;
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{CARE, GOOD, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{SUCCESS, Screen, WARNING};
 
-pub(crate) fn run(of: &Audit, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(of: &AuditCommand, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     match of {
-        Audit::Checkpoint => checkpoint(around, screen),
-        Audit::Anchor(args) => anchor(args, around, screen),
-        Audit::Erase(args) => erase(args, around, screen),
-        Audit::Export(args) => export(args, around, screen),
+        AuditCommand::Checkpoint => checkpoint(ctx, screen),
+        AuditCommand::Anchor(args) => anchor(args, ctx, screen),
+        AuditCommand::Erase(args) => erase(args, ctx, screen),
+        AuditCommand::Export(args) => export(args, ctx, screen),
     }
 }
 
 /// The store, and the key that signs it.
-fn signing(around: &Surroundings, screen: &Screen) -> Result<(Store, Signer), Failure> {
+fn open_for_signing(ctx: &CliContext, screen: &Screen) -> Result<(Store, Signer), Failure> {
     // Where there is none yet, the first thing in it can be that it is signed.
-    if around.store.exists() {
-        open_store(around, screen)?;
+    if ctx.store.exists() {
+        open_store(ctx, screen)?;
     }
-    let signer = Signer::beside(&around.store)?.ok_or_else(|| {
-        let place = around.store.display();
+    let signer = Signer::load(&ctx.store)?.ok_or_else(|| {
+        let place = ctx.store.display();
         let message = format!("there is no key beside the store at `{place}`");
         Failure::from(
             CodedError::new(Code::AuditNoKey, message)
                 .with_suggestion(Code::AuditNoKey.next_step()),
         )
     })?;
-    Ok((Store::open(&around.store)?, signer))
+    Ok((Store::open(&ctx.store)?, signer))
 }
 
-fn checkpoint(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let (mut store, signer) = signing(around, screen)?;
-    let note = store.checkpoint(&signer, this_moment())?;
+fn checkpoint(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let (mut store, signer) = open_for_signing(ctx, screen)?;
+    let note = store.checkpoint(&signer, now_micros())?;
     match screen.json {
-        true => screen.say_json(&told(&note, &signer))?,
+        true => screen.print_json(&checkpoint_json(&note, &signer))?,
         // As it is, so that it can be piped to where it is kept.
         false => screen.print(&note.to_string())?,
     }
@@ -55,96 +55,96 @@ fn checkpoint(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
 }
 
 /// What programs are told of a checkpoint.
-fn told(note: &Note, signer: &Signer) -> Value {
-    let own = note.checkpoint();
+fn checkpoint_json(note: &SignedNote, signer: &Signer) -> Value {
+    let checkpoint = note.checkpoint();
     json!({
         "note": note.to_string(),
-        "origin": own.as_ref().map(|own| &own.origin),
-        "size": own.as_ref().map(|own| own.size),
-        "root": own.as_ref().map(|own| own.root),
+        "origin": checkpoint.as_ref().map(|own| &own.origin),
+        "size": checkpoint.as_ref().map(|own| own.size),
+        "root": checkpoint.as_ref().map(|own| own.root),
         "key": signer.verifier().to_string(),
     })
 }
 
-fn anchor(args: &AuditAnchor, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+fn anchor(args: &AuditAnchorArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let anchors: Vec<Anchor> =
-        args.files.iter().map(|file| Anchor::named_by_person(around.cwd.join(file))).collect();
-    let (mut store, signer) = signing(around, screen)?;
+        args.files.iter().map(|file| Anchor::named_by_person(ctx.cwd.join(file))).collect();
+    let (mut store, signer) = open_for_signing(ctx, screen)?;
     // Nothing is signed of an older copy, and all are looked at before any is written to.
-    anchors.iter().try_for_each(|own| own.holds(&store, signer.verifier().name()))?;
-    let note = store.checkpoint(&signer, this_moment())?;
-    anchors.iter().try_for_each(|own| own.add(&note))?;
+    anchors.iter().try_for_each(|anchor| anchor.check_store(&store, signer.verifier().name()))?;
+    let note = store.checkpoint(&signer, now_micros())?;
+    anchors.iter().try_for_each(|anchor| anchor.add(&note))?;
     if screen.json {
-        let mut all = told(&note, &signer);
+        let mut all = checkpoint_json(&note, &signer);
         if let Some(all) = all.as_object_mut() {
-            let files: Vec<_> = anchors.iter().map(|own| own.path()).collect();
+            let files: Vec<_> = anchors.iter().map(|anchor| anchor.path()).collect();
             all.insert("anchors".into(), json!(files));
         }
-        screen.say_json(&all)?;
+        screen.print_json(&all)?;
         return Ok(0);
     }
-    let line = note.checkpoint().map(|own| own.line()).unwrap_or_default();
-    for own in &anchors {
-        let place = own.path().display().to_string();
-        screen.say(&format!("{GOOD}✔ told{GOOD:#} {}", escape::line(&place)))?;
+    let line = note.checkpoint().map(|checkpoint| checkpoint.line()).unwrap_or_default();
+    for anchor in &anchors {
+        let place = anchor.path().display().to_string();
+        screen.print_line(&format!("{SUCCESS}✔ told{SUCCESS:#} {}", escape::line(&place)))?;
     }
-    screen.say(&format!("checkpoint {line}"))?;
+    screen.print_line(&format!("checkpoint {line}"))?;
     Ok(0)
 }
 
 /// Erases runs, one after the other. Each that could not be is said, and the others are erased.
-fn erase(args: &AuditErase, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let seen = open_store(around, screen)?;
+fn erase(args: &AuditEraseArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let seen = open_store(ctx, screen)?;
     let runs: Vec<String> = match args.due {
-        true => due(&seen)?,
+        true => due_runs(&seen)?,
         false => args.runs.iter().map(|run| seen.find(run)).collect::<Result<_, _>>()?,
     };
     let labels: Vec<String> = runs.iter().map(|run| seen.label(run)).collect();
     if args.dry_run {
         let counts: Vec<u64> =
-            runs.iter().map(|run| seen.erasable(run)).collect::<Result<_, _>>()?;
-        return tell_erasable(labels.iter().zip(counts), screen);
+            runs.iter().map(|run| seen.erasable_payloads(run)).collect::<Result<_, _>>()?;
+        return show_erasable(labels.iter().zip(counts), screen);
     }
     drop(seen);
-    let mut store = Store::open(&around.store)?;
-    let mut eraser = Eraser::of(&mut store)?;
+    let mut store = Store::open(&ctx.store)?;
+    let mut eraser = Eraser::new(&mut store)?;
     let (mut erased, mut failed) = (Vec::new(), None);
     for (run, label) in runs.iter().zip(&labels) {
         match eraser.erase(run) {
-            Ok(own) => erased.push((label, own)),
+            Ok(run) => erased.push((label, run)),
             // Those that are due and still needed come later.
-            Err(EraseError::Needed(_)) if args.due => {}
+            Err(EraseError::StillNeeded(_)) if args.due => {}
             Err(error) => failed = failed.or(Some(Failure::from(error))),
         }
     }
     // Also where nothing was there: it may not have been possible the last time.
-    let ended = eraser.end();
-    tell_erased(&erased, ended.is_ok(), screen)?;
+    let ended = eraser.finish();
+    show_erased(&erased, ended.is_ok(), screen)?;
     if let Err(error) = ended {
         let why = "copies stand in unused parts of the store's file; erase again later";
-        screen.complain(&format!("{CARE}note{CARE:#}: {error}: {why}"));
+        screen.eprint(&format!("{WARNING}note{WARNING:#}: {error}: {why}"));
     }
     failed.map_or(Ok(0), Err)
 }
 
-fn tell_erasable<'l>(
+fn show_erasable<'l>(
     all: impl Iterator<Item = (&'l String, u64)>,
     screen: &Screen,
 ) -> Result<u8, Failure> {
     let all: Vec<_> = all.collect();
     if screen.json {
         let list: Vec<Value> =
-            all.iter().map(|(run, own)| json!({ "run": run, "payloads": own })).collect();
-        screen.say_json(&json!({ "would_erase": list }))?;
+            all.iter().map(|(run, number)| json!({ "run": run, "payloads": number })).collect();
+        screen.print_json(&json!({ "would_erase": list }))?;
     } else {
-        for (run, own) in &all {
-            screen.say(&format!("{run} holds {}", counted(*own, "payload")))?;
+        for (run, number) in &all {
+            screen.print_line(&format!("{run} holds {}", counted(*number, "payload")))?;
         }
     }
     Ok(0)
 }
 
-fn tell_erased(
+fn show_erased(
     erased: &[(&String, Erased)],
     is_thorough: bool,
     screen: &Screen,
@@ -152,18 +152,20 @@ fn tell_erased(
     if screen.json {
         let list: Vec<Value> = erased
             .iter()
-            .map(|(run, own)| json!({ "run": run, "payloads": own.payloads, "later": own.later }))
+            .map(|(run, erased)| json!({ "run": run, "payloads": erased.payloads, "later": erased.dependent_runs }))
             .collect();
-        return screen.say_json(&json!({ "erased": list, "thorough": is_thorough }));
+        return screen.print_json(&json!({ "erased": list, "thorough": is_thorough }));
     }
-    for (label, Erased { payloads, later }) in erased {
-        screen.say(&match payloads {
+    for (label, Erased { payloads, dependent_runs: later }) in erased {
+        screen.print_line(&match payloads {
             0 => format!("· {label} holds nothing that could be erased"),
-            some => format!("{GOOD}✔ erased{GOOD:#} {} of {label}", counted(*some, "payload")),
+            some => {
+                format!("{SUCCESS}✔ erased{SUCCESS:#} {} of {label}", counted(*some, "payload"))
+            }
         })?;
         if !later.is_empty() {
             let later = later.join(" · ");
-            screen.say(&format!("  {later} came of it, and may hold parts of it"))?;
+            screen.print_line(&format!("  {later} came of it, and may hold parts of it"))?;
         }
     }
     Ok(())
@@ -171,10 +173,10 @@ fn tell_erased(
 
 /// Prints every event with its payloads, those excepted that never leave the store; or writes the store as it is
 /// into one file.
-fn export(args: &AuditExport, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around, screen)?;
+fn export(args: &AuditExportArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(ctx, screen)?;
     if let Some(out) = &args.out {
-        return copy(&store, &around.cwd.join(out), screen);
+        return copy(&store, &ctx.cwd.join(out), screen);
     }
     let ExportFormat::Jsonl = args.format;
     let mut failed = None;
@@ -183,18 +185,18 @@ fn export(args: &AuditExport, around: &Surroundings, screen: &Screen) -> Result<
             return Ok(());
         }
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-        let payloads = payloads.into_iter().filter(|(_, own)| !own.class.is_private());
+        let payloads = payloads.into_iter().filter(|(_, payload)| !payload.class.is_private());
         let payloads: Vec<Value> = payloads
-            .map(|(reference, own)| {
-                let (text, raw) = match own.bytes.map(String::from_utf8) {
+            .map(|(reference, payload)| {
+                let (text, raw) = match payload.bytes.map(String::from_utf8) {
                     Some(Ok(text)) => (Some(text), None),
                     Some(Err(error)) => (None, Some(hex(error.as_bytes()))),
                     None => (None, None),
                 };
                 json!({
                     "commit": reference.commit,
-                    "class": own.class,
-                    "salt": own.salt.as_deref().map(hex),
+                    "class": payload.class,
+                    "salt": payload.salt.as_deref().map(hex),
                     "text": text,
                     "hex": raw,
                 })
@@ -206,7 +208,7 @@ fn export(args: &AuditExport, around: &Surroundings, screen: &Screen) -> Result<
             "entry": stored.entry,
             "payloads": payloads,
         });
-        failed = screen.say_json_line(&line).err();
+        failed = screen.print_json_line(&line).err();
         Ok(())
     });
     failed.map_or(Ok(()), Err)?;
@@ -220,10 +222,11 @@ fn copy(store: &Store, to: &Path, screen: &Screen) -> Result<u8, Failure> {
     let events = Store::open_read_only(to)?.size()?;
     let place = to.display().to_string();
     match screen.json {
-        true => screen.say_json(&json!({ "wrote": to, "events": events }))?,
+        true => screen.print_json(&json!({ "wrote": to, "events": events }))?,
         false => {
             let place = escape::line(&place);
-            screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {events} events to {place}"))?;
+            screen
+                .print_line(&format!("{SUCCESS}✔ wrote{SUCCESS:#} {events} events to {place}"))?;
         }
     }
     Ok(0)

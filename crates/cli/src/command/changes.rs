@@ -10,71 +10,73 @@ use capsule_core::json;
 use capsule_core::policy::APPLY_TOOL;
 use capsule_core::units::counted;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{Commands, Diffs, Hush, Subject, Variables, Waiting};
+use capsule_runtime::{CommandRunner, EnvLookup, NullSink, StagedDiffs, StagedRun, WaitingChanges};
 use capsule_store::{RunState, Store};
 use serde_json::{Value, json};
 
 use crate::args::{Apply, Changes, LayerArg, OneRun};
-use crate::command::call::{One, one_run_json};
+use crate::command::call::{SingleCall, call_json};
 use crate::command::chosen::chosen;
-use crate::command::{changed, means, open_store, waiting};
+use crate::command::{open_store, pending, require_workspace, staged_changes};
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{CARE, GOOD, HINT, Screen};
+use crate::screen::{HINT, SUCCESS, Screen, WARNING};
 use crate::signal;
-use crate::surroundings::Surroundings;
 
 /// Shows what a run changed; without a run, what waits in the workspace.
-pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let Some(run) = &args.run else { return waiting::show(around, screen) };
-    let store = open_store(around, screen)?;
-    let (subject, label) = subject(&store, around, run)?;
-    let made = waiting::Made::of(&store, around, &subject)?;
-    let diffs = args.diff.then(|| diffs(&subject)).flatten();
-    let diff = |change: &Change| diffs.as_ref()?.of(change);
+pub(super) fn show(args: &Changes, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let Some(run) = &args.run else { return pending::show(ctx, screen) };
+    let store = open_store(ctx, screen)?;
+    let (subject, label) = find_run(&store, ctx, run)?;
+    let made = pending::DirectChanges::find(&store, ctx, &subject)?;
+    let diffs = args.diff.then(|| open_diffs(&subject)).flatten();
+    let diff = |change: &Change| diffs.as_ref()?.diff(change);
     if screen.json {
         let changes = subject.changes.0.values();
-        let changes = changes.map(|own| change_json(own, diff(own).map(|own| own.0)));
-        screen.say_json(&told_json(&subject, &made, changes.collect()))?;
+        let changes = changes.map(|change| change_json(change, diff(change).map(|item| item.0)));
+        screen.print_json(&changes_json(&subject, &made, changes.collect()))?;
         return Ok(0);
     }
     for change in subject.changes.0.values() {
-        screen.say_all(&change_lines([change]).collect::<Vec<_>>())?;
+        screen.print_lines(&change_lines([change]).collect::<Vec<_>>())?;
         if diffs.is_some() {
-            screen.say_all(&diff_lines(change, diff(change)))?;
+            screen.print_lines(&diff_lines(change, diff(change)))?;
         }
     }
     match subject.is_staged {
         true => {
             let count = change_count(subject.changes.0.values());
-            let ways = ways(&subject, &label);
-            screen.complain(&format!("{count} · {ways}"));
+            let ways = next_steps(&subject, &label);
+            screen.eprint(&format!("{count} · {ways}"));
         }
-        false if subject.is_direct() => {
-            screen.say("the run's commands changed the workspace itself; nothing was collected")?;
+        false if subject.writes_directly() => {
+            screen.print_line(
+                "the run's commands changed the workspace itself; nothing was collected",
+            )?;
         }
         false if !subject.changes.0.is_empty() => {
-            screen.complain(&changed::words(&subject.became));
+            screen.eprint(&staged_changes::status_text(&subject.status));
         }
         false if made.changes.is_empty() => {
-            screen.say("the run changed nothing in a staged workspace")?;
+            screen.print_line("the run changed nothing in a staged workspace")?;
         }
         false => {
-            screen.say_all(&change_lines(&made.changes).collect::<Vec<_>>())?;
+            screen.print_lines(&change_lines(&made.changes).collect::<Vec<_>>())?;
             let count = change_count(&made.changes);
-            screen.complain(&format!("{count} in the workspace itself · capsule undo {label}"));
+            screen.eprint(&format!("{count} in the workspace itself · capsule undo {label}"));
         }
     }
-    made.tell(screen)?;
+    made.show(screen)?;
     Ok(0)
 }
 
-fn told_json(subject: &Subject, made: &waiting::Made, changes: Vec<Value>) -> Value {
-    let in_workspace = made.changes.iter().map(|own| change_json(own, None));
+fn changes_json(subject: &StagedRun, made: &pending::DirectChanges, changes: Vec<Value>) -> Value {
+    let in_workspace = made.changes.iter().map(|change| change_json(change, None));
     json!({
         "schema": 1,
         "run": subject.id,
         "staged": subject.is_staged.then(|| staged_json(subject)),
-        "direct": subject.is_direct(),
+        "direct": subject.writes_directly(),
         "changes": changes,
         "in_workspace": in_workspace.collect::<Vec<_>>(),
         "uncommitted": made.uncommitted(),
@@ -82,15 +84,16 @@ fn told_json(subject: &Subject, made: &waiting::Made, changes: Vec<Value>) -> Va
 }
 
 /// What shows the lines of a run's staged files.
-pub(super) fn diffs(subject: &Subject) -> Option<Diffs> {
-    let variables: Variables = Box::new(Surroundings::variable);
+pub(super) fn open_diffs(subject: &StagedRun) -> Option<StagedDiffs> {
+    let variables: EnvLookup = Box::new(CliContext::variable);
     subject.diffs(&variables)
 }
 
 /// The lines in which a file differs. What is not shown is told: it is applied with the rest.
 pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<String> {
     let Some((diff, masked)) = diff else {
-        let told = format!("  {CARE}not shown{CARE:#}: no text, too large, or another by now");
+        let told =
+            format!("  {WARNING}not shown{WARNING:#}: no text, too large, or another by now");
         let is_file = matches!(change.after, Some(FileState::File { .. }));
         return is_file.then_some(told).into_iter().collect();
     };
@@ -98,13 +101,13 @@ pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<St
     let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
     if masked > 0 {
         lines.push(format!(
-            "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too"
+            "  {WARNING}{masked} masked{WARNING:#}: it looks like a secret; what stands there is applied, too"
         ));
     }
     lines
 }
 
-fn staged_json(subject: &Subject) -> Value {
+fn staged_json(subject: &StagedRun) -> Value {
     json!({
         "paths": subject.changes.0.len(),
         "refused": subject.changes.refused().is_some(),
@@ -114,50 +117,50 @@ fn staged_json(subject: &Subject) -> Value {
 }
 
 /// Makes what a run changed in the workspace itself.
-pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around, screen)?;
-    let (subject, label) = subject(&store, around, &args.run)?;
-    means(around, (&args.run, &label), subject.workspace())?;
+pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(ctx, screen)?;
+    let (subject, label) = find_run(&store, ctx, &args.run)?;
+    require_workspace(ctx, (&args.run, &label), subject.workspace())?;
     drop(store);
     subject.check_state()?;
     let (changes, left_out) = chosen(&subject, &label, args, screen)?;
-    let law = subject.law(&changes)?;
+    let bound = subject.bound_policy(&changes)?;
     let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();
     let mut asked = json!({ "run": subject.id, "changes": text });
-    if let (Value::Object(map), true) = (&mut asked, subject.is_begun()) {
+    if let (Value::Object(map), true) = (&mut asked, subject.apply_started()) {
         map.insert("again".into(), "yes".into());
     }
-    let one = One {
+    let one = SingleCall {
         name: APPLY_TOOL.to_owned(),
-        origin: RunKind::Apply,
+        kind: RunKind::Apply,
         subject: Some(subject.id),
         tool: APPLY_TOOL,
         args: asked,
-        law: &law,
-        commands: Commands::off(),
-        sink: Rc::new(Hush),
-        prompt: Box::new(capsule_runtime::Empty),
-        cancel: signal::cancel(),
+        policy: &bound,
+        command_runner: CommandRunner::disabled(),
+        sink: Rc::new(NullSink),
+        prompt: Box::new(capsule_runtime::NoPrompt),
+        cancel: signal::cancel_on_signal(),
         out: None,
-        with: None,
+        resumption: None,
         layer: LayerArg { accept_layer: false },
     };
-    let done = one.submit(around, Some(screen))?;
+    let done = one.submit(ctx, Some(screen))?;
     let problem = done.delivered.problem.clone();
     if problem.is_none() {
-        subject.clear()?;
+        subject.remove_applied()?;
     }
     if screen.json {
-        screen.say_json(&one_run_json(&done))?;
+        screen.print_json(&call_json(&done))?;
         return Ok(done.exit.status());
     }
     if let Some(problem) = problem {
-        screen.complain(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
+        screen.eprint(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
         return Err(problem.into());
     }
-    screen.say_all(&change_lines(&changes).collect::<Vec<_>>())?;
+    screen.print_lines(&change_lines(&changes).collect::<Vec<_>>())?;
     let changes = counted(changes.len(), "change");
-    let made = done.delivered.value.as_ref().and_then(|own| own["applied"].as_u64());
+    let made = done.delivered.value.as_ref().and_then(|value| value["applied"].as_u64());
     let applied = match made {
         Some(0) => "applied: all of them were in the workspace already",
         _ => "applied",
@@ -166,26 +169,22 @@ pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Res
         0 => String::new(),
         left_out => format!(", {left_out} left out and dropped"),
     };
-    screen.complain(&format!(
-        "{GOOD}✔{GOOD:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}",
+    screen.eprint(&format!(
+        "{SUCCESS}✔{SUCCESS:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}",
         done.label
     ));
     Ok(done.exit.status())
 }
 
 /// Drops what a run changed.
-pub(super) fn discard(
-    args: &OneRun,
-    around: &Surroundings,
-    screen: &Screen,
-) -> Result<u8, Failure> {
-    let (subject, label) = subject(&open_store(around, screen)?, around, &args.run)?;
-    means(around, (&args.run, &label), subject.workspace())?;
+pub(super) fn discard(args: &OneRun, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let (subject, label) = find_run(&open_store(ctx, screen)?, ctx, &args.run)?;
+    require_workspace(ctx, (&args.run, &label), subject.workspace())?;
     let stay = subject.cut_short();
-    subject.discard(&mut Store::open(&around.store)?)?;
+    subject.discard(&mut Store::open(&ctx.store)?)?;
     let changes = subject.changes.0.len();
     if screen.json {
-        screen.say_json(
+        screen.print_json(
             &json!({ "schema": 1, "run": subject.id, "discarded": changes, "stay": stay }),
         )?;
     } else {
@@ -197,38 +196,38 @@ pub(super) fn discard(
                  capsule undo {label} takes back what it left"
             ),
         };
-        screen.complain(&format!("{GOOD}✔{GOOD:#} {changes} of {label} discarded{stay}"));
+        screen.eprint(&format!("{SUCCESS}✔{SUCCESS:#} {changes} of {label} discarded{stay}"));
     }
     Ok(0)
 }
 
-fn subject(store: &Store, around: &Surroundings, run: &str) -> Result<(Subject, String), Failure> {
+fn find_run(store: &Store, ctx: &CliContext, run: &str) -> Result<(StagedRun, String), Failure> {
     let id = store.find(run)?;
-    let subject = Subject::read(store, &around.store, &id)?;
+    let subject = StagedRun::read(store, &ctx.store, &id)?;
     let label = store.label(&subject.id.to_string());
     Ok((subject, label))
 }
 
 /// Says that a run has changes that wait for somebody.
-pub(super) fn tell_staged(staged: Option<Waiting>, label: &str, screen: &Screen) {
-    let Some(Waiting { paths, refused, asked }) = staged else { return };
+pub(super) fn show_staged(staged: Option<WaitingChanges>, label: &str, screen: &Screen) {
+    let Some(WaitingChanges { paths, refused, asked }) = staged else { return };
     let (mut changes, ways) = (counted(paths, "change"), ways_at_end(refused, label));
     if asked > 0 && !refused {
         changes.push_str(&format!(", {asked} asked about"));
     }
-    screen.complain(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
+    screen.eprint(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
 }
 
 /// Says that a run works in a copy of the workspace, and why.
-pub(super) fn tell_copied(copied: Option<&str>, screen: &Screen) {
+pub(super) fn show_copied(copied: Option<&str>, screen: &Screen) {
     if let Some(why) = copied {
         let told = "the workspace was copied, since no changes can be laid over it";
-        screen.complain(&format!("{HINT}staged{HINT:#}: {told} ({why})"));
+        screen.eprint(&format!("{HINT}staged{HINT:#}: {told} ({why})"));
     }
 }
 
 /// What can become of the staged changes of a run.
-pub(super) fn ways(subject: &Subject, label: &str) -> String {
+pub(super) fn next_steps(subject: &StagedRun, label: &str) -> String {
     if let Some(applied) = subject.cut_short() {
         let all = counted(subject.changes.0.len(), "change");
         return format!(

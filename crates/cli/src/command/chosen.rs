@@ -7,7 +7,7 @@ use capsule_core::change::Change;
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::Subject;
+use capsule_runtime::StagedRun;
 
 use crate::args::Apply;
 use crate::card;
@@ -19,7 +19,7 @@ const NAMED: usize = 10;
 
 /// The changes that are applied, and the paths that are left out.
 pub(super) fn chosen(
-    subject: &Subject,
+    subject: &StagedRun,
     label: &str,
     args: &Apply,
     screen: &Screen,
@@ -36,27 +36,28 @@ pub(super) fn chosen(
         |paths: &[String], change: &Change| paths.iter().any(|path| covers(path, change));
     let (left_out, mut chosen): (Vec<Change>, Vec<Change>) =
         all().cloned().partition(|change| is_named(&args.without, change));
-    let mut left_out: Vec<String> = left_out.into_iter().map(|own| own.path).collect();
-    for change in chosen.iter_mut().filter(|own| is_named(&args.with, own)) {
+    let mut left_out: Vec<String> = left_out.into_iter().map(|change| change.path).collect();
+    for change in chosen.iter_mut().filter(|change| is_named(&args.with, change)) {
         change.asked = None;
     }
     let (refused, rest): (Vec<&Change>, Vec<&Change>) =
-        chosen.iter().partition(|own| own.refused.is_some());
+        chosen.iter().partition(|change| change.refused.is_some());
     let command = Command::new(label, args);
     if let (Some(first), Some(rest)) = (refused.first(), command.rest(&refused, &rest)) {
         return Err(some_refused(first, &rest, label).into());
     }
     let (asked, rest): (Vec<&Change>, Vec<&Change>) =
-        rest.into_iter().partition(|own| own.asked.is_some());
+        rest.into_iter().partition(|change| change.asked.is_some());
     if refused.is_empty() && !asked.is_empty() {
         let question = question(&asked);
         match card::choose(screen, &format!("{question}\n{ANSWERS}")).as_deref() {
-            Some("y") => chosen.iter_mut().for_each(|own| own.asked = None),
+            Some("y") => chosen.iter_mut().for_each(|change| change.asked = None),
             Some("w") => {
-                let (asked, rest) = chosen.into_iter().partition(|own| own.asked.is_some());
+                let (asked, rest) = chosen.into_iter().partition(|change| change.asked.is_some());
                 chosen = rest;
-                left_out
-                    .extend(Vec::from_iter::<Vec<Change>>(asked).into_iter().map(|own| own.path));
+                left_out.extend(
+                    Vec::from_iter::<Vec<Change>>(asked).into_iter().map(|change| change.path),
+                );
             }
             _ => return Err(unanswered(&asked, question, &command, &rest).into()),
         }
@@ -83,7 +84,8 @@ fn covers(path: &str, change: &Change) -> bool {
 
 /// The reasons, each once, with how many paths have it.
 fn question(asked: &[&Change]) -> String {
-    let reasons: BTreeSet<&str> = asked.iter().filter_map(|own| own.asked.as_deref()).collect();
+    let reasons: BTreeSet<&str> =
+        asked.iter().filter_map(|change| change.asked.as_deref()).collect();
     let mut lines: Vec<String> =
         reasons.iter().take(NAMED).map(|why| escape::line(why).into_owned()).collect();
     if let Some(more) = reasons.len().checked_sub(NAMED).filter(|more| *more > 0) {

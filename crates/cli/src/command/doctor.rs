@@ -15,91 +15,94 @@ use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
 use capsule_core::units::counted;
 use capsule_sandbox::Executor;
-use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_laying, try_staging};
-use capsule_store::{Checkpoint, Seal, Signer, Store};
+use capsule_sandbox::doctor::{SelfTestResult, self_test, try_copying, try_overlay, try_staging};
+use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};
 use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
 
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{BAD, CARE, GOOD, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{ERROR, SUCCESS, Screen, WARNING};
 
 /// How many runs with staged changes are named.
-const RUNS: usize = 5;
+const MAX_SHOWN_RUNS: usize = 5;
 
 /// One thing that was looked at.
 struct Check {
     name: String,
-    hold: EnforcementLevel,
+    level: EnforcementLevel,
     detail: String,
 }
 
-pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let mut checks = Vec::new();
-    let tier = sandbox(&mut checks);
-    checks.extend(Profile::BUILTIN.iter().filter_map(|own| starts(&Profile::builtin(own)?, tier)));
+    let tier = check_sandbox(&mut checks);
+    checks.extend(
+        Profile::BUILTIN.iter().filter_map(|text| check_profile(&Profile::builtin(text)?, tier)),
+    );
     if let Some(tier) = tier {
-        for Finding { name, passed, detail } in self_test() {
+        for SelfTestResult { name, passed, detail } in self_test() {
             let hold = if passed { EnforcementLevel::Held } else { EnforcementLevel::Missing };
-            checks.push(Check { name: format!("try: {name}"), hold, detail });
+            checks.push(Check { name: format!("try: {name}"), level: hold, detail });
         }
-        checks.push(staging(around, tier));
-        checks.extend(owners(&around.beginning()));
+        checks.push(check_staging(ctx, tier));
+        checks.extend(check_owners(&ctx.start_directory()));
     }
-    checks.insert(0, kernel());
-    checks.push(store(around));
-    checks.push(key(around));
-    checks.push(waiting(around));
+    checks.insert(0, check_kernel());
+    checks.push(check_store(ctx));
+    checks.push(check_key(ctx));
+    checks.push(check_pending(ctx));
     if screen.json {
         let list: Vec<Value> = checks
             .iter()
-            .map(|check| json!({ "name": check.name, "hold": check.hold, "detail": check.detail }))
+            .map(|check| json!({ "name": check.name, "hold": check.level, "detail": check.detail }))
             .collect();
-        screen.say_json(
-            &json!({ "ok": worst(&checks) != EnforcementLevel::Missing, "checks": list }),
+        screen.print_json(
+            &json!({ "ok": worst_level(&checks) != EnforcementLevel::Missing, "checks": list }),
         )?;
     } else {
         for check in &checks {
-            let (style, word) = match check.hold {
-                EnforcementLevel::Held => (GOOD, "✔ held"),
-                EnforcementLevel::Weaker => (CARE, "⚠ weaker"),
+            let (style, word) = match check.level {
+                EnforcementLevel::Held => (SUCCESS, "✔ held"),
+                EnforcementLevel::Weaker => (WARNING, "⚠ weaker"),
                 EnforcementLevel::Missing if check.detail.starts_with(NOT_TRIED) => {
-                    (CARE, "· not tried")
+                    (WARNING, "· not tried")
                 }
-                EnforcementLevel::Missing => (BAD, "✖ missing"),
+                EnforcementLevel::Missing => (ERROR, "✖ missing"),
             };
             let detail = escape::line(&check.detail).into_owned();
-            screen.say(&format!("{style}{word:<11}{style:#} {:<36} {detail}", check.name))?;
+            screen
+                .print_line(&format!("{style}{word:<11}{style:#} {:<36} {detail}", check.name))?;
         }
     }
-    Ok(if worst(&checks) == EnforcementLevel::Missing { 8 } else { 0 })
+    Ok(if worst_level(&checks) == EnforcementLevel::Missing { 8 } else { 0 })
 }
 
-fn worst(checks: &[Check]) -> EnforcementLevel {
-    checks.iter().map(|check| check.hold).min().unwrap_or_default()
+fn worst_level(checks: &[Check]) -> EnforcementLevel {
+    checks.iter().map(|check| check.level).min().unwrap_or_default()
 }
 
 /// The walls; gives their tier, if commands can be run behind any.
-fn sandbox(checks: &mut Vec<Check>) -> Option<SandboxTier> {
+fn check_sandbox(checks: &mut Vec<Check>) -> Option<SandboxTier> {
     let walls: Result<SandboxStatus, String> = Executor::start()
-        .and_then(|mut executor| executor.walls().cloned())
+        .and_then(|mut executor| executor.sandbox_status().cloned())
         .map_err(|error| error.to_string());
     match walls {
-        Ok(walls) => {
-            let reached = walls.meets(walls.tier).then_some(walls.tier);
-            checks.push(tier(&walls));
-            for own in &walls.layers {
-                let name = own.layer.name().to_owned();
-                checks.push(Check { name, hold: own.level, detail: own.detail.clone() });
+        Ok(status) => {
+            let reached = status.meets(status.tier).then_some(status.tier);
+            checks.push(check_tier(&status));
+            for layer in &status.layers {
+                let name = layer.layer.name().to_owned();
+                checks.push(Check { name, level: layer.level, detail: layer.detail.clone() });
             }
-            for own in &walls.limits {
-                checks.push(limit(own));
+            for limit in &status.limits {
+                checks.push(check_limit(limit));
             }
             reached
         }
         Err(why) => {
             let detail = format!("{why}; commands are refused with exit 8");
-            checks.push(Check { name: "sandbox".into(), hold: EnforcementLevel::Missing, detail });
+            checks.push(Check { name: "sandbox".into(), level: EnforcementLevel::Missing, detail });
             None
         }
     }
@@ -107,7 +110,7 @@ fn sandbox(checks: &mut Vec<Check>) -> Option<SandboxTier> {
 
 /// Whether runs under a profile begin here, and what becomes of their commands. What else a profile
 /// wants, a staged workspace or a clean copy, is a matter of the policy and the folder.
-fn starts(profile: &Profile, tier: Option<SandboxTier>) -> Option<Check> {
+fn check_profile(profile: &Profile, tier: Option<SandboxTier>) -> Option<Check> {
     let name = format!("profile: {}", profile.name);
     let runs = profile.verdict_for(Capability::ProcExec) != Verdict::Deny;
     let bare = profile.verdict_for(Capability::ProcUnconfined) != Verdict::Deny;
@@ -135,21 +138,22 @@ fn starts(profile: &Profile, tier: Option<SandboxTier>) -> Option<Check> {
         }
         (None, false) => (EnforcementLevel::Missing, "starts; commands are refused"),
     };
-    Some(Check { name, hold, detail: detail.into() })
+    Some(Check { name, level: hold, detail: detail.into() })
 }
 
 /// The tier that the layers add up to, and how to get the higher one.
-fn tier(walls: &SandboxStatus) -> Check {
+fn check_tier(status: &SandboxStatus) -> Check {
     let name = String::from("tier");
     // Without Landlock neither tier can be had, whatever else is missing.
-    let gap =
-        walls.missing_layer(SandboxTier::Landlock).or(walls.missing_layer(SandboxTier::Namespaces));
-    let remedy = gap.map_or("", |gap| remedy(gap));
-    let (hold, detail) = match walls.tier {
+    let gap = status
+        .missing_layer(SandboxTier::Landlock)
+        .or(status.missing_layer(SandboxTier::Namespaces));
+    let remedy = gap.map_or("", |gap| remedy_text(gap));
+    let (hold, detail) = match status.tier {
         SandboxTier::Namespaces if gap.is_none() => {
             (EnforcementLevel::Held, "namespaces".to_owned())
         }
-        SandboxTier::Landlock if walls.meets(SandboxTier::Landlock) => {
+        SandboxTier::Landlock if status.meets(SandboxTier::Landlock) => {
             let served = "landlock: only policies with `sandbox.floor: landlock` are served";
             (EnforcementLevel::Weaker, format!("{served}; for namespaces: {remedy}"))
         }
@@ -157,12 +161,12 @@ fn tier(walls: &SandboxStatus) -> Check {
             (EnforcementLevel::Missing, format!("none: commands are refused with exit 8; {remedy}"))
         }
     };
-    Check { name, hold, detail }
+    Check { name, level: hold, detail }
 }
 
 /// What the owner of the machine can do about a layer that is missing. In containers the two filters
 /// come first, since what they rule out looks like a setting of the kernel.
-fn remedy(gap: &LayerStatus) -> &'static str {
+fn remedy_text(gap: &LayerStatus) -> &'static str {
     let setting = |name: &str| {
         let value = std::fs::read_to_string(Path::new("/proc/sys").join(name));
         value.unwrap_or_default().trim().to_owned()
@@ -193,9 +197,9 @@ fn remedy(gap: &LayerStatus) -> &'static str {
 }
 
 /// A limit, and what the owner of the machine can do where it is only kept by looking.
-fn limit(own: &LimitStatus) -> Check {
-    let remedy = match own.limit {
-        _ if own.level == EnforcementLevel::Held => "",
+fn check_limit(status: &LimitStatus) -> Check {
+    let remedy = match status.limit {
+        _ if status.level == EnforcementLevel::Held => "",
         ResourceLimit::Memory | ResourceLimit::Processes => {
             "; for a control group: start Capsule by `systemd-run --user --scope`, or its container with \
              a cgroup that it may write"
@@ -207,27 +211,27 @@ fn limit(own: &LimitStatus) -> Check {
         ResourceLimit::Tmp => "; a file system of its own takes namespaces",
         _ => "",
     };
-    let detail = format!("{}{remedy}", own.detail);
-    Check { name: format!("limit: {}", own.limit.name()), hold: own.level, detail }
+    let detail = format!("{}{remedy}", status.detail);
+    Check { name: format!("limit: {}", status.limit.name()), level: status.level, detail }
 }
 
 /// Whether commands could be let write. Where not, policies that let none write are as good as ever.
-fn staging(around: &Surroundings, tier: SandboxTier) -> Check {
+fn check_staging(ctx: &CliContext, tier: SandboxTier) -> Check {
     // Where the store will be, if it is not there yet.
-    let place = around.store.ancestors().skip(1).find(|folder| folder.is_dir());
+    let place = ctx.store.ancestors().skip(1).find(|folder| folder.is_dir());
     let place = place.unwrap_or(Path::new("/"));
-    let Finding { name, passed, detail } = try_staging(place);
+    let SelfTestResult { name, passed, detail } = try_staging(place);
     let name = format!("try: {name}");
     // What holds for a folder of ours may not for the workspace, in which something may be mounted.
-    let workspace = around.beginning();
-    let laid = if passed { try_laying(place, &workspace) } else { Ok(()) };
+    let workspace = ctx.start_directory();
+    let laid = if passed { try_overlay(place, &workspace) } else { Ok(()) };
     let (detail, remedy) = match (passed, laid) {
-        (true, Ok(())) => return Check { name, hold: EnforcementLevel::Held, detail },
+        (true, Ok(())) => return Check { name, level: EnforcementLevel::Held, detail },
         (true, Err(why)) => {
             let detail = format!("{why}, over {}", workspace.display());
             (detail, "let nothing be mounted in the workspace")
         }
-        (false, _) => (detail, unlaid(tier)),
+        (false, _) => (detail, overlay_hint(tier)),
     };
     let copied = try_copying(place);
     let meanwhile = match copied.passed {
@@ -236,22 +240,22 @@ fn staging(around: &Surroundings, tier: SandboxTier) -> Check {
     };
     Check {
         name,
-        hold: EnforcementLevel::Weaker,
+        level: EnforcementLevel::Weaker,
         detail: format!("{meanwhile}: {detail}; {remedy}"),
     }
 }
 
 /// What of the workspace commands cannot change, whoever may outside: behind the walls there is one user with
 /// one group, and root is one as any other. Nothing where there is no such file.
-fn owners(workspace: &Path) -> Option<Check> {
-    let own = (geteuid().as_raw(), getegid().as_raw());
-    let (mut folders, mut left) = (vec![workspace.to_owned()], LOOKED);
+fn check_owners(workspace: &Path) -> Option<Check> {
+    let item = (geteuid().as_raw(), getegid().as_raw());
+    let (mut folders, mut left) = (vec![workspace.to_owned()], MAX_OWNER_FILES);
     let (mut count, mut first) = (0_usize, None);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().take(left) {
             left = left.saturating_sub(1);
             let Ok(found) = entry.metadata() else { continue };
-            if is_of_others((found.uid(), found.gid()), own) {
+            if is_of_others((found.uid(), found.gid()), item) {
                 count = count.saturating_add(1);
                 first.get_or_insert_with(|| entry.path());
             }
@@ -261,7 +265,7 @@ fn owners(workspace: &Path) -> Option<Check> {
         }
     }
     let first = first?;
-    let (whose, remedy) = match own.0 {
+    let (whose, remedy) = match item.0 {
         0 => ("another user", "run Capsule as that user, or give them to root (`chown`)"),
         _ => ("another group", "give them to your own group (`chgrp`)"),
     };
@@ -270,24 +274,24 @@ fn owners(workspace: &Path) -> Option<Check> {
     let detail = format!(
         "files of {whose}: {most}{count} (`{first}`), which commands cannot change; {remedy}"
     );
-    Some(Check { name: "workspace: owners".into(), hold: EnforcementLevel::Weaker, detail })
+    Some(Check { name: "workspace: owners".into(), level: EnforcementLevel::Weaker, detail })
 }
 
 /// How many files are looked at.
-const LOOKED: usize = 20_000;
+const MAX_OWNER_FILES: usize = 20_000;
 
 /// Whether commands of this user and group cannot change a file that the user may otherwise: root one of
 /// another user, a user one of a further group, to which nothing behind the walls corresponds. What this user
 /// may not change anyway is no matter of the walls.
-const fn is_of_others((user, group): (u32, u32), own: (u32, u32)) -> bool {
-    match own.0 {
+const fn is_of_others((user, group): (u32, u32), item: (u32, u32)) -> bool {
+    match item.0 {
         0 => user != 0,
-        _ => user == own.0 && group != own.1,
+        _ => user == item.0 && group != item.1,
     }
 }
 
 /// What helps where changes are laid over no folder at all.
-const fn unlaid(tier: SandboxTier) -> &'static str {
+const fn overlay_hint(tier: SandboxTier) -> &'static str {
     match tier {
         SandboxTier::Namespaces => {
             "a store on a local disk (`--store`) helps where this one's file system holds no overlay"
@@ -298,14 +302,14 @@ const fn unlaid(tier: SandboxTier) -> &'static str {
 
 /// Changes that nobody has applied or discarded, those of crashed runs among them. A folder of a run
 /// that the store does not know can be named by no command.
-fn waiting(around: &Surroundings) -> Check {
-    let folder = capsule_store::beside(&around.store, STAGED_SUFFIX);
+fn check_pending(ctx: &CliContext) -> Check {
+    let folder = capsule_store::sidecar_path(&ctx.store, STAGED_SUFFIX);
     let names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     // One that begins otherwise is being removed.
     let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
     names.sort();
-    let store = Store::open_read_only(&around.store).ok();
+    let store = Store::open_read_only(&ctx.store).ok();
     let is_known = |name: &String| {
         store.as_ref().is_some_and(|store| store.find(name).is_ok_and(|id| id == *name))
     };
@@ -314,8 +318,8 @@ fn waiting(around: &Surroundings) -> Check {
         [] => String::from("no changes wait"),
         [one] => format!("1 run: capsule changes {one}"),
         runs => {
-            let shown: Vec<&str> = runs.iter().take(RUNS).map(String::as_str).collect();
-            let more = match runs.len().saturating_sub(RUNS) {
+            let shown: Vec<&str> = runs.iter().take(MAX_SHOWN_RUNS).map(String::as_str).collect();
+            let more = match runs.len().saturating_sub(MAX_SHOWN_RUNS) {
                 0 => String::new(),
                 more => format!(" · and {more} more"),
             };
@@ -329,11 +333,11 @@ fn waiting(around: &Surroundings) -> Check {
         detail = format!("{detail}{told}: {}", first.display());
     }
     let hold = if strays.is_empty() { EnforcementLevel::Held } else { EnforcementLevel::Weaker };
-    Check { name: "staged changes".into(), hold, detail }
+    Check { name: "staged changes".into(), level: hold, detail }
 }
 
 /// The kernel that everything else rests on. It is told, not judged: the layers below are.
-fn kernel() -> Check {
+fn check_kernel() -> Check {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let release = match release.trim() {
         "" => "unknown",
@@ -344,64 +348,66 @@ fn kernel() -> Check {
         false => "cgroup v1 or none",
     };
     let detail = format!("{} {release} · {cgroup}", std::env::consts::OS);
-    Check { name: "kernel".into(), hold: EnforcementLevel::Held, detail }
+    Check { name: "kernel".into(), level: EnforcementLevel::Held, detail }
 }
 
 /// The key that signs the record: it is there, its own alone, and what it signs is known by its public line.
-fn key(around: &Surroundings) -> Check {
+fn check_key(ctx: &CliContext) -> Check {
     let name = String::from("signing key");
-    let signer = match Signer::beside(&around.store) {
+    let signer = match Signer::load(&ctx.store) {
         Ok(Some(signer)) => signer,
         Ok(None) => {
             let detail = "there is none, so nothing is signed: `capsule init` makes one".into();
-            return Check { name, hold: EnforcementLevel::Weaker, detail };
+            return Check { name, level: EnforcementLevel::Weaker, detail };
         }
         Err(error) => {
             let detail = format!("{error}; no run begins until it is usable or put away");
-            return Check { name, hold: EnforcementLevel::Missing, detail };
+            return Check { name, level: EnforcementLevel::Missing, detail };
         }
     };
     let public = signer.verifier();
     let trial = Checkpoint { origin: public.name().into(), size: 0, root: Digest::of(b"") };
-    let (hold, told) = match signer.sign(&trial).seal(public) {
-        Seal::Good => (EnforcementLevel::Held, "signs and verifies"),
-        Seal::Bad | Seal::Absent => (EnforcementLevel::Missing, "does not verify what it signs"),
+    let (hold, told) = match signer.sign(&trial).verify(public) {
+        SignatureCheck::Valid => (EnforcementLevel::Held, "signs and verifies"),
+        SignatureCheck::Invalid | SignatureCheck::Absent => {
+            (EnforcementLevel::Missing, "does not verify what it signs")
+        }
     };
-    let newest = Store::open_read_only(&around.store).and_then(|own| own.newest_checkpoint());
+    let newest = Store::open_read_only(&ctx.store).and_then(|store| store.newest_checkpoint());
     let newest = newest.ok().flatten().and_then(|note| note.checkpoint());
     let newest = newest.map_or_else(
         || "nothing is signed yet".to_owned(),
-        |own| format!("the newest checkpoint is of {}", counted(own.size, "event")),
+        |checkpoint| format!("the newest checkpoint is of {}", counted(checkpoint.size, "event")),
     );
-    Check { name, hold, detail: format!("{told}; {newest}; {public}") }
+    Check { name, level: hold, detail: format!("{told}; {newest}; {public}") }
 }
 
-fn store(around: &Surroundings) -> Check {
-    let place = around.store.display();
+fn check_store(ctx: &CliContext) -> Check {
+    let place = ctx.store.display();
     let name = String::from("store");
     // What this user cannot see is not the same as what is not there.
-    match around.store.try_exists() {
+    match ctx.store.try_exists() {
         Ok(true) => {}
         Ok(false) => {
             let detail = format!("{place} is made by the first run");
-            return Check { name, hold: EnforcementLevel::Held, detail };
+            return Check { name, level: EnforcementLevel::Held, detail };
         }
         Err(error) => {
             let detail = format!("{place} cannot be reached: {error}");
-            return Check { name, hold: EnforcementLevel::Missing, detail };
+            return Check { name, level: EnforcementLevel::Missing, detail };
         }
     }
-    let verified = Store::open_read_only(&around.store).and_then(|store| store.verify(None));
+    let verified = Store::open_read_only(&ctx.store).and_then(|store| store.verify(None));
     match verified {
         Ok(Ok(proof)) => {
             let detail = format!("{place}: {}, as written", counted(proof.leaves, "event"));
-            Check { name, hold: EnforcementLevel::Held, detail }
+            Check { name, level: EnforcementLevel::Held, detail }
         }
         Ok(Err(fault)) => {
             let detail = format!("{place}: {}: {}", fault.place, fault.what);
-            Check { name, hold: EnforcementLevel::Missing, detail }
+            Check { name, level: EnforcementLevel::Missing, detail }
         }
-        Err(error) => Check { name, hold: EnforcementLevel::Missing, detail: error.to_string() },
+        Err(error) => Check { name, level: EnforcementLevel::Missing, detail: error.to_string() },
     }
 }
 
@@ -411,7 +417,7 @@ mod tests {
 
     #[test]
     fn files_of_others_are_known() {
-        for (file, own, others) in [
+        for (file, item, others) in [
             ((0, 0), (0, 0), false),
             ((0, 7), (0, 0), false),
             ((1_000, 0), (0, 0), true),
@@ -419,7 +425,7 @@ mod tests {
             ((1_000, 2_000), (1_000, 1_000), true),
             ((1_001, 2_000), (1_000, 1_000), false),
         ] {
-            assert_eq!(is_of_others(file, own), others, "{file:?} {own:?}");
+            assert_eq!(is_of_others(file, item), others, "{file:?} {item:?}");
         }
     }
 }

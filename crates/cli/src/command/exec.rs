@@ -9,70 +9,75 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_report::left_running;
-use capsule_runtime::{Commands, Delivered, Hush, Sink};
+use capsule_report::left_running_text;
+use capsule_runtime::{CallResult, CommandRunner, NullSink, Sink};
 use serde_json::{Value, json};
 
-use crate::args::Exec;
+use crate::args::ExecArgs;
 use crate::card;
-use crate::command::call::{Ended, One, one_run_json};
-use crate::command::changes::tell_copied;
-use crate::command::rules::rules;
+use crate::command::call::{SingleCall, SingleCallResult, call_json};
+use crate::command::changes::show_copied;
+use crate::command::rule_hints::rule_patch_lookup;
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{BAD, HINT, Screen, hint};
+use crate::output_relay::OutputRelay;
+use crate::screen::{ERROR, HINT, Screen, hint};
 use crate::signal;
-use crate::surroundings::Surroundings;
-use crate::through::Through;
 
 pub(crate) fn run(
-    args: &Exec,
-    around: &Surroundings,
+    args: &ExecArgs,
+    ctx: &CliContext,
     screen: &Screen,
-    commands: Option<Commands>,
+    commands: Option<CommandRunner>,
 ) -> Result<u8, Failure> {
     // The sandbox is made while the policy is read.
-    let commands = commands.unwrap_or_else(Commands::of_one);
+    let commands = commands.unwrap_or_else(CommandRunner::for_one_command);
     commands.start();
-    let law = around.law(&args.policy, None)?;
+    let bound = ctx.load_policy(&args.policy, None)?;
     let mut call = json!({ "argv": args.words });
     if let Value::Object(map) = &mut call {
         map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
         map.extend(args.timeout.as_ref().map(|timeout| ("timeout".to_owned(), json!(timeout))));
         if args.stdin {
-            map.insert("stdin".into(), json!(standard_input(limits::STDIN_BYTES)?));
+            map.insert("stdin".into(), json!(read_stdin(limits::STDIN_BYTES)?));
         }
     }
-    let cancel = signal::cancel();
-    let through = Through::new(cancel.clone());
-    let sink: Rc<dyn Sink> = if screen.json { Rc::new(Hush) } else { Rc::clone(&through) as _ };
-    let one = One {
+    let cancel = signal::cancel_on_signal();
+    let relay = OutputRelay::new(cancel.clone());
+    let sink: Rc<dyn Sink> = if screen.json { Rc::new(NullSink) } else { Rc::clone(&relay) as _ };
+    let one = SingleCall {
         name: "shell.run".to_owned(),
-        origin: RunKind::Exec,
+        kind: RunKind::Exec,
         subject: None,
         tool: "shell.run",
         args: call,
-        law: &law,
-        commands,
+        policy: &bound,
+        command_runner: commands,
         sink,
-        prompt: card::prompt((args.ask.unattended, true), screen, &cancel, rules(&law, around)),
+        prompt: card::make_prompt(
+            (args.ask.unattended, true),
+            screen,
+            &cancel,
+            rule_patch_lookup(&bound, ctx),
+        ),
         cancel,
         out: None,
         layer: args.layer,
-        with: None,
+        resumption: None,
     };
-    let done = one.submit(around, Some(screen))?;
-    told(&done, &through, screen)?;
+    let done = one.submit(ctx, Some(screen))?;
+    show_result(&done, &relay, screen)?;
     let status = done.delivered.command_status(done.exit);
     // Who asked for the output and cannot have all of it must not take it for complete.
     Ok(match status {
-        0 if through.is_lost() => Exit::RuntimeError.status(),
-        0 if !screen.json && through.is_cut() => Exit::ToolFailed.status(),
+        0 if relay.is_lost() => Exit::RuntimeError.status(),
+        0 if !screen.json && relay.is_cut() => Exit::ToolFailed.status(),
         status => status,
     })
 }
 
 /// All of standard input. It becomes a part of the call, which is text and is on record.
-fn standard_input(most: usize) -> Result<String, Failure> {
+fn read_stdin(most: usize) -> Result<String, Failure> {
     let wrong = |why: String| CodedError::new(Code::Usage, format!("standard input {why}"));
     let mut text = Vec::new();
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
@@ -88,35 +93,39 @@ fn standard_input(most: usize) -> Result<String, Failure> {
 }
 
 /// Says what came of a command, of which the output passed through.
-pub(super) fn told(done: &Ended, through: &Through, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn show_result(
+    done: &SingleCallResult,
+    relay: &OutputRelay,
+    screen: &Screen,
+) -> Result<(), Failure> {
     let delivered = &done.delivered;
     let total = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
     let totals = [total("stdout_bytes_total"), total("stderr_bytes_total")];
-    through.finish(totals.map(Option::unwrap_or_default));
+    relay.finish(totals.map(Option::unwrap_or_default));
     if !screen.json {
-        let mut notes = through.shortcomings();
-        let left = delivered.value.as_ref().and_then(left_running);
+        let mut notes = relay.lost_output();
+        let left = delivered.value.as_ref().and_then(left_running_text);
         notes.extend(left.map(|left| format!("left running, and ended with the command: {left}")));
         for line in notes {
-            screen.complain(&format!("{HINT}note{HINT:#}: {line}"));
+            screen.eprint(&format!("{HINT}note{HINT:#}: {line}"));
         }
     }
-    tell_copied(done.copied.as_deref(), screen);
+    show_copied(done.copy_reason.as_deref(), screen);
     if screen.json {
-        let mut answer = one_run_json(done);
+        let mut answer = call_json(done);
         if let Value::Object(map) = &mut answer {
             map.insert("ran".into(), delivered.value.is_some().into());
         }
-        return screen.say_json(&answer);
+        return screen.print_json(&answer);
     }
-    complain(delivered, &done.label, screen);
-    done.tell_next(screen);
+    show_problem(delivered, &done.label, screen);
+    done.show_next(screen);
     Ok(())
 }
 
 /// Why the command did not run, or did not run to its end. What the command says for itself is on
 /// the screen already.
-fn complain(delivered: &Delivered, label: &str, screen: &Screen) {
+fn show_problem(delivered: &CallResult, label: &str, screen: &Screen) {
     let Some(problem) = &delivered.problem else { return };
     if problem.code == Code::ExecFailed {
         return;
@@ -127,13 +136,13 @@ fn complain(delivered: &Delivered, label: &str, screen: &Screen) {
         false => "error",
     };
     let message = escape::line(&problem.message).into_owned();
-    screen.complain(&format!("{BAD}{word}{BAD:#}: {message} [{}]", problem.code));
+    screen.eprint(&format!("{ERROR}{word}{ERROR:#}: {message} [{}]", problem.code));
     if let Some(rule) = delivered.decision.rule.as_ref().filter(|_| delivered.was_denied()) {
         let at = delivered.decision.at.as_deref().unwrap_or("");
-        screen.complain(&format!("  rule {} · {at}", escape::line(rule)));
+        screen.eprint(&format!("  rule {} · {at}", escape::line(rule)));
     }
     if let Some(hint) = hint(problem) {
-        screen.complain(&format!("{HINT}hint{HINT:#}: {hint}"));
+        screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));
     }
-    screen.complain(&format!("  capsule show-run {label}:1"));
+    screen.eprint(&format!("  capsule show-run {label}:1"));
 }

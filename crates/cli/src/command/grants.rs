@@ -2,82 +2,83 @@
 
 use capsule_core::escape;
 use capsule_core::units::counted;
-use capsule_report::age;
-use capsule_runtime::{LiveGrant, clear_grants, live_grants, revoke_grant, this_moment};
+use capsule_report::age_text;
+use capsule_runtime::{ActiveGrant, active_grants, clear_grants, now_micros, revoke_grant};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
-use crate::args::GrantsOf;
+use crate::args::GrantsCommand;
 use crate::command::open_store;
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{GOOD, HINT, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{HINT, SUCCESS, Screen};
 
-pub(crate) fn run(of: &GrantsOf, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(of: &GrantsCommand, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     match of {
-        GrantsOf::List => list(around, screen),
-        GrantsOf::Revoke(args) => {
-            open_store(around, screen)?;
-            revoke_grant(&mut Store::open(&around.store)?, &args.id)?;
-            told(1, &format!("{} is taken back", args.id), screen)
+        GrantsCommand::List => list(ctx, screen),
+        GrantsCommand::Revoke(args) => {
+            open_store(ctx, screen)?;
+            revoke_grant(&mut Store::open(&ctx.store)?, &args.id)?;
+            show_revoked(1, &format!("{} is taken back", args.id), screen)
         }
-        GrantsOf::Clear => {
-            open_store(around, screen)?;
-            let alive = clear_grants(&mut Store::open(&around.store)?)?;
-            told(alive, &format!("all grants are taken back; {alive} were alive"), screen)
+        GrantsCommand::Clear => {
+            open_store(ctx, screen)?;
+            let alive = clear_grants(&mut Store::open(&ctx.store)?)?;
+            show_revoked(alive, &format!("all grants are taken back; {alive} were alive"), screen)
         }
     }
 }
 
-fn told(revoked: usize, says: &str, screen: &Screen) -> Result<u8, Failure> {
+fn show_revoked(revoked: usize, says: &str, screen: &Screen) -> Result<u8, Failure> {
     if screen.json {
-        screen.say_json(&json!({ "schema": 1, "revoked": revoked }))?;
+        screen.print_json(&json!({ "schema": 1, "revoked": revoked }))?;
         return Ok(0);
     }
-    screen.say(&format!("{GOOD}✔{GOOD:#} {}", escape::line(says)))?;
+    screen.print_line(&format!("{SUCCESS}✔{SUCCESS:#} {}", escape::line(says)))?;
     Ok(0)
 }
 
-fn list(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let now = this_moment();
+fn list(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let now = now_micros();
     // A store that is not there yet holds no grants.
-    let alive = match !around.store_named && !around.store.exists() {
+    let alive = match !ctx.store_is_explicit && !ctx.store.exists() {
         true => Vec::new(),
-        false => live_grants(&open_store(around, screen)?, now)?,
+        false => active_grants(&open_store(ctx, screen)?, now)?,
     };
     if screen.json {
-        let alive: Vec<Value> = alive.iter().map(as_json).collect();
-        screen.say_json(&json!({ "schema": 1, "grants": alive }))?;
+        let alive: Vec<Value> = alive.iter().map(grant_json).collect();
+        screen.print_json(&json!({ "schema": 1, "grants": alive }))?;
         return Ok(0);
     }
     if alive.is_empty() {
-        screen.say("no grant is alive")?;
+        screen.print_line("no grant is alive")?;
         return Ok(0);
     }
-    for own in &alive {
-        let LiveGrant { id, scope, covers, left, until, stored, .. } = own;
+    for grant in &alive {
+        let ActiveGrant { id, scope, pattern_text: covers, uses_left: left, until, stored, .. } =
+            grant;
         let uses = counted(*left, "use");
-        let ends = age(until.saturating_sub(now));
+        let ends = age_text(until.saturating_sub(now));
         let waits = if *stored { " · waits for `capsule resume`" } else { "" };
         let covers = escape::line(covers);
-        screen.say(&format!(
+        screen.print_line(&format!(
             "{id}  {:<7}  {covers} · {uses} · ends in {ends}{waits}",
             scope.keyword()
         ))?;
     }
-    screen.complain(&format!("{HINT}take one back{HINT:#}: capsule grants revoke ID"));
+    screen.eprint(&format!("{HINT}take one back{HINT:#}: capsule grants revoke ID"));
     Ok(0)
 }
 
-fn as_json(own: &LiveGrant) -> Value {
+fn grant_json(grant: &ActiveGrant) -> Value {
     json!({
-        "id": own.id,
-        "run": own.run,
-        "scope": own.scope,
-        "covers": own.covers,
-        "left": own.left,
-        "until": own.until,
-        "policy": own.policy,
-        "stored": own.stored,
+        "id": grant.id,
+        "run": grant.run,
+        "scope": grant.scope,
+        "covers": grant.pattern_text,
+        "left": grant.uses_left,
+        "until": grant.until,
+        "policy": grant.policy,
+        "stored": grant.stored,
     })
 }

@@ -9,22 +9,22 @@ use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::limits::ORIGIN_BYTES;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::plan::schema;
+use capsule_runtime::plan::plan_schema;
 use capsule_runtime::{CATALOGUE, policy_schema};
 use capsule_store::{Signer, Verifier, is_key_name};
 use serde_json::json;
 
 use crate::args::InitArgs;
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{GOOD, HINT, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{HINT, SUCCESS, Screen};
 
 /// The starter policy: reading is free, writing is bounded to one folder, few commands.
-const STARTER: &str = include_str!("../../../../policies/starter.yaml");
+const STARTER_POLICY: &str = include_str!("../../../../policies/starter.yaml");
 
-pub(crate) fn run(args: &InitArgs, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let key = key(args, around)?;
-    let folder = around.beginning().join(".capsule");
+pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let key = signing_key(args, ctx)?;
+    let folder = ctx.start_directory().join(".capsule");
     let wrong = |error: std::io::Error, path: &Path| {
         CodedError::new(Code::FileSystem, format!("`{}`: {error}", path.display()))
     };
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &InitArgs, around: &Surroundings, screen: &Screen) -> Re
     fs::create_dir_all(&schemas).map_err(|error| wrong(error, &schemas))?;
     let mut wrote = Vec::new();
     for (name, schema) in
-        [("plan.v1.json", schema(CATALOGUE)), ("policy.v1.json", policy_schema(CATALOGUE))]
+        [("plan.v1.json", plan_schema(CATALOGUE)), ("policy.v1.json", policy_schema(CATALOGUE))]
     {
         let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
         text.push('\n');
@@ -44,44 +44,44 @@ pub(crate) fn run(args: &InitArgs, around: &Surroundings, screen: &Screen) -> Re
     // A policy that is there is somebody's work.
     let is_new = match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
         Ok(mut file) => {
-            file.write_all(STARTER.as_bytes()).map_err(|error| wrong(error, &policy))?;
+            file.write_all(STARTER_POLICY.as_bytes()).map_err(|error| wrong(error, &policy))?;
             true
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(wrong(error, &policy).into()),
     };
-    Made { schemas: &wrote, policy: (&policy, is_new), key: &key }.tell(around, screen)
+    InitResult { schemas: &wrote, policy: (&policy, is_new), key: &key }.show(ctx, screen)
 }
 
 /// The key beside the store, which is made where there is none, and whether it was made. It is never made
 /// anew: what it signed would be somebody else's.
-fn key(args: &InitArgs, around: &Surroundings) -> Result<(Verifier, bool), Failure> {
+fn signing_key(args: &InitArgs, ctx: &CliContext) -> Result<(Verifier, bool), Failure> {
     let origin = args.origin.as_deref();
     if let Some(name) = origin.filter(|name| !is_key_name(name)) {
         let message = format!("`{}` is no name for a record", escape::line(name));
         let hint = format!("up to {ORIGIN_BYTES} letters, digits, `.`, `-`, `_` and `/`");
         return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
     }
-    let (own, is_new) = Signer::take_or_make(&around.store, origin)?;
-    let own = own.verifier().clone();
-    if origin.is_some_and(|name| name != own.name()) {
-        let message = format!("the record has a key, by which it is called `{}`", own.name());
+    let (signer, is_new) = Signer::take_or_make(&ctx.store, origin)?;
+    let verifier = signer.verifier().clone();
+    if origin.is_some_and(|name| name != verifier.name()) {
+        let message = format!("the record has a key, by which it is called `{}`", verifier.name());
         let hint = "leave `--origin` out, or put the key away that lies beside the store";
         return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
     }
-    Ok((own, is_new))
+    Ok((verifier, is_new))
 }
 
 /// What there is now that was not there before, and what was left as it was.
-struct Made<'m> {
+struct InitResult<'m> {
     schemas: &'m [PathBuf],
     policy: (&'m Path, bool),
     key: &'m (Verifier, bool),
 }
 
-impl Made<'_> {
+impl InitResult<'_> {
     /// Says so, and what to do with it.
-    fn tell(&self, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    fn show(&self, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         let (policy, policy_is_new) = self.policy;
         let (key, key_is_new) = self.key;
         if screen.json {
@@ -89,31 +89,33 @@ impl Made<'_> {
                 self.schemas.iter().map(PathBuf::as_path).chain([policy]).collect();
             let (wrote, kept) = all.split_at(self.schemas.len() + usize::from(policy_is_new));
             let key = json!({ "origin": key.name(), "public": key.to_string(), "new": key_is_new });
-            screen.say_json(&json!({ "wrote": wrote, "kept": kept, "key": key }))?;
+            screen.print_json(&json!({ "wrote": wrote, "kept": kept, "key": key }))?;
             return Ok(0);
         }
-        let relative = |path: &Path| path.strip_prefix(&around.cwd).unwrap_or(path).to_owned();
+        let relative = |path: &Path| path.strip_prefix(&ctx.cwd).unwrap_or(path).to_owned();
         let shown = |path: &Path| escape::line(&relative(path).display().to_string()).into_owned();
         for schema in self.schemas {
-            screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {}", shown(schema)))?;
+            screen.print_line(&format!("{SUCCESS}✔ wrote{SUCCESS:#} {}", shown(schema)))?;
         }
         let (policy, named) = (shown(policy), relative(policy).display().to_string());
-        screen.say(&match policy_is_new {
-            true => format!("{GOOD}✔ wrote{GOOD:#} {policy}"),
+        screen.print_line(&match policy_is_new {
+            true => format!("{SUCCESS}✔ wrote{SUCCESS:#} {policy}"),
             false => format!("· kept  {policy}, which was there already"),
         })?;
-        screen.say(&match key_is_new {
+        screen.print_line(&match key_is_new {
             true => {
-                format!("{GOOD}✔ made{GOOD:#}  the key that signs the record, beside the store")
+                format!(
+                    "{SUCCESS}✔ made{SUCCESS:#}  the key that signs the record, beside the store"
+                )
             }
             false => String::from("· kept  the key that signs the record, beside the store"),
         })?;
-        screen.say("        its public line, for others to verify with (--key):")?;
-        screen.say(&format!("        {key}"))?;
+        screen.print_line("        its public line, for others to verify with (--key):")?;
+        screen.print_line(&format!("        {key}"))?;
         let named = show_argv(&[named]);
-        screen.complain(&format!("{HINT}next{HINT:#}: capsule policy check --policy {named}"));
+        screen.eprint(&format!("{HINT}next{HINT:#}: capsule policy check --policy {named}"));
         if policy_is_new {
-            screen.complain(&format!("      capsule exec --policy {named} -- ls"));
+            screen.eprint(&format!("      capsule exec --policy {named} -- ls"));
         }
         Ok(0)
     }

@@ -1,26 +1,28 @@
 //! `capsule list-runs`: the runs of the store, the newest first.
 
 use capsule_report::{run_line, write_runs};
-use capsule_store::{Filter, Store};
+use capsule_store::{RunFilter, Store};
 use serde_json::json;
 
-use crate::args::ListRuns;
-use crate::command::{open_to_read, since};
+use crate::args::ListRunsArgs;
+use crate::command::{open_to_read, parse_since};
+use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::screen::{HINT, Screen};
-use crate::surroundings::Surroundings;
 
-pub(crate) fn run(args: &ListRuns, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let since = since(args.since.as_deref())?;
+pub(crate) fn run(args: &ListRunsArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let since = parse_since(args.since.as_deref())?;
     let tool = args.tool.as_ref().map(|name| {
-        capsule_runtime::CATALOGUE.find(name).map_or_else(|| name.clone(), |own| own.id.to_owned())
+        capsule_runtime::CATALOGUE
+            .find(name)
+            .map_or_else(|| name.clone(), |signature| signature.id.to_owned())
     });
-    let filter = Filter { since, denied: args.denied, tool, touched: args.touched.clone() };
+    let filter = RunFilter { since, denied: args.denied, tool, touched: args.touched.clone() };
     let most = if args.all { u64::MAX } else { args.limit };
     // A store that is not there yet holds no runs; looking does not make one. One that was named is
     // expected to be there.
-    let store = match around.store_named || around.store.exists() {
-        true => Some(open_to_read(&around.store, screen)?),
+    let store = match ctx.store_is_explicit || ctx.store.exists() {
+        true => Some(open_to_read(&ctx.store, screen)?),
         false => None,
     };
     let are_older = match store.filter(|_| most > 0) {
@@ -29,16 +31,16 @@ pub(crate) fn run(args: &ListRuns, around: &Surroundings, screen: &Screen) -> Re
         }
         Some(store) => lines(&store, &filter, most, screen)?,
         None if screen.json => {
-            screen.say_json(&json!([]))?;
+            screen.print_json(&json!([]))?;
             false
         }
         None => {
-            screen.say("no runs")?;
+            screen.print_line("no runs")?;
             false
         }
     };
     if are_older {
-        screen.complain(&format!(
+        screen.eprint(&format!(
             "{HINT}older{HINT:#}: only the newest {most} are listed · capsule list-runs --all"
         ));
     }
@@ -46,15 +48,15 @@ pub(crate) fn run(args: &ListRuns, around: &Surroundings, screen: &Screen) -> Re
 }
 
 /// Prints a line for each run; gives whether there are older ones that were not looked at.
-fn lines(store: &Store, filter: &Filter, most: u64, screen: &Screen) -> Result<bool, Failure> {
+fn lines(store: &Store, filter: &RunFilter, most: u64, screen: &Screen) -> Result<bool, Failure> {
     let mut left = most;
     let are_older = store.visit_runs(filter, |run| {
-        screen.say(&run_line(&run, screen.layout()))?;
+        screen.print_line(&run_line(&run, screen.layout()))?;
         left -= 1;
         Ok::<_, Failure>(left > 0)
     })?;
     if left == most {
-        screen.say("no runs")?;
+        screen.print_line("no runs")?;
     }
     Ok(are_older)
 }

@@ -1,22 +1,22 @@
 //! The commands, one file each: raw arguments come in, checked ones go on.
 
-mod ahead;
 mod approvals;
 mod audit;
 mod call;
-mod changed;
 mod changes;
 mod chosen;
-mod code;
 mod doctor;
 mod exec;
+mod explain_code;
 mod feedback;
 mod grants;
 mod init;
 pub(crate) mod layers;
 mod list_runs;
 mod manual;
+mod pending;
 mod plan;
+mod plan_preview;
 mod policy;
 mod policy_test;
 mod preflight;
@@ -24,15 +24,15 @@ mod redact;
 mod replay;
 mod report;
 mod resume;
-mod rules;
+mod rule_hints;
 mod run;
 mod show_run;
+mod staged_changes;
 mod stats;
 mod undo;
 mod verify;
-mod waiting;
 
-pub(crate) use call::{Ended, One};
+pub(crate) use call::{SingleCall, SingleCallResult};
 use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;
@@ -43,57 +43,59 @@ use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::{ArgumentKind, ToolShape};
 use capsule_core::units::parse_duration;
-use capsule_report::{Story, kept};
-use capsule_runtime::{Commands, edit, real, signature_of};
+use capsule_report::{RunView, payload_lookup};
+use capsule_runtime::{CommandRunner, edit, real_path, signature_of};
 use capsule_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
-use crate::args::{Arguments, Command, Plan, Policy};
-use crate::failure::{Failure, usage};
-use crate::screen::{CARE, Screen};
-use crate::surroundings::Surroundings;
+use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
+use crate::context::CliContext;
+use crate::failure::{Failure, usage_failure};
+use crate::screen::{Screen, WARNING};
 
 /// Runs a command; gives the exit status. What runs commands of the user may be there already.
 pub(crate) fn run(
     arguments: &Arguments,
     screen: &Screen,
-    commands: Option<Commands>,
+    commands: Option<CommandRunner>,
 ) -> Result<u8, Failure> {
-    let around = || Surroundings::look(&arguments.globals);
+    let ctx = || CliContext::read(&arguments.globals);
     match &arguments.command {
-        Command::Init(args) => init::run(args, &around()?, screen),
-        Command::Run(args) => run::run(args, &around()?, screen),
-        Command::Call(args) => call::run(args, &around()?, screen),
-        Command::Exec(args) => exec::run(args, &around()?, screen, commands),
-        Command::Replay(args) => replay::run(args, &around()?, screen),
-        Command::Report(args) => report::run(args, &around()?, screen),
-        Command::ListRuns(args) => list_runs::run(args, &around()?, screen),
-        Command::ShowRun(args) => show_run::run(args, &around()?, screen),
-        Command::Changes(args) => changes::show(args, &around()?, screen),
-        Command::Apply(args) => changes::apply(args, &around()?, screen),
-        Command::Discard(args) => changes::discard(args, &around()?, screen),
-        Command::Undo(args) => undo::run(args, &around()?, screen),
-        Command::Feedback(args) => feedback::run(args, &around()?, screen),
-        Command::Approvals(of) => approvals::run(of, &around()?, screen),
-        Command::Grants(of) => grants::run(of, &around()?, screen),
-        Command::Resume(args) => resume::run(args, &around()?, screen),
-        Command::Stats(of) => stats::run(of, &around()?, screen),
-        Command::Verify(args) => verify::run(args, &around()?, screen),
-        Command::Audit(of) => audit::run(of, &around()?, screen),
-        Command::Policy(Policy::Check(args)) => policy::check(args, &around()?, screen),
-        Command::Policy(Policy::Test(args)) => policy_test::run(args, &around()?, screen),
-        Command::Policy(Policy::Explain(args)) => policy::explain::run(args, &around()?, screen),
-        Command::Policy(Policy::Diff(args)) => policy::diff::run(args, &around()?, screen),
-        Command::Policy(Policy::Fmt(args)) => policy::fmt::run(args, &around()?, screen),
-        Command::Policy(Policy::Learn(args)) => policy::learn::run(args, &around()?, screen),
-        Command::Policy(Policy::Schema) => policy::schema(screen),
-        Command::Policy(Policy::Show(args)) => policy::show::run(args, &around()?, screen),
-        Command::Plan(Plan::Check(args)) => plan::check(args, screen),
-        Command::Plan(Plan::Preflight(args)) => preflight::run(args, &around()?, screen),
-        Command::Plan(Plan::Schema) => plan::schema(screen),
+        Command::Init(args) => init::run(args, &ctx()?, screen),
+        Command::Run(args) => run::run(args, &ctx()?, screen),
+        Command::Call(args) => call::run(args, &ctx()?, screen),
+        Command::Exec(args) => exec::run(args, &ctx()?, screen, commands),
+        Command::Replay(args) => replay::run(args, &ctx()?, screen),
+        Command::Report(args) => report::run(args, &ctx()?, screen),
+        Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),
+        Command::ShowRun(args) => show_run::run(args, &ctx()?, screen),
+        Command::Changes(args) => changes::show(args, &ctx()?, screen),
+        Command::Apply(args) => changes::apply(args, &ctx()?, screen),
+        Command::Discard(args) => changes::discard(args, &ctx()?, screen),
+        Command::Undo(args) => undo::run(args, &ctx()?, screen),
+        Command::Feedback(args) => feedback::run(args, &ctx()?, screen),
+        Command::Approvals(of) => approvals::run(of, &ctx()?, screen),
+        Command::Grants(of) => grants::run(of, &ctx()?, screen),
+        Command::Resume(args) => resume::run(args, &ctx()?, screen),
+        Command::Stats(of) => stats::run(of, &ctx()?, screen),
+        Command::Verify(args) => verify::run(args, &ctx()?, screen),
+        Command::Audit(of) => audit::run(of, &ctx()?, screen),
+        Command::Policy(PolicyCommand::Check(args)) => policy::check(args, &ctx()?, screen),
+        Command::Policy(PolicyCommand::Test(args)) => policy_test::run(args, &ctx()?, screen),
+        Command::Policy(PolicyCommand::Explain(args)) => {
+            policy::explain::run(args, &ctx()?, screen)
+        }
+        Command::Policy(PolicyCommand::Diff(args)) => policy::diff::run(args, &ctx()?, screen),
+        Command::Policy(PolicyCommand::Fmt(args)) => policy::fmt::run(args, &ctx()?, screen),
+        Command::Policy(PolicyCommand::Learn(args)) => policy::learn::run(args, &ctx()?, screen),
+        Command::Policy(PolicyCommand::Schema) => policy::print_schema(screen),
+        Command::Policy(PolicyCommand::Show(args)) => policy::show::run(args, &ctx()?, screen),
+        Command::Plan(PlanCommand::Check(args)) => plan::check(args, screen),
+        Command::Plan(PlanCommand::Preflight(args)) => preflight::run(args, &ctx()?, screen),
+        Command::Plan(PlanCommand::Schema) => plan::print_schema(screen),
         Command::Redact => redact::run(screen),
-        Command::Doctor => doctor::run(&around()?, screen),
-        Command::ExplainCode(args) => code::run(args, screen),
+        Command::Doctor => doctor::run(&ctx()?, screen),
+        Command::ExplainCode(args) => explain_code::run(args, screen),
         Command::Completions(args) => manual::completions(args),
         Command::Man => manual::man(),
     }
@@ -101,11 +103,11 @@ pub(crate) fn run(
 
 /// The id of a tool, by any of its names.
 fn tool_id(name: &str) -> Option<&'static str> {
-    signature_of(name).ok().map(|own| own.id)
+    signature_of(name).ok().map(|signature| signature.id)
 }
 
 /// The arguments of a call: JSON, for an edit also its block as models write it, or words behind `--`.
-fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, Failure> {
+fn parse_call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, Failure> {
     if let Some(json) = json {
         let read;
         let json = match json {
@@ -116,7 +118,7 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
             json => json,
         };
         if tool_id(tool) == Some(edit::blocks::TOOL) && json.trim_start().starts_with('<') {
-            let asked = edit::blocks::only(json).map_err(Failure::from)?;
+            let asked = edit::blocks::parse_single_edit(json).map_err(Failure::from)?;
             return Ok(asked.args);
         }
         return capsule_core::json::parse(json.as_bytes()).map_err(|error| {
@@ -131,9 +133,10 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
     }
     let mut args = Map::new();
     for word in words {
-        let (name, value) =
-            word.split_once('=').ok_or_else(|| usage(format!("`{word}` is not `name=value`")))?;
-        let read = match signature.argument(name).map(|own| own.kind) {
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| usage_failure(format!("`{word}` is not `name=value`")))?;
+        let read = match signature.argument(name).map(|argument| argument.kind) {
             Some(ArgumentKind::Number | ArgumentKind::Size) => {
                 value.parse::<u64>().ok().map(Value::from)
             }
@@ -143,7 +146,7 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
         };
         let value = read.unwrap_or_else(|| Value::from(value));
         if args.insert(name.to_owned(), value).is_some() {
-            return Err(usage(format!("`{name}` is given twice")));
+            return Err(usage_failure(format!("`{name}` is given twice")));
         }
     }
     Ok(Value::Object(args))
@@ -154,28 +157,29 @@ fn read_stdin() -> Result<String, Failure> {
     let most = u64::try_from(limits::ARGUMENT_BYTES).unwrap_or(u64::MAX);
     let mut text = Vec::new();
     let read = std::io::stdin().take(most + 1).read_to_end(&mut text);
-    read.map_err(|error| usage(format!("standard input cannot be read: {error}")))?;
-    String::from_utf8(text).map_err(|_| usage("the arguments on standard input are not UTF-8"))
+    read.map_err(|error| usage_failure(format!("standard input cannot be read: {error}")))?;
+    String::from_utf8(text)
+        .map_err(|_| usage_failure("the arguments on standard input are not UTF-8"))
 }
 
 /// A time so long ago, in microseconds since 1970.
-fn since(ago: Option<&str>) -> Result<Option<u64>, Failure> {
+fn parse_since(ago: Option<&str>) -> Result<Option<u64>, Failure> {
     let Some(text) = ago else { return Ok(None) };
     let ago = parse_duration(text)
-        .ok_or_else(|| usage(format!("`{text}` is not a duration such as `1d`")))?;
+        .ok_or_else(|| usage_failure(format!("`{text}` is not a duration such as `1d`")))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Ok(u64::try_from(now.saturating_sub(ago).as_micros()).ok())
 }
 
 /// Opens the store for reading. One that is not there yet holds no runs; one that lacks events is told.
-fn open_store(around: &Surroundings, screen: &Screen) -> Result<Store, Failure> {
-    if !around.store.exists() {
-        let message = format!("there is no store at `{}` yet", around.store.display());
+fn open_store(ctx: &CliContext, screen: &Screen) -> Result<Store, Failure> {
+    if !ctx.store.exists() {
+        let message = format!("there is no store at `{}` yet", ctx.store.display());
         return Err(CodedError::new(Code::RunUnknown, message)
             .with_suggestion("it is made by the first run")
             .into());
     }
-    open_to_read(&around.store, screen)
+    open_to_read(&ctx.store, screen)
 }
 
 /// Opens a store that is there for reading, and tells if events are missing in it.
@@ -183,8 +187,8 @@ fn open_to_read(path: &Path, screen: &Screen) -> Result<Store, Failure> {
     let store = Store::open_read_only(path)?;
     if let Some(what) = store.missing()? {
         let place = escape::line(&path.display().to_string()).into_owned();
-        screen.complain(&format!(
-            "{CARE}warning{CARE:#}: the store `{place}` {what} · `capsule verify` says where they were"
+        screen.eprint(&format!(
+            "{WARNING}warning{WARNING:#}: the store `{place}` {what} · `capsule verify` says where they were"
         ));
     }
     Ok(store)
@@ -195,34 +199,34 @@ fn open_to_read(path: &Path, screen: &Screen) -> Result<Store, Failure> {
 ///
 /// # Errors
 /// It worked elsewhere; by its own name it can still be meant.
-fn means(
-    around: &Surroundings,
+fn require_workspace(
+    ctx: &CliContext,
     (asked, label): (&str, &str),
     workspace: &str,
 ) -> Result<(), Failure> {
-    let here = match around.named_workspace() {
-        Some(named) if real(&named) == Path::new(workspace) => return Ok(()),
+    let here = match ctx.named_workspace() {
+        Some(named) if real_path(&named) == Path::new(workspace) => return Ok(()),
         Some(named) => named,
-        None if asked != "latest" || real(&around.cwd).starts_with(workspace) => return Ok(()),
-        None => around.cwd.clone(),
+        None if asked != "latest" || real_path(&ctx.cwd).starts_with(workspace) => return Ok(()),
+        None => ctx.cwd.clone(),
     };
-    let (here, own) = (here.display().to_string(), escape::line(workspace));
-    let message = format!("`{label}` worked in `{own}`, not in `{}`", escape::line(&here));
+    let (here, text) = (here.display().to_string(), escape::line(workspace));
+    let message = format!("`{label}` worked in `{text}`, not in `{}`", escape::line(&here));
     let hint = format!("if it is meant, name it: `{label}` instead of `latest`");
     let problem = CodedError::new(Code::Usage, message);
-    let is_named = around.named_workspace().is_some();
+    let is_named = ctx.named_workspace().is_some();
     Err(if is_named { problem } else { problem.with_suggestion(hint) }.into())
 }
 
 /// What the events of a run add up to.
-fn story(store: &Store, run: &str) -> Result<Story, StoreError> {
-    let mut story = Story::default();
+fn read_run(store: &Store, run: &str) -> Result<RunView, StoreError> {
+    let mut view = RunView::default();
     store.visit::<StoreError>(run, |stored| {
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-        story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
+        view.apply_event(stored.entry.at, &stored.entry.event, &payload_lookup(&payloads));
         Ok(())
     })?;
-    Ok(story)
+    Ok(view)
 }
 
 /// A call was named that its run has not.

@@ -2,21 +2,21 @@
 
 use capsule_core::escape;
 use capsule_runtime::CATALOGUE;
-use capsule_runtime::plan::{lint, schema as plan_schema};
+use capsule_runtime::plan::{lint, plan_schema};
 use serde_json::json;
 
-use crate::args::PlanCheck;
+use crate::args::PlanCheckArgs;
 use crate::command::run::read_plan;
 use crate::diagnostic;
 use crate::failure::Failure;
-use crate::screen::{GOOD, Screen};
+use crate::screen::{SUCCESS, Screen};
 
 /// `plan check`.
-pub(crate) fn check(args: &PlanCheck, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn check(args: &PlanCheckArgs, screen: &Screen) -> Result<u8, Failure> {
     let plan = match read_plan(&args.plan) {
-        Err(Failure::Texts(text, problems)) if screen.json => {
+        Err(Failure::InvalidText(text, problems)) if screen.json => {
             let problems = diagnostic::to_json(&text, &problems);
-            screen.say_json(&json!({ "ok": false, "problems": problems }))?;
+            screen.print_json(&json!({ "ok": false, "problems": problems }))?;
             return Ok(2);
         }
         other => other?,
@@ -24,7 +24,7 @@ pub(crate) fn check(args: &PlanCheck, screen: &Screen) -> Result<u8, Failure> {
     let (text, plan) = plan;
     let notes = lint(&plan);
     if screen.json {
-        screen.say_json(&json!({
+        screen.print_json(&json!({
             "ok": true,
             "name": plan.name,
             "steps": plan.steps.len(),
@@ -32,12 +32,12 @@ pub(crate) fn check(args: &PlanCheck, screen: &Screen) -> Result<u8, Failure> {
         }))?;
     } else {
         if !notes.is_empty() {
-            screen.complain(&diagnostic::render(&text, &notes, screen));
+            screen.eprint(&diagnostic::render(&text, &notes, screen));
         }
         let steps = plan.steps.len();
         let plural = if steps == 1 { "step" } else { "steps" };
-        screen.say(&format!(
-            "{GOOD}✔ ok{GOOD:#} {} · {steps} {plural} · {} inputs",
+        screen.print_line(&format!(
+            "{SUCCESS}✔ ok{SUCCESS:#} {} · {steps} {plural} · {} inputs",
             escape::line(&plan.name),
             plan.inputs.len()
         ))?;
@@ -46,7 +46,7 @@ pub(crate) fn check(args: &PlanCheck, screen: &Screen) -> Result<u8, Failure> {
 }
 
 /// `plan schema`.
-pub(crate) fn schema(screen: &Screen) -> Result<u8, Failure> {
-    screen.say_json(&plan_schema(CATALOGUE))?;
+pub(crate) fn print_schema(screen: &Screen) -> Result<u8, Failure> {
+    screen.print_json(&plan_schema(CATALOGUE))?;
     Ok(0)
 }

@@ -4,28 +4,28 @@ use std::io::{self, Read as _, Write as _};
 
 use capsule_core::code::Code;
 use capsule_core::outcome::CodedError;
-use capsule_redact::{Finding, Redactor, Stream};
+use capsule_redact::{MaskingStream, Redactor, SecretFinding};
 use serde_json::json;
 
-use crate::failure::{Failure, unprinted};
+use crate::failure::{Failure, stdout_failure};
 use crate::screen::Screen;
 
 /// How much is read at once.
-const PIECE: usize = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(screen: &Screen) -> Result<u8, Failure> {
     let redactor = Redactor::builtin();
     let mut stream = match screen.json {
-        true => Stream::telling(redactor),
-        false => Stream::new(redactor),
+        true => MaskingStream::with_findings(redactor),
+        false => MaskingStream::new(redactor),
     };
     let mut input = io::stdin().lock();
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; READ_BYTES];
     let mut clean = Vec::new();
     loop {
         let read = match input.read(&mut piece) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            other => other.map_err(unread)?,
+            other => other.map_err(stdin_failure)?,
         };
         clean.clear();
         match piece.get(..read) {
@@ -33,10 +33,13 @@ pub(crate) fn run(screen: &Screen) -> Result<u8, Failure> {
             _ => stream.finish(false, &mut clean),
         }
         if screen.json {
-            stream.take_findings().iter().try_for_each(|own| screen.say_json_line(&told(own)))?;
+            stream
+                .take_findings()
+                .iter()
+                .try_for_each(|finding| screen.print_json_line(&finding_json(finding)))?;
         } else {
             let mut out = io::stdout().lock();
-            out.write_all(&clean).and_then(|()| out.flush()).map_err(unprinted)?;
+            out.write_all(&clean).and_then(|()| out.flush()).map_err(stdout_failure)?;
         }
         if read == 0 {
             return Ok(0);
@@ -45,7 +48,7 @@ pub(crate) fn run(screen: &Screen) -> Result<u8, Failure> {
 }
 
 /// What is told of a secret: everything but the secret.
-fn told(finding: &Finding) -> serde_json::Value {
+fn finding_json(finding: &SecretFinding) -> serde_json::Value {
     json!({
         "kind": finding.kind,
         "rule": finding.rule,
@@ -56,6 +59,6 @@ fn told(finding: &Finding) -> serde_json::Value {
     })
 }
 
-fn unread(error: io::Error) -> Failure {
+fn stdin_failure(error: io::Error) -> Failure {
     CodedError::new(Code::Usage, format!("standard input cannot be read: {error}")).into()
 }

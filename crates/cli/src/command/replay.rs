@@ -9,20 +9,20 @@ use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
 use capsule_report::write_run;
-use capsule_runtime::{Source, read_text, replay};
+use capsule_runtime::{ReplaySource, read_text, replay};
 use capsule_store::Store;
 use serde_json::Map;
 
-use crate::args::Replay;
+use crate::args::ReplayArgs;
 use crate::command::{open_store, run::read_plan};
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::live::Timeline;
-use crate::screen::{CARE, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{Screen, WARNING};
+use crate::timeline::Timeline;
 
-pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let out = around.out(args.out.as_deref())?;
-    let store = open_store(around, screen)?;
+pub(crate) fn run(args: &ReplayArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let out = ctx.check_out_file(args.out.as_deref())?;
+    let store = open_store(ctx, screen)?;
     let id = store.find(&args.run)?;
     let label = store.label(&id);
     // A record that was tampered with is refused before the first step.
@@ -40,26 +40,30 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
         }
     };
     let mut timeline = Timeline::new(*screen, screen.json);
-    let source = Source { store, run: &id, plan, keep_going: args.keep_going };
+    let source = ReplaySource { store, run: &id, plan, keep_going: args.keep_going };
     let replayed = replay(source, &mut timeline).map_err(|error| match error.into() {
         Failure::Diverged { divergences, .. } => {
             Failure::Diverged { label: label.clone(), divergences }
         }
         other => other,
     })?;
-    let store = Store::open_read_only(&around.store)?;
+    let store = Store::open_read_only(&ctx.store)?;
     if screen.json {
         screen.say_json_by(|out| write_run(out, &store, &id, Map::new()))?;
     } else {
-        let (tree, note) = store.sealed(&id)?;
-        screen.say_all(&timeline.console.seal(tree.size(), &tree.root(), note.as_ref()))?;
+        let (tree, note) = store.tree_at_seal(&id)?;
+        screen.print_lines(&timeline.console.seal_lines(
+            tree.size(),
+            &tree.root(),
+            note.as_ref(),
+        ))?;
     }
     if let Some(out) = &out {
         // Every event that the replay made equals the recorded one, so they are its record too.
         let digest = store.export(&id, out)?;
-        screen.complain(&format!("written {} · sha256 {digest}", out.display()));
+        screen.eprint(&format!("written {} · sha256 {digest}", out.display()));
     }
-    screen.complain(&format!(
+    screen.eprint(&format!(
         "replayed {label}: {} served from the record, nothing was executed",
         counted(replayed.calls, "call")
     ));
@@ -78,5 +82,5 @@ fn warn_of_changed_plan(store: &Store, id: &str, screen: &Screen) {
         Err(_) => "is not there any more",
     };
     let path = capsule_core::escape::line(&plan.path).into_owned();
-    screen.complain(&format!("{CARE}note{CARE:#}: the plan `{path}` {note}"));
+    screen.eprint(&format!("{WARNING}note{WARNING:#}: the plan `{path}` {note}"));
 }

@@ -11,86 +11,92 @@ use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
-use capsule_report::{Header, write_run};
-use capsule_runtime::plan::{Executed, Plan, execute};
+use capsule_report::{RunHeader, write_run};
+use capsule_runtime::plan::{Plan, PlanResult, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, Commands, Finished, Hush, Session, Start, Text, read_text, real,
+    CATALOGUE, Cancel, CommandRunner, FinishedRun, NullSink, Session, SessionOptions, Text,
+    read_text, real_path,
 };
 use capsule_store::StoreError;
 use serde_json::{Map, Value, json};
 
-use crate::args::Run;
+use crate::args::RunArgs;
 use crate::card;
-use crate::command::ahead::Ahead;
-use crate::command::rules::{rules, tell_rules};
-use crate::failure::{Failure, usage};
-use crate::live::Timeline;
-use crate::repository::is_clean_copy;
-use crate::screen::{BAD, HINT, Screen};
+use crate::command::plan_preview::PlanPreview;
+use crate::command::rule_hints::{rule_patch_lookup, show_rule_commands};
+use crate::context::CliContext;
+use crate::failure::{Failure, usage_failure};
+use crate::repository::require_clean_copy;
+use crate::screen::{ERROR, HINT, Screen};
 use crate::signal;
-use crate::surroundings::Surroundings;
+use crate::timeline::Timeline;
 
-pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(args: &RunArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let (text, plan) = read_plan(&args.plan)?;
-    let inputs = inputs(&plan, &args.inputs)?;
+    let inputs = parse_inputs(&plan, &args.inputs)?;
     let tools = plan.steps.iter().flat_map(|step| step.tool.capabilities.iter().copied());
     let capabilities: Capabilities = tools.collect();
-    let commands = Commands::default();
+    let commands = CommandRunner::default();
     if capabilities.contains(Capability::ProcExec) && !args.dry_run {
         commands.start();
     }
-    let out = around.out(args.out.as_deref())?;
-    let law = around.law(&args.policy, out.as_deref())?;
+    let out = ctx.check_out_file(args.out.as_deref())?;
+    let bound = ctx.load_policy(&args.policy, out.as_deref())?;
     if args.dry_run {
-        return dry_run(&Ahead::of(&plan, inputs, &law, around), screen);
+        return dry_run(&PlanPreview::new(&plan, inputs, &bound, ctx), screen);
     }
     let mut timeline = Timeline::new(*screen, screen.json);
-    let path = real(&args.plan);
+    let path = real_path(&args.plan);
     let path = path.to_string_lossy();
-    let cancel = signal::cancel();
-    let mut session = Session::open(Start {
-        law: &law,
-        store: &around.store,
-        origin: RunKind::Plan,
+    let cancel = signal::cancel_on_signal();
+    let mut session = Session::open(SessionOptions {
+        policy: &bound,
+        store: &ctx.store,
+        kind: RunKind::Plan,
         subject: None,
         name: plan.name.clone(),
         plan: Some((&path, &text.text)),
         steps: u64::try_from(plan.steps.len()).unwrap_or(u64::MAX),
         inputs: Value::Object(inputs.clone()),
-        commands: commands.clone(),
+        command_runner: commands.clone(),
         capabilities,
         cancel: cancel.clone(),
-        sink: Rc::new(Hush),
-        disposable: Box::new(|| is_clean_copy(around, law.workspace.path())),
-        variables: Box::new(Surroundings::variable),
-        prompt: card::prompt((args.ask.unattended, false), screen, &cancel, rules(&law, around)),
+        sink: Rc::new(NullSink),
+        why_not_disposable: Box::new(|| require_clean_copy(ctx, bound.workspace.path())),
+        env: Box::new(CliContext::variable),
+        prompt: card::make_prompt(
+            (args.ask.unattended, false),
+            screen,
+            &cancel,
+            rule_patch_lookup(&bound, ctx),
+        ),
         accepts_layer: args.layer.accept_layer,
         observer: &mut timeline,
     })?;
-    super::layers::tell_news(&session.news, screen);
+    super::layers::show_layer_changes(&session.layer_changes, screen);
     super::layers::tell_key(session.made_key.as_deref(), screen);
-    super::changes::tell_copied(session.copied.as_deref(), screen);
+    super::changes::show_copied(session.copy_reason.as_deref(), screen);
     let executed = execute(&mut session.run, &plan, inputs)?;
-    let ending = Ending::of(session, &executed, &cancel, out.as_deref())?;
-    commands.part();
-    ending.tell(&timeline, around, screen)
+    let ending = RunEnding::finish(session, &executed, &cancel, out.as_deref())?;
+    commands.detach();
+    ending.show(&timeline, ctx, screen)
 }
 
 /// How a run of a plan ended.
-pub(super) struct Ending {
+pub(super) struct RunEnding {
     id: String,
     label: String,
     exit: Exit,
     /// The call that waits for an answer.
     waiting: Option<u64>,
-    finished: Finished,
+    finished: FinishedRun,
 }
 
-impl Ending {
+impl RunEnding {
     /// Ends a run.
-    pub(super) fn of(
+    pub(super) fn finish(
         session: Session<'_>,
-        executed: &Executed,
+        executed: &PlanResult,
         cancel: &Cancel,
         out: Option<&Path>,
     ) -> Result<Self, Failure> {
@@ -102,61 +108,61 @@ impl Ending {
     }
 
     /// Says how it ended, and what can be done next.
-    pub(super) fn tell(
+    pub(super) fn show(
         self,
         timeline: &Timeline,
-        around: &Surroundings,
+        ctx: &CliContext,
         screen: &Screen,
     ) -> Result<u8, Failure> {
         let Self { id, label, exit, waiting, finished } = self;
-        let exit = exit.min(tell_trouble(finished.trouble.as_ref(), Some(screen)));
+        let exit = exit.min(show_late_error(finished.late_error.as_ref(), Some(screen)));
         if screen.json {
-            let store = super::open_store(around, screen)?;
+            let store = super::open_store(ctx, screen)?;
             screen.say_json_by(|out| write_run(out, &store, &id, Map::new()))?;
             return Ok(exit.status());
         }
         let note = finished.note.as_ref();
-        screen.say_all(&timeline.console.seal(finished.size, &finished.root, note))?;
+        screen.print_lines(&timeline.console.seal_lines(finished.size, &finished.root, note))?;
         if let Some((path, digest)) = &finished.exported {
-            screen.complain(&format!("written {} · sha256 {digest}", path.display()));
+            screen.eprint(&format!("written {} · sha256 {digest}", path.display()));
         }
         if let Some(call) = waiting {
-            tell_waiting(&label, call, screen);
+            show_waiting(&label, call, screen);
             return Ok(exit.status());
         }
-        super::changes::tell_staged(finished.staged, &label, screen);
-        tell_rules(&timeline.console.story, &label, screen);
-        let story = &timeline.console.story;
+        super::changes::show_staged(finished.staged, &label, screen);
+        show_rule_commands(&timeline.console.run, &label, screen);
+        let view = &timeline.console.run;
         let has_failed =
-            story.calls.iter().any(|call| call.can_be_undone() && call.problem.is_some());
-        let undo = story.undoable();
-        let undo = undo.filter(|named| !has_failed || super::undo::is_possible(around, named));
+            view.calls.iter().any(|call| call.can_be_undone() && call.problem.is_some());
+        let undo = view.undo_name();
+        let undo = undo.filter(|named| !has_failed || super::undo::is_possible(ctx, named));
         let undo = undo.map_or_else(String::new, |named| format!(" · capsule undo {named}"));
         // A record that was not kept whole is not replayed.
-        let is_whole = |own: &Header| own.opened.payloads == PayloadRetention::Full;
-        let replay = match story.header.as_ref().is_some_and(is_whole) {
+        let is_whole = |header: &RunHeader| header.opened.payloads == PayloadRetention::Full;
+        let replay = match view.header.as_ref().is_some_and(is_whole) {
             true => format!(" · capsule replay {label}"),
             false => String::new(),
         };
-        screen.complain(&format!("next: capsule report {label}{undo}{replay}"));
+        screen.eprint(&format!("next: capsule report {label}{undo}{replay}"));
         Ok(exit.status())
     }
 }
 
 /// Says what went wrong when the run was over, if anything did, where somebody is told; gives the exit
 /// that it means.
-pub(super) fn tell_trouble(trouble: Option<&StoreError>, screen: Option<&Screen>) -> Exit {
+pub(super) fn show_late_error(trouble: Option<&StoreError>, screen: Option<&Screen>) -> Exit {
     let Some(error) = trouble else { return Exit::Ok };
     if let Some(screen) = screen {
         let said = escape::line(&error.to_string()).into_owned();
-        screen.complain(&format!("{BAD}error{BAD:#}: {said} [{}]", error.code()));
+        screen.eprint(&format!("{ERROR}error{ERROR:#}: {said} [{}]", error.code()));
     }
     error.code().exit()
 }
 
 /// Says how a question that waits is answered.
-pub(super) fn tell_waiting(label: &str, call: u64, screen: &Screen) {
-    screen.complain(&format!(
+pub(super) fn show_waiting(label: &str, call: u64, screen: &Screen) {
+    screen.eprint(&format!(
         "next: capsule approvals show {label}:{call} · \
          capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then \
          capsule resume {label}"
@@ -171,17 +177,18 @@ pub(super) fn read_plan(path: &Path) -> Result<(Text, Plan), Failure> {
     let text = Text { name, text };
     match Plan::parse(&text.text, &fallback, CATALOGUE) {
         Ok(plan) => Ok((text, plan)),
-        Err(problems) => Err(Failure::Texts(text, problems)),
+        Err(problems) => Err(Failure::InvalidText(text, problems)),
     }
 }
 
 /// The inputs of a plan: given ones, and defaults for the others.
-pub(super) fn inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>, Failure> {
+pub(super) fn parse_inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>, Failure> {
     let wrong = |message: String| Failure::from(CodedError::new(Code::PlanInput, message));
     let mut inputs = Map::new();
     for pair in given {
-        let (name, text) =
-            pair.split_once('=').ok_or_else(|| usage(format!("`{pair}` is not `name=value`")))?;
+        let (name, text) = pair
+            .split_once('=')
+            .ok_or_else(|| usage_failure(format!("`{pair}` is not `name=value`")))?;
         let known = plan.inputs.iter().find(|input| input.name == name);
         let input = known.ok_or_else(|| wrong(format!("the plan has no input `{name}`")))?;
         let value = input.read(text).map_err(wrong)?;
@@ -203,12 +210,12 @@ pub(super) fn inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>
 
 /// Decides every step and runs none. Arguments that wait for results are decided when they are
 /// reached.
-fn dry_run(ahead: &Ahead<'_>, screen: &Screen) -> Result<u8, Failure> {
+fn dry_run(ahead: &PlanPreview<'_>, screen: &Screen) -> Result<u8, Failure> {
     if screen.json {
-        screen.say_json(&json!({ "dry_run": true, "steps": ahead.as_json() }))?;
+        screen.print_json(&json!({ "dry_run": true, "steps": ahead.as_json() }))?;
     } else {
-        ahead.say(screen)?;
-        screen.complain(&format!("{HINT}dry run{HINT:#}: nothing ran and nothing was recorded"));
+        ahead.show(screen)?;
+        screen.eprint(&format!("{HINT}dry run{HINT:#}: nothing ran and nothing was recorded"));
     }
     Ok(ahead.exit().status())
 }

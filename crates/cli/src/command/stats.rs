@@ -2,46 +2,48 @@
 
 use capsule_core::escape;
 use capsule_core::units::counted;
-use capsule_report::{Asked, Friction, Prompts, Row, Safety, Spread, Stats};
-use capsule_store::Filter;
+use capsule_report::{
+    Distribution, FrictionStats, PromptStats, RefusalCount, RulePromptStats, SafetyStats, Stats,
+};
+use capsule_store::RunFilter;
 use serde_json::{Value, json};
 
-use crate::args::{StatsArgs, StatsOf};
-use crate::command::{open_store, since, story};
+use crate::args::{StatsArgs, StatsCommand};
+use crate::command::{open_store, parse_since, read_run};
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{CARE, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{Screen, WARNING};
 
-pub(crate) fn run(of: &StatsOf, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let (StatsOf::Denials(args)
-    | StatsOf::Approvals(args)
-    | StatsOf::Safety(args)
-    | StatsOf::Friction(args)) = of;
-    let stats = gather(args, around, screen)?;
+pub(crate) fn run(of: &StatsCommand, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let (StatsCommand::Denials(args)
+    | StatsCommand::Approvals(args)
+    | StatsCommand::Safety(args)
+    | StatsCommand::Friction(args)) = of;
+    let stats = gather(args, ctx, screen)?;
     match of {
-        StatsOf::Denials(_) => denials(&stats, args, screen),
-        StatsOf::Approvals(_) => approvals(&stats, args, screen),
-        StatsOf::Safety(_) => safety(&stats, args, screen),
-        StatsOf::Friction(_) => friction(&stats, args, screen),
+        StatsCommand::Denials(_) => show_denials(&stats, args, screen),
+        StatsCommand::Approvals(_) => show_approvals(&stats, args, screen),
+        StatsCommand::Safety(_) => show_safety(&stats, args, screen),
+        StatsCommand::Friction(_) => show_friction(&stats, args, screen),
     }?;
     Ok(0)
 }
 
-fn gather(args: &StatsArgs, around: &Surroundings, screen: &Screen) -> Result<Stats, Failure> {
+fn gather(args: &StatsArgs, ctx: &CliContext, screen: &Screen) -> Result<Stats, Failure> {
     let mut stats = Stats::default();
     // A store that is not there yet holds no runs.
-    if !around.store_named && !around.store.exists() {
+    if !ctx.store_is_explicit && !ctx.store.exists() {
         return Ok(stats);
     }
-    let store = open_store(around, screen)?;
-    let filter = Filter { since: since(args.since.as_deref())?, ..Filter::default() };
+    let store = open_store(ctx, screen)?;
+    let filter = RunFilter { since: parse_since(args.since.as_deref())?, ..RunFilter::default() };
     for run in store.list(&filter)?.iter().rev() {
-        stats.add(&story(&store, &run.run)?);
+        stats.add(&read_run(&store, &run.run)?);
     }
     Ok(stats)
 }
 
-fn head(stats: &Stats, args: &StatsArgs) -> Value {
+fn head_json(stats: &Stats, args: &StatsArgs) -> Value {
     json!({
         "schema": 1,
         "since": args.since,
@@ -52,15 +54,20 @@ fn head(stats: &Stats, args: &StatsArgs) -> Value {
 }
 
 /// The numbers of a report, with those that every report has.
-fn say_json(stats: &Stats, args: &StatsArgs, own: Value, screen: &Screen) -> Result<(), Failure> {
-    let mut all = head(stats, args);
-    if let (Some(all), Value::Object(own)) = (all.as_object_mut(), own) {
-        all.extend(own);
+fn print_json(
+    stats: &Stats,
+    args: &StatsArgs,
+    value: Value,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let mut all = head_json(stats, args);
+    if let (Some(all), Value::Object(map)) = (all.as_object_mut(), value) {
+        all.extend(map);
     }
-    screen.say_json(&all)
+    screen.print_json(&all)
 }
 
-fn told(stats: &Stats) -> String {
+fn counts_text(stats: &Stats) -> String {
     let expected = match stats.expected {
         0 => String::new(),
         number => format!(" · {number} refused as expected"),
@@ -68,50 +75,52 @@ fn told(stats: &Stats) -> String {
     format!("{} · {}{expected}", counted(stats.runs, "run"), counted(stats.calls, "call"))
 }
 
-fn denials(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
-    let rows = stats.denials();
+fn show_denials(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
+    let rows = stats.refusal_counts();
     if screen.json {
-        return say_json(stats, args, json!({ "denials": rows }), screen);
+        return print_json(stats, args, json!({ "denials": rows }), screen);
     }
-    screen.say(&told(stats))?;
-    for Row { pattern, count, runs } in rows {
+    screen.print_line(&counts_text(stats))?;
+    for RefusalCount { pattern, count, runs } in rows {
         let rule = pattern.rule.as_deref().unwrap_or("(no rule matches)");
-        let program = pattern.program.map(|own| format!(" · {own}")).unwrap_or_default();
+        let program = pattern.program.map(|program| format!(" · {program}")).unwrap_or_default();
         let times = counted(runs, "run");
         let line = format!("{} · {rule} · {}{program} · {times}", pattern.code, pattern.tool);
-        screen.say(&format!("{count:>6}  {}", escape::line(&line)))?;
+        screen.print_line(&format!("{count:>6}  {}", escape::line(&line)))?;
     }
     Ok(())
 }
 
-fn approvals(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
+fn show_approvals(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
     let prompts = stats.prompts();
     let tenths = prompts.tenths_per_hour();
     if screen.json {
-        let per_hour = tenths.map(|own| format!("{}.{}", own / 10, own % 10));
-        return say_json(
+        let per_hour = tenths.map(|tenth| format!("{}.{}", tenth / 10, tenth % 10));
+        return print_json(
             stats,
             args,
             json!({ "approvals": prompts, "prompts_per_hour": per_hour }),
             screen,
         );
     }
-    let Prompts { prompts, most_in_an_hour, by_grants, unattended, rules, .. } = prompts;
-    screen.say(&told(stats))?;
-    let rate = tenths
-        .map(|own| format!(" · {}.{} an hour, at most {most_in_an_hour}", own / 10, own % 10));
-    screen.say(&format!("prompts       {prompts}{}", rate.unwrap_or_default()))?;
-    screen.say(&format!("by grants     {by_grants}"))?;
-    screen.say(&format!("nobody there  {unattended}"))?;
-    for (rule, own) in rules {
-        let Asked { allowed, denied, neither, millis, unread, is_unread } = own;
-        let median = millis.median.map(|own| format!(" · median {own} ms")).unwrap_or_default();
+    let PromptStats { prompts, most_in_an_hour, by_grants, unattended, rules, .. } = prompts;
+    screen.print_line(&counts_text(stats))?;
+    let rate = tenths.map(|tenth| {
+        format!(" · {}.{} an hour, at most {most_in_an_hour}", tenth / 10, tenth % 10)
+    });
+    screen.print_line(&format!("prompts       {prompts}{}", rate.unwrap_or_default()))?;
+    screen.print_line(&format!("by grants     {by_grants}"))?;
+    screen.print_line(&format!("nobody there  {unattended}"))?;
+    for (rule, stats) in rules {
+        let RulePromptStats { allowed, denied, neither, millis, unread, is_unread } = stats;
+        let median =
+            millis.median.map(|median| format!(" · median {median} ms")).unwrap_or_default();
         let neither = if *neither > 0 { format!(" · {neither} neither") } else { String::new() };
         let line = format!("{rule} · {allowed} allowed · {denied} denied{neither}{median}");
-        screen.say(&format!("        {}", escape::line(&line)))?;
+        screen.print_line(&format!("        {}", escape::line(&line)))?;
         if *is_unread {
-            screen.say(&format!(
-                "        {CARE}you are not reading these{CARE:#}: {unread} of {allowed} were allowed \
+            screen.print_line(&format!(
+                "        {WARNING}you are not reading these{WARNING:#}: {unread} of {allowed} were allowed \
                  sooner than they can be read; write a rule instead"
             ))?;
         }
@@ -119,38 +128,38 @@ fn approvals(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Fai
     Ok(())
 }
 
-fn safety(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
+fn show_safety(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
     let safety = stats.safety();
     if screen.json {
-        return say_json(stats, args, json!({ "safety": safety }), screen);
+        return print_json(stats, args, json!({ "safety": safety }), screen);
     }
-    let Safety { prevented, effects, denied, false_alarms, missed, false_alarms_per_mille } =
+    let SafetyStats { prevented, effects, denied, false_alarms, missed, false_alarms_per_mille } =
         safety;
-    screen.say(&told(stats))?;
-    screen.say(&format!("prevented     {}", prevented.values().sum::<u64>()))?;
+    screen.print_line(&counts_text(stats))?;
+    screen.print_line(&format!("prevented     {}", prevented.values().sum::<u64>()))?;
     for (rule, count) in &prevented {
-        screen.say(&format!("{count:>6}  {}", escape::line(rule)))?;
+        screen.print_line(&format!("{count:>6}  {}", escape::line(rule)))?;
     }
     if !effects.is_empty() {
-        screen.say("of commands that would have been")?;
+        screen.print_line("of commands that would have been")?;
     }
     for (effect, count) in &effects {
-        screen.say(&format!("{count:>6}  {effect}"))?;
+        screen.print_line(&format!("{count:>6}  {effect}"))?;
     }
     let rate = false_alarms_per_mille
         .map(|rate| format!(" ({}.{} % of {denied} refusals)", rate / 10, rate % 10));
-    screen.say(&format!("false alarms  {false_alarms}{}", rate.unwrap_or_default()))?;
-    screen.say(&format!("missed        {missed}"))?;
-    screen.complain("false alarms and misses are what people reported with `capsule feedback`");
+    screen.print_line(&format!("false alarms  {false_alarms}{}", rate.unwrap_or_default()))?;
+    screen.print_line(&format!("missed        {missed}"))?;
+    screen.eprint("false alarms and misses are what people reported with `capsule feedback`");
     Ok(())
 }
 
-fn friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
+fn show_friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
     let friction = stats.friction();
     if screen.json {
-        return say_json(stats, args, json!({ "friction": friction }), screen);
+        return print_json(stats, args, json!({ "friction": friction }), screen);
     }
-    let Friction {
+    let FrictionStats {
         refusals,
         rows,
         overcome,
@@ -159,14 +168,19 @@ fn friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Fail
         millis_until_accepted,
         repeated,
     } = friction;
-    let spread = |own: &Spread, unit: &str| match (own.median, own.most) {
-        (Some(median), Some(most)) => format!("median {median}{unit} · at most {most}{unit}"),
-        _ => "nothing to measure".into(),
-    };
-    screen.say(&told(stats))?;
-    screen.say(&format!("refusals               {refusals} in {rows} rows"))?;
-    screen.say(&format!("rows overcome          {overcome} · {ended_the_run} ended the run"))?;
-    screen.say(&format!("refusals until then    {}", spread(refusals_until_accepted, "")))?;
-    screen.say(&format!("time until then        {}", spread(millis_until_accepted, " ms")))?;
-    screen.say(&format!("asked again unchanged  {repeated}"))
+    let spread =
+        |distribution: &Distribution, unit: &str| match (distribution.median, distribution.most) {
+            (Some(median), Some(most)) => format!("median {median}{unit} · at most {most}{unit}"),
+            _ => "nothing to measure".into(),
+        };
+    screen.print_line(&counts_text(stats))?;
+    screen.print_line(&format!("refusals               {refusals} in {rows} rows"))?;
+    screen.print_line(&format!(
+        "rows overcome          {overcome} · {ended_the_run} ended the run"
+    ))?;
+    screen
+        .print_line(&format!("refusals until then    {}", spread(refusals_until_accepted, "")))?;
+    screen
+        .print_line(&format!("time until then        {}", spread(millis_until_accepted, " ms")))?;
+    screen.print_line(&format!("asked again unchanged  {repeated}"))
 }

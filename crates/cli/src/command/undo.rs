@@ -9,95 +9,96 @@ use capsule_core::journal::RunKind;
 use capsule_core::json;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::UNDO_TOOL;
-use capsule_report::{change_count, change_json, change_lines, when};
-use capsule_runtime::{Commands, Hush, Looked, Standing, Undoing};
+use capsule_report::{change_count, change_json, change_lines, time_text};
+use capsule_runtime::{CommandRunner, NullSink, UndoEntry, UndoRequest, UndoStatus};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
 use crate::args::{LayerArg, Undo};
-use crate::command::call::{One, one_run_json};
-use crate::command::{means, no_such_call, open_store, run_and_step, story};
+use crate::command::call::{SingleCall, call_json};
+use crate::command::{no_such_call, open_store, read_run, require_workspace, run_and_step};
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
+use crate::screen::{ERROR, HINT, SUCCESS, Screen, WARNING};
 use crate::signal;
-use crate::surroundings::Surroundings;
 
 /// What is said of a file that is too large for an undo of the undo.
-const UNKEPT: &str = "  too large to be kept: it cannot be brought back";
+const TOO_LARGE_NOTE: &str = "  too large to be kept: it cannot be brought back";
 
-pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around, screen)?;
-    let mut asked = Asked::of(&store, around, &args.run)?;
-    let law = asked.undoing.law()?;
-    let looked = asked.undoing.look(&law.workspace)?;
-    let told = asked.told(&store, &looked)?;
+pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(ctx, screen)?;
+    let mut asked = UndoTarget::find(&store, ctx, &args.run)?;
+    let bound = asked.request.bound_policy()?;
+    let looked = asked.request.compare(&bound.workspace)?;
+    let told = asked.entry_views(&store, &looked)?;
     drop(store);
-    let first = told.iter().find_map(Told::problem);
-    let ready = looked.iter().filter(|own| is_ready(own)).count();
+    let first = told.iter().find_map(EntryView::problem);
+    let ready = looked.iter().filter(|entry| is_ready(entry)).count();
     if first.is_none() && ready == 0 && !args.dry_run {
-        asked.undoing.clear_leftovers(&law.workspace)?;
+        asked.request.clear_leftovers(&bound.workspace)?;
     }
     if first.is_some() || ready == 0 || args.dry_run {
         return asked.preview(&told, first, args.dry_run, screen);
     }
-    let mut call = json!({ "run": asked.undoing.run, "changes": asked.text() });
+    let mut call = json!({ "run": asked.request.run, "changes": asked.changes_text() });
     if let Value::Object(map) = &mut call {
-        map.extend(asked.undoing.call.map(|call| ("call".to_owned(), call.into())));
-        let again = asked.undoing.again.join(" ");
+        map.extend(asked.request.call.map(|call| ("call".to_owned(), call.into())));
+        let again = asked.request.interrupted_undos.join(" ");
         map.extend((!again.is_empty()).then(|| ("again".to_owned(), again.into())));
-        map.extend(asked.undoing.made().then(|| ("made".to_owned(), "yes".into())));
+        map.extend(asked.request.removes_created().then(|| ("made".to_owned(), "yes".into())));
     }
-    let one = One {
-        name: format!("undo {}", asked.shown),
-        origin: RunKind::Undo,
-        subject: Some(asked.undoing.run),
+    let one = SingleCall {
+        name: format!("undo {}", asked.name),
+        kind: RunKind::Undo,
+        subject: Some(asked.request.run),
         tool: UNDO_TOOL,
         args: call,
-        law: &law,
+        policy: &bound,
         layer: LayerArg { accept_layer: false },
-        prompt: Box::new(capsule_runtime::Empty),
-        commands: Commands::off(),
-        sink: Rc::new(Hush),
-        cancel: signal::cancel(),
+        prompt: Box::new(capsule_runtime::NoPrompt),
+        command_runner: CommandRunner::disabled(),
+        sink: Rc::new(NullSink),
+        cancel: signal::cancel_on_signal(),
         out: None,
-        with: None,
+        resumption: None,
     };
-    let done = one.submit(around, Some(screen))?;
+    let done = one.submit(ctx, Some(screen))?;
     let problem = done.delivered.problem.clone();
     if screen.json {
         let mut answer = asked.json(&told, false);
-        if let (Value::Object(answer), Value::Object(own)) = (&mut answer, one_run_json(&done)) {
-            answer.extend(own.into_iter().filter(|(name, _)| name != "staged"));
+        if let (Value::Object(answer), Value::Object(map)) = (&mut answer, call_json(&done)) {
+            answer.extend(map.into_iter().filter(|(name, _)| name != "staged"));
         }
-        screen.say_json(&answer)?;
+        screen.print_json(&answer)?;
         return Ok(done.exit.status());
     }
     if let Some(problem) = problem {
-        screen.complain(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
+        screen.eprint(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
         return Err(problem.into());
     }
     asked.show(&told, screen)?;
-    let back = back(&looked, &done.label);
-    screen.complain(&format!(
-        "{GOOD}✔ undone{GOOD:#} {} · recorded as {} · {back}",
-        asked.shown, done.label
+    let back = redo_hint(&looked, &done.label);
+    screen.eprint(&format!(
+        "{SUCCESS}✔ undone{SUCCESS:#} {} · recorded as {} · {back}",
+        asked.name, done.label
     ));
     Ok(done.exit.status())
 }
 
 /// Whether `capsule undo` would bring something back of a run or a call.
-pub(super) fn is_possible(around: &Surroundings, asked: &str) -> bool {
+pub(super) fn is_possible(ctx: &CliContext, asked: &str) -> bool {
     let looked = || -> Result<bool, Failure> {
-        let mut asked = Asked::of(&Store::open_read_only(&around.store)?, around, asked)?;
-        let law = asked.undoing.law()?;
-        Ok(asked.undoing.look(&law.workspace)?.iter().any(is_ready))
+        let mut asked = UndoTarget::find(&Store::open_read_only(&ctx.store)?, ctx, asked)?;
+        let bound = asked.request.bound_policy()?;
+        Ok(asked.request.compare(&bound.workspace)?.iter().any(is_ready))
     };
     looked().unwrap_or(false)
 }
 
 /// What brings back what an undo took away, if something does.
-fn back(looked: &[Looked], label: &str) -> String {
-    let is_unkept = |own: &Looked| matches!(own.standing, Standing::Ready { kept: false, .. });
+fn redo_hint(looked: &[UndoEntry], label: &str) -> String {
+    let is_unkept =
+        |entry: &UndoEntry| matches!(entry.status, UndoStatus::Ready { backed_up: false, .. });
     match looked.iter().any(is_unkept) {
         true => "which cannot be taken back".to_owned(),
         false => format!("capsule undo {label} takes it back"),
@@ -105,37 +106,37 @@ fn back(looked: &[Looked], label: &str) -> String {
 }
 
 /// What is to be undone, and how it is called.
-struct Asked {
-    undoing: Undoing,
+struct UndoTarget {
+    request: UndoRequest,
     /// `RUN` or `RUN:STEP`, by the run's label.
-    shown: String,
+    name: String,
 }
 
 /// A path, and what is told of it.
-struct Told<'l> {
-    looked: &'l Looked,
+struct EntryView<'l> {
+    entry: &'l UndoEntry,
     /// The later call that left what stands there now.
-    by: Option<(String, u64)>,
+    changed_by: Option<(String, u64)>,
 }
 
-impl Told<'_> {
+impl EntryView<'_> {
     /// Why nothing is undone because of this path; and who changed it, where that is known.
     fn problem(&self) -> Option<CodedError> {
-        let problem = self.looked.problem()?;
-        let Some((run, call)) = &self.by else { return Some(problem) };
-        let path = &self.looked.change.path;
+        let problem = self.entry.problem()?;
+        let Some((run, call)) = &self.changed_by else { return Some(problem) };
+        let path = &self.entry.change.path;
         let message = format!("`{path}` was changed since by {run}:{call}");
         let first = format!("undo that first: `capsule undo {run}:{call}`");
         Some(CodedError { message, ..problem }.with_suggestion(first))
     }
 }
 
-fn is_ready(looked: &Looked) -> bool {
-    matches!(looked.standing, Standing::Ready { .. })
+fn is_ready(looked: &UndoEntry) -> bool {
+    matches!(looked.status, UndoStatus::Ready { .. })
 }
 
-impl Asked {
-    fn of(store: &Store, around: &Surroundings, text: &str) -> Result<Self, Failure> {
+impl UndoTarget {
+    fn find(store: &Store, ctx: &CliContext, text: &str) -> Result<Self, Failure> {
         let (run, step) = run_and_step(text);
         let id = store.find(run)?;
         let mut shown = store.label(&id);
@@ -143,31 +144,36 @@ impl Asked {
             None => None,
             Some(step) => {
                 shown = format!("{shown}:{}", escape::line(step));
-                let story = story(store, &id)?;
-                let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;
+                let view = read_run(store, &id)?;
+                let call = view.find_call(step).ok_or_else(|| no_such_call(run, step))?;
                 Some(call.call)
             }
         };
-        let undoing = Undoing::read(store, &around.store, &id, call)?;
-        means(around, (run, &shown), undoing.workspace())?;
-        Ok(Self { undoing, shown })
+        let undoing = UndoRequest::read(store, &ctx.store, &id, call)?;
+        require_workspace(ctx, (run, &shown), undoing.workspace())?;
+        Ok(Self { request: undoing, name: shown })
     }
 
     /// The changes as they go into the record.
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&json::canonical(&self.undoing.changes)).into_owned()
+    fn changes_text(&self) -> String {
+        String::from_utf8_lossy(&json::canonical(&self.request.changes)).into_owned()
     }
 
-    fn told<'l>(&self, store: &Store, looked: &'l [Looked]) -> Result<Vec<Told<'l>>, Failure> {
-        let told =
-            looked.iter().map(|looked| Ok(Told { looked, by: self.undoing.by(store, looked)? }));
+    fn entry_views<'l>(
+        &self,
+        store: &Store,
+        looked: &'l [UndoEntry],
+    ) -> Result<Vec<EntryView<'l>>, Failure> {
+        let told = looked.iter().map(|looked| {
+            Ok(EntryView { entry: looked, changed_by: self.request.later_call(store, looked)? })
+        });
         told.collect()
     }
 
     /// Shows what would be undone, or why nothing is.
     fn preview(
         &self,
-        told: &[Told<'_>],
+        told: &[EntryView<'_>],
         problem: Option<CodedError>,
         dry_run: bool,
         screen: &Screen,
@@ -179,50 +185,50 @@ impl Asked {
                 map.insert("reason".into(), json!(problem.message));
                 map.insert("suggestion".into(), json!(problem.suggestion));
             }
-            screen.say_json(&answer)?;
+            screen.print_json(&answer)?;
             return Ok(problem.map_or(0, |problem| problem.code.exit().status()));
         }
         self.show(told, screen)?;
         if let Some(problem) = problem {
-            screen.complain(&format!("nothing of {} was undone", self.shown));
+            screen.eprint(&format!("nothing of {} was undone", self.name));
             return Err(problem.into());
         }
-        let ready = told.iter().map(|own| own.looked).filter(|own| is_ready(own));
-        match change_count(ready.map(|own| &own.change)).as_str() {
-            "0 changes" => screen.say("nothing is left to undo")?,
-            count => screen.complain(&format!(
+        let ready = told.iter().map(|view| view.entry).filter(|entry| is_ready(entry));
+        match change_count(ready.map(|entry| &entry.change)).as_str() {
+            "0 changes" => screen.print_line("nothing is left to undo")?,
+            count => screen.eprint(&format!(
                 "{HINT}dry run{HINT:#}: {count}, and nothing was changed · capsule undo {}",
-                self.shown
+                self.name
             )),
         }
         Ok(0)
     }
 
-    fn show(&self, told: &[Told<'_>], screen: &Screen) -> Result<(), Failure> {
-        let workspace = escape::line(self.undoing.workspace()).into_owned();
-        screen.say(&format!("undo {} in {workspace}", self.shown))?;
-        for own in told {
-            screen.say_all(&lines(own))?;
+    fn show(&self, told: &[EntryView<'_>], screen: &Screen) -> Result<(), Failure> {
+        let workspace = escape::line(self.request.workspace()).into_owned();
+        screen.print_line(&format!("undo {} in {workspace}", self.name))?;
+        for view in told {
+            screen.print_lines(&entry_lines(view))?;
         }
-        for (call, why) in &self.undoing.uncovered {
+        for (call, why) in &self.request.not_restorable {
             let why = escape::line(why);
-            screen.say(&format!("{CARE}not covered{CARE:#}: call {call}: {why}"))?;
+            screen.print_line(&format!("{WARNING}not covered{WARNING:#}: call {call}: {why}"))?;
         }
         Ok(())
     }
 
-    fn json(&self, told: &[Told<'_>], dry_run: bool) -> Value {
+    fn json(&self, told: &[EntryView<'_>], dry_run: bool) -> Value {
         let uncovered: Vec<Value> = self
-            .undoing
-            .uncovered
+            .request
+            .not_restorable
             .iter()
             .map(|(call, why)| json!({ "call": call, "why": why }))
             .collect();
         json!({
             "schema": 1,
-            "subject": self.undoing.run,
-            "call": self.undoing.call,
-            "workspace": self.undoing.workspace(),
+            "subject": self.request.run,
+            "call": self.request.call,
+            "workspace": self.request.workspace(),
             "dry_run": dry_run,
             "run": null,
             "changes": told.iter().map(path_json).collect::<Vec<_>>(),
@@ -231,28 +237,28 @@ impl Asked {
     }
 }
 
-const fn word(standing: &Standing) -> &'static str {
-    match standing {
-        Standing::Ready { .. } => "ready",
-        Standing::Before => "as-before",
-        Standing::Stays => "stays",
-        Standing::Changed { .. } => "changed-since",
-        Standing::Gone => "gone",
-        Standing::Damaged => "damaged",
+const fn status_word(status: &UndoStatus) -> &'static str {
+    match status {
+        UndoStatus::Ready { .. } => "ready",
+        UndoStatus::AlreadyRestored => "as-before",
+        UndoStatus::DirectoryInUse => "stays",
+        UndoStatus::Changed { .. } => "changed-since",
+        UndoStatus::BackupGone => "gone",
+        UndoStatus::BackupDamaged => "damaged",
     }
 }
 
-fn path_json(told: &Told<'_>) -> Value {
-    let Told { looked: Looked { change, standing }, by } = told;
-    let mut own = change_json(change, None);
-    let (lines, at) = match standing {
-        Standing::Ready { lines, .. } => (*lines, None),
-        Standing::Changed { at, .. } => (None, *at),
+fn path_json(told: &EntryView<'_>) -> Value {
+    let EntryView { entry: UndoEntry { change, status }, changed_by: by } = told;
+    let mut value = change_json(change, None);
+    let (lines, at) = match status {
+        UndoStatus::Ready { lines, .. } => (*lines, None),
+        UndoStatus::Changed { at, .. } => (None, *at),
         _ => (None, None),
     };
-    if let Value::Object(map) = &mut own {
-        map.insert("standing".into(), word(standing).into());
-        let kept = !matches!(standing, Standing::Ready { kept: false, .. });
+    if let Value::Object(map) = &mut value {
+        map.insert("standing".into(), status_word(status).into());
+        let kept = !matches!(status, UndoStatus::Ready { backed_up: false, .. });
         map.insert("kept".into(), kept.into());
         map.insert("added".into(), json!(lines.map(|own| own.0)));
         map.insert("removed".into(), json!(lines.map(|own| own.1)));
@@ -262,44 +268,46 @@ fn path_json(told: &Told<'_>) -> Value {
             json!(by.as_ref().map(|(run, call)| json!({ "run": run, "call": call }))),
         );
     }
-    own
+    value
 }
 
-fn lines(told: &Told<'_>) -> Vec<String> {
-    let Told { looked: Looked { change, standing }, by } = told;
+fn entry_lines(told: &EntryView<'_>) -> Vec<String> {
+    let EntryView { entry: UndoEntry { change, status }, changed_by: by } = told;
     let path = escape::line(&change.path).into_owned();
     let slash = match change.before.as_ref().or(change.after.as_ref()) {
         Some(FileState::Directory { .. }) => "/",
         _ => "",
     };
-    let bad = |why: &str| vec![format!("{BAD}✖ {path}{slash}{BAD:#}  {why}")];
-    match standing {
-        Standing::Ready { lines, kept } => {
+    let bad = |why: &str| vec![format!("{ERROR}✖ {path}{slash}{ERROR:#}  {why}")];
+    match status {
+        UndoStatus::Ready { lines, backed_up: kept } => {
             let counted = lines.map(|(added, removed)| format!("  +{added} −{removed}"));
-            let kept = if *kept { "" } else { UNKEPT };
+            let kept = if *kept { "" } else { TOO_LARGE_NOTE };
             let counted = counted.unwrap_or_default() + kept;
             change_lines([change]).map(|line| format!("{line}{counted}")).collect()
         }
-        Standing::Before => vec![format!("· {path}{slash}  is as it was")],
-        Standing::Stays => vec![format!("· {path}{slash}  stays: something else is in it")],
-        Standing::Changed { at, .. } => match (by, at) {
+        UndoStatus::AlreadyRestored => vec![format!("· {path}{slash}  is as it was")],
+        UndoStatus::DirectoryInUse => {
+            vec![format!("· {path}{slash}  stays: something else is in it")]
+        }
+        UndoStatus::Changed { at, .. } => match (by, at) {
             (Some((run, call)), _) => bad(&format!("was changed since by {run}:{call}")),
             (None, Some(at)) => {
                 let micros = u64::try_from(*at).unwrap_or(0).saturating_mul(1_000_000);
                 bad(&format!(
                     "was changed since, last at {}, by nobody in this store",
-                    when(micros)
+                    time_text(micros)
                 ))
             }
-            (None, None) => bad(&format!("is {} by now", gone(change))),
+            (None, None) => bad(&format!("is {} by now", missing_text(change))),
         },
-        Standing::Gone => bad("what stood there is not kept"),
-        Standing::Damaged => bad("what was kept of it is something else by now"),
+        UndoStatus::BackupGone => bad("what stood there is not kept"),
+        UndoStatus::BackupDamaged => bad("what was kept of it is something else by now"),
     }
 }
 
 /// What became of a path where nothing is to be found of what the call left.
-const fn gone(change: &Change) -> &'static str {
+const fn missing_text(change: &Change) -> &'static str {
     match change.before {
         Some(_) => "gone",
         None => "without its folder",

@@ -9,34 +9,34 @@ use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
 use capsule_report::{width, wrap};
 use capsule_store::{
-    Anchored, Attested, Completeness, Fault, Proof, Sightings, Signer, Store, StoreError, Trust,
-    Verified, read_keys,
+    AnchorReport, AttestationReport, Completeness, Fault, Proof, Signer, Store, StoreError,
+    TrustRoots, Verified, WitnessedCheckpoints, read_keys,
 };
 use serde_json::{Value, json};
 
-use crate::args::Verify;
+use crate::args::VerifyArgs;
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{BAD, CARE, GOOD, PLAIN, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{ERROR, PLAIN, SUCCESS, Screen, WARNING};
 
 /// Where the keys come from that are asked who signed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum KeySource {
     /// A person brought them.
-    Given,
+    ByUser,
     /// The key lies beside the store.
-    Beside,
+    BesideStore,
     /// There is none.
-    Nowhere,
+    NoKeys,
 }
 
-pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(args: &VerifyArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let (path, named) = match args.run.as_deref() {
         // No name of a run has either of these in it, so no file takes its place.
-        Some(file) if file.contains(['.', '/']) => (around.cwd.join(file), None),
-        named => (around.store.clone(), named),
+        Some(file) if file.contains(['.', '/']) => (ctx.cwd.join(file), None),
+        named => (ctx.store.clone(), named),
     };
-    let (trust, source) = trust(args, around, &path)?;
+    let (trust, source) = load_trust(args, ctx, &path)?;
     let store = match Store::open_read_only(&path) {
         Ok(store) => store,
         Err(error) if error.code() == Code::Integrity => return Err(refused(&error, screen)),
@@ -45,17 +45,17 @@ pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Resu
     let id = named.map(|run| store.find(run)).transpose()?;
     match verified(&store, id.as_deref(), &trust)? {
         Ok(proof) => {
-            let claims = Claims::of(&proof, source);
+            let claims = ProofClaims::from_proof(&proof, source);
             if screen.json {
                 let mut told = as_json(&proof, id.as_deref(), source, &claims);
                 if let Some(told) = told.as_object_mut() {
                     told.insert("store".into(), json!(path));
                 }
-                screen.say_json(&told)?;
+                screen.print_json(&told)?;
             } else {
                 let label = id.as_deref().map(|id| store.label(id));
-                if path != around.store {
-                    say(screen, (GOOD, "✔"), "file", &path.display().to_string())?;
+                if path != ctx.store {
+                    print_marked(screen, (SUCCESS, "✔"), "file", &path.display().to_string())?;
                 }
                 show(&proof, label.as_deref(), source, &claims, screen)?;
             }
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Resu
 }
 
 /// What a verification came to. A store in which something cannot be read at all is not what was written.
-fn verified(store: &Store, run: Option<&str>, trust: &Trust) -> Result<Verified, Failure> {
+fn verified(store: &Store, run: Option<&str>, trust: &TrustRoots) -> Result<Verified, Failure> {
     match store.verify_by(run, trust) {
         Err(StoreError::Integrity { place, what }) => Ok(Err(Fault { place, what })),
         verified => Ok(verified?),
@@ -88,82 +88,86 @@ fn found(
 ) -> Result<Failure, Failure> {
     if screen.json {
         let code = Code::Integrity;
-        screen.say_json(&json!({ "ok": false, "code": code, "place": place, "what": what }))?;
+        screen.print_json(&json!({ "ok": false, "code": code, "place": place, "what": what }))?;
         return Ok(Failure::Quiet(code.exit().status()));
     }
     let said = escape::line(&format!("{place}: {what}")).into_owned();
-    screen.say(&format!("{BAD}✖{BAD:#} {said}"))?;
+    screen.print_line(&format!("{ERROR}✖{ERROR:#} {said}"))?;
     let suggestion = suggestion.unwrap_or_else(|| Code::Integrity.next_step().to_owned());
     Ok(CodedError::new(Code::Integrity, said).with_suggestion(suggestion).into())
 }
 
 /// What it is verified by. A key beside the store is asked where no other was brought, and is never
 /// taken for one.
-fn trust(args: &Verify, around: &Surroundings, store: &Path) -> Result<(Trust, Source), Failure> {
+fn load_trust(
+    args: &VerifyArgs,
+    ctx: &CliContext,
+    store: &Path,
+) -> Result<(TrustRoots, KeySource), Failure> {
     let named = |file: &Path| match file == Path::new("-") {
         true => file.to_owned(),
-        false => around.cwd.join(file),
+        false => ctx.cwd.join(file),
     };
     let anchors = args.anchor.iter().map(|file| {
         let name = file.to_string_lossy().into_owned();
-        Ok(Sightings::read(&named(file))?.named(name))
+        Ok(WitnessedCheckpoints::read(&named(file))?.with_name(name))
     });
     let anchors = anchors.collect::<Result<_, Failure>>()?;
     if let Some(file) = &args.key {
-        let keys = read_keys(&around.cwd.join(file))?;
-        return Ok((Trust { keys, is_strict: true, anchors }, Source::Given));
+        let keys = read_keys(&ctx.cwd.join(file))?;
+        return Ok((TrustRoots { keys, is_strict: true, witnesses: anchors }, KeySource::ByUser));
     }
     // A key that cannot be used is told by `doctor`; the record is what it is without.
-    let beside = Signer::beside(store).ok().flatten();
-    let source = if beside.is_some() { Source::Beside } else { Source::Nowhere };
-    let keys = beside.iter().map(|own| own.verifier().clone()).collect();
-    Ok((Trust { keys, is_strict: false, anchors }, source))
+    let beside = Signer::load(store).ok().flatten();
+    let source = if beside.is_some() { KeySource::BesideStore } else { KeySource::NoKeys };
+    let keys = beside.iter().map(|signer| signer.verifier().clone()).collect();
+    Ok((TrustRoots { keys, is_strict: false, witnesses: anchors }, source))
 }
 
 /// What a verification shows, and what it does not.
-struct Claims {
+struct ProofClaims {
     proves: Vec<String>,
     not_proven: Vec<String>,
 }
 
-impl Claims {
-    fn of(proof: &Proof, source: Source) -> Self {
-        let Attested { signed, good, .. } = &proof.attested;
-        let mut own = Self {
+impl ProofClaims {
+    fn from_proof(proof: &Proof, source: KeySource) -> Self {
+        let AttestationReport { signed_events: signed, valid: good, .. } = &proof.attested;
+        let mut claims = Self {
             proves: vec![
                 "nothing that this store holds was changed by accident or by an edit".into(),
             ],
             not_proven: Vec::new(),
         };
-        let is_signed = source == Source::Given && *good > 0;
+        let is_signed = source == KeySource::ByUser && *good > 0;
         if is_signed {
-            own.proves.push(format!(
+            claims.proves.push(format!(
                 "whoever has the key signed the first {signed} events, and none of them was changed or \
                  removed since"
             ));
-            own.not_proven.extend(
-                behind(signed + 1, proof.leaves).map(|events| {
+            claims.not_proven.extend(
+                events_after(signed + 1, proof.leaves).map(|events| {
                     format!("{events}: nothing behind the last checkpoint is signed")
                 }),
             );
         }
         if let Some(at) = proof.erased_at.filter(|at| is_signed && *at >= *signed) {
-            own.not_proven.push(format!(
+            claims.not_proven.push(format!(
                 "that the owner of the key erased what event {at} says: no signature is behind it"
             ));
         }
         let anchors = &proof.attested.anchors;
-        for Anchored { name, origin, size, .. } in anchors {
-            own.proves.push(format!(
+        for AnchorReport { name, origin, size, .. } in anchors {
+            claims.proves.push(format!(
                 "the first {size} events of `{origin}` existed when `{name}` was written, and none of them \
                  was changed or removed since"
             ));
         }
-        own.count(&proof.completeness);
-        own.leave_open(proof, is_signed);
-        own.not_proven.push("that nothing ran outside of the runtime".into());
-        own.not_proven.push("that the host was honest while it ran".into());
-        own
+        claims.count(&proof.completeness);
+        claims.add_unproven(proof, is_signed);
+        claims.not_proven.push("that nothing ran outside of the runtime".into());
+        claims.not_proven.push("that the host was honest while it ran".into());
+        claims
     }
 
     /// What the note of how many events there are shows.
@@ -185,15 +189,15 @@ impl Claims {
     }
 
     /// What neither a signature nor an anchor shows.
-    fn leave_open(&mut self, proof: &Proof, is_signed: bool) {
+    fn add_unproven(&mut self, proof: &Proof, is_signed: bool) {
         let anchors = &proof.attested.anchors;
-        match anchors.iter().max_by_key(|own| own.size) {
+        match anchors.iter().max_by_key(|anchor| anchor.size) {
             Some(newest) => {
                 let seen = newest.size;
                 // The checkpoint itself is no event of anybody's.
                 let covered = seen + u64::from(newest.is_next);
                 self.not_proven.extend(
-                    behind(covered, proof.leaves)
+                    events_after(covered, proof.leaves)
                         .map(|events| format!("{events}: no anchor has seen them")),
                 );
                 self.not_proven.push(format!(
@@ -211,7 +215,9 @@ impl Claims {
                     .into(),
             ),
         }
-        for Anchored { name, origin, others, .. } in anchors.iter().filter(|_| !is_signed) {
+        for AnchorReport { name, origin, other_logs: others, .. } in
+            anchors.iter().filter(|_| !is_signed)
+        {
             if !others.is_empty() {
                 let others = others.join("`, `");
                 self.not_proven.push(format!(
@@ -224,7 +230,7 @@ impl Claims {
 }
 
 /// The events behind the first so many, by their numbers in the tree, which begin with 0; none if there are none.
-fn behind(size: u64, leaves: u64) -> Option<String> {
+fn events_after(size: u64, leaves: u64) -> Option<String> {
     let last = leaves.checked_sub(1)?;
     match leaves.checked_sub(size)? {
         0 => None,
@@ -233,20 +239,27 @@ fn behind(size: u64, leaves: u64) -> Option<String> {
     }
 }
 
-fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> Value {
-    let Attested { checkpoints, good, by, others, signed, anchors } = &proof.attested;
+fn as_json(proof: &Proof, id: Option<&str>, source: KeySource, claims: &ProofClaims) -> Value {
+    let AttestationReport {
+        checkpoints,
+        valid: good,
+        signers: by,
+        other_signers: others,
+        signed_events: signed,
+        anchors,
+    } = &proof.attested;
     let Completeness { noted, log, lost, .. } = &proof.completeness;
     let by: Vec<Value> =
         by.iter().map(|(name, number)| json!({ "name": name, "number": number })).collect();
     let anchors: Vec<Value> = anchors
         .iter()
-        .map(|own| {
+        .map(|anchor| {
             json!({
-                "file": own.name,
-                "origin": own.origin,
-                "size": own.size,
-                "root": own.root,
-                "other_logs": own.others,
+                "file": anchor.name,
+                "origin": anchor.origin,
+                "size": anchor.size,
+                "root": anchor.root,
+                "other_logs": anchor.other_logs,
             })
         })
         .collect();
@@ -265,9 +278,9 @@ fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> 
             "by": by,
             "not_verified_by": others,
             "key": match source {
-                Source::Given => Some("given"),
-                Source::Beside => Some("beside-store"),
-                Source::Nowhere => None,
+                KeySource::ByUser => Some("given"),
+                KeySource::BesideStore => Some("beside-store"),
+                KeySource::NoKeys => None,
             },
         },
         "anchors": anchors,
@@ -280,38 +293,41 @@ fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> 
 }
 
 /// The columns before what is said.
-const HEAD: usize = 17;
+const LABEL_COLUMNS: usize = 17;
 
 /// A line with its mark and what it is about; what does not fit goes on below.
-fn say(
+fn print_marked(
     screen: &Screen,
     (style, mark): (Style, &str),
     about: &str,
     text: &str,
 ) -> Result<(), Failure> {
-    let room = screen.layout().width.saturating_sub(HEAD);
+    let room = screen.layout().width.saturating_sub(LABEL_COLUMNS);
     let lines = wrap(&escape::line(text), room);
-    let (first, rest) = lines.split_first().map_or(("", [].as_slice()), |(own, rest)| (own, rest));
+    let (first, rest) =
+        lines.split_first().map_or(("", [].as_slice()), |(text, rest)| (text, rest));
     let head = match mark {
-        "" => format!("{style}{about:<HEAD$}{style:#}"),
-        mark => format!("{style}{mark}{style:#} {about:<gap$}", gap = HEAD - width(mark) - 1),
+        "" => format!("{style}{about:<LABEL_COLUMNS$}{style:#}"),
+        mark => {
+            format!("{style}{mark}{style:#} {about:<gap$}", gap = LABEL_COLUMNS - width(mark) - 1)
+        }
     };
-    screen.say(&format!("{head}{first}"))?;
-    rest.iter().try_for_each(|line| screen.say(&format!("{:HEAD$}{line}", "")))
+    screen.print_line(&format!("{head}{first}"))?;
+    rest.iter().try_for_each(|line| screen.print_line(&format!("{:LABEL_COLUMNS$}{line}", "")))
 }
 
 fn show(
     proof: &Proof,
     label: Option<&str>,
-    source: Source,
-    claims: &Claims,
+    source: KeySource,
+    claims: &ProofClaims,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let good = |about: &str, text: String| say(screen, (GOOD, "✔"), about, &text);
-    signatures(&proof.attested, source, screen)?;
+    let good = |about: &str, text: String| print_marked(screen, (SUCCESS, "✔"), about, &text);
+    show_signatures(&proof.attested, source, screen)?;
     good("tree", format!("{}, root {}", counted(proof.leaves, "event"), proof.root.short()))?;
     complete(&proof.completeness, screen)?;
-    for Anchored { name, origin, size, root, .. } in &proof.attested.anchors {
+    for AnchorReport { name, origin, size, root, .. } in &proof.attested.anchors {
         let (root, leaves) = (root.short(), proof.leaves);
         let saw = format!("saw {} of {origin}, root {root}", counted(*size, "event"));
         good("anchor", format!("{name} {saw}; consistent with {leaves}"))?;
@@ -334,10 +350,10 @@ fn show(
     let absent = told(proof.absent, "withheld or never kept");
     good("payloads", format!("{} match{erased}{absent}", proof.payloads))?;
     for (style, head, claims) in
-        [(PLAIN, "proves", &claims.proves), (CARE, "not proven", &claims.not_proven)]
+        [(PLAIN, "proves", &claims.proves), (WARNING, "not proven", &claims.not_proven)]
     {
         for (at, claim) in claims.iter().enumerate() {
-            say(screen, (style, ""), if at == 0 { head } else { "" }, claim)?;
+            print_marked(screen, (style, ""), if at == 0 { head } else { "" }, claim)?;
         }
     }
     Ok(())
@@ -346,54 +362,64 @@ fn show(
 /// Whether all events are here that were written.
 fn complete(completeness: &Completeness, screen: &Screen) -> Result<(), Failure> {
     let Completeness { noted, is_alone, log, lost } = completeness;
-    let frames = log.map(|own| match own.unread {
-        0 => format!("; {} frames of its log read", own.frames),
-        unread => format!("; {} frames of its log read, {unread} of no use", own.frames),
+    let frames = log.map(|frames| match frames.unread {
+        0 => format!("; {} frames of its log read", frames.frames),
+        unread => format!("; {} frames of its log read, {unread} of no use", frames.frames),
     });
     let frames = frames.unwrap_or_default();
-    let good = (GOOD, "✔");
+    let good = (SUCCESS, "✔");
     match noted {
-        Some(head) if *lost == 0 => {
-            say(screen, good, "complete", &format!("{} events were noted{frames}", head.size))
-        }
+        Some(head) if *lost == 0 => print_marked(
+            screen,
+            good,
+            "complete",
+            &format!("{} events were noted{frames}", head.size),
+        ),
         Some(_) => {
             let what = format!("{lost} events were noted that the disk did not have yet{frames}");
-            say(screen, (CARE, "⚠"), "complete", &what)
+            print_marked(screen, (WARNING, "⚠"), "complete", &what)
         }
-        None if *is_alone => say(screen, good, "complete", "one file, with no log beside it"),
+        None if *is_alone => {
+            print_marked(screen, good, "complete", "one file, with no log beside it")
+        }
         None => {
             let what = format!("nothing beside it says how many events there were{frames}");
-            say(screen, (CARE, "⚠"), "complete", &what)
+            print_marked(screen, (WARNING, "⚠"), "complete", &what)
         }
     }
 }
 
 /// What is signed, and by whom.
-fn signatures(attested: &Attested, source: Source, screen: &Screen) -> Result<(), Failure> {
-    let Attested { checkpoints, good, by, others, .. } = attested;
+fn show_signatures(
+    attested: &AttestationReport,
+    source: KeySource,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let AttestationReport { checkpoints, valid: good, signers: by, other_signers: others, .. } =
+        attested;
     let by: Vec<&str> = by.iter().map(|(name, _)| name.as_str()).collect();
     let told = format!("{} by {}", counted(*good, "checkpoint"), by.join(", "));
     let (mark, said) = match source {
         _ if *checkpoints == 0 => {
-            ((CARE, "⚠"), "nothing in it is signed (`capsule init` makes a key)".to_owned())
+            ((WARNING, "⚠"), "nothing in it is signed (`capsule init` makes a key)".to_owned())
         }
-        Source::Given => ((GOOD, "✔"), format!("{told} (key supplied by you)")),
-        Source::Beside if *good > 0 => (
-            (CARE, "⚠"),
+        KeySource::ByUser => ((SUCCESS, "✔"), format!("{told} (key supplied by you)")),
+        KeySource::BesideStore if *good > 0 => (
+            (WARNING, "⚠"),
             format!(
                 "{told}, by the key that lies beside the store; that proves little: bring its public \
                  line with --key"
             ),
         ),
-        Source::Beside | Source::Nowhere => (
-            (CARE, "⚠"),
+        KeySource::BesideStore | KeySource::NoKeys => (
+            (WARNING, "⚠"),
             format!(
                 "{}, not checked: no key was brought (--key)",
                 counted(*checkpoints, "checkpoint")
             ),
         ),
     };
-    say(screen, mark, "signature", &said)?;
+    print_marked(screen, mark, "signature", &said)?;
     if *good > 0 && good < checkpoints {
         let others: Vec<&str> = others.iter().map(String::as_str).collect();
         let said = format!(
@@ -401,7 +427,7 @@ fn signatures(attested: &Attested, source: Source, screen: &Screen) -> Result<()
             checkpoints - good,
             others.join(", ")
         );
-        say(screen, (CARE, "⚠"), "", &said)?;
+        print_marked(screen, (WARNING, "⚠"), "", &said)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use capsule_testkit::side_by_side;
+use capsule_testkit::run_in_parallel;
 use serde_json::Value;
 
 use super::{Bed, listed, table};
@@ -223,7 +223,7 @@ fn unprotected(start: &Start, paths: &[&String]) -> Vec<String> {
             }
         };
         let place = format!("place{at}");
-        bed.capsule.file(&place, "own");
+        bed.capsule.write_file(&place, "own");
         fs::create_dir_all(outside.parent().unwrap()).unwrap();
         symlink(bed.capsule.workspace().join(&place), outside).unwrap();
         places.push(place);
@@ -254,7 +254,7 @@ fn what_programs_look_for_is_protected() {
             None => path == own,
         })
     };
-    let wrong = side_by_side(STARTS.iter().collect::<Vec<_>>(), |start| {
+    let wrong = run_in_parallel(STARTS.iter().collect::<Vec<_>>(), |start| {
         let mut found = Scene::new().looked_for(start);
         let is_there = start.expected.is_empty() || found.contains(start.expected);
         let missing =

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use capsule_testkit::{Ran, side_by_side};
+use capsule_testkit::{CommandOutput, run_in_parallel};
 use serde_json::json;
 
 use super::{Bed, WAYS, Way, appending, git, lay, link};
@@ -65,7 +65,7 @@ impl Row {
         // In the workspace itself, what is new is told when it is there.
         let told = ran.stdout.contains("change.protected") || ran.stdout.contains("change.asked");
         let is_right = bed.has_evil(path) == is_open || told && way == Way::Direct && !is_open;
-        let Ran { status, stdout, stderr, .. } = ran;
+        let CommandOutput { status, stdout, stderr, .. } = ran;
         (!is_right).then(|| format!("{}, {path}, {way:?}: {status} {stdout} {stderr}", self.what))
     }
 }
@@ -78,7 +78,7 @@ fn check(rows: &[Row], ways: &[Way]) {
             tried.extend(row.open.iter().map(|path| (row, *way, *path, true)));
         }
     }
-    let wrong = side_by_side(tried, |(row, way, path, is_open)| row.attempt(way, path, is_open));
+    let wrong = run_in_parallel(tried, |(row, way, path, is_open)| row.attempt(way, path, is_open));
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -413,7 +413,7 @@ perl -e 'use Digest::SHA "sha1"; my $f = ".git/index"; open(F, "<:raw", $f); loc
 /// becomes another one.
 #[test]
 fn a_repository_brings_nothing_that_is_protected() {
-    let wrong = side_by_side(ROWS.to_vec(), |(what, host, inside, why)| {
+    let wrong = run_in_parallel(ROWS.to_vec(), |(what, host, inside, why)| {
         let bed = Bed::new(host);
         let before = bed.files();
         let ran = bed.inside(&inside.replace("$EVIL", EVIL));
@@ -450,7 +450,7 @@ fn what_is_made_of_a_repository_in_the_workspace_itself_is_told() {
         ("git gc -q; echo x > src/x; git add src; git commit -qm x", ""),
         ("git stash list; git checkout -q -b topic; git commit -q --amend -m other", ""),
     ];
-    let wrong = side_by_side(rows.to_vec(), |(script, why)| {
+    let wrong = run_in_parallel(rows.to_vec(), |(script, why)| {
         let bed = Bed::new("");
         let ran = bed.directly(&script.replace("$EVIL", EVIL));
         let answer = ran.stdout.parse::<serde_json::Value>().unwrap_or_default();

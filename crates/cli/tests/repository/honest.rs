@@ -218,7 +218,7 @@ const ROWS: &[Row] = &[
 /// C23: a repository takes what git does with it, and the host's git finds it sound.
 #[test]
 fn ordinary_work_is_applied() {
-    let wrong = side_by_side(ROWS.to_vec(), |(what, host, inside, then)| {
+    let wrong = run_in_parallel(ROWS.to_vec(), |(what, host, inside, then)| {
         let bed = Bed::new(host);
         let ran = bed.inside(inside);
         if ran.status != 0 {

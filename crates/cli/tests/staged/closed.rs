@@ -5,7 +5,7 @@ use super::*;
 
 /// A command as an ordinary user gives it, whom permissions hold. Whoever is root in his own namespace is
 /// not held by them either.
-fn ordinary(bed: &Bed, words: &[&str]) -> Ran {
+fn ordinary(bed: &Bed, words: &[&str]) -> CommandOutput {
     let inner = bed.capsule.command(words);
     let inner = match bed.copied || rustix::process::geteuid().is_root() {
         true => held(&inner),
@@ -30,7 +30,7 @@ fn held(inner: &Command) -> Command {
 }
 
 /// A command that changes something, as an ordinary user gives it.
-fn perl(bed: &Bed, script: &str) -> Ran {
+fn perl(bed: &Bed, script: &str) -> CommandOutput {
     let script = format!("use strict; {PUT}{script}");
     ordinary(bed, &["exec", "--policy", &bed.policy, "--json", "--", "perl", "-e", &script])
 }

@@ -105,7 +105,7 @@ fn a_copy_that_was_not_finished_is_dropped() {
     const MANY: usize = 8_000;
     let bed = copied();
     for n in 0..MANY {
-        bed.capsule.file(&format!("many/{n}"), "");
+        bed.capsule.write_file(&format!("many/{n}"), "");
     }
     let line = ["exec", "--policy", &bed.policy, "--", "perl", "-e", "1"];
     let mut child = bed.command(&line).stdout(Stdio::null()).spawn().unwrap();
@@ -155,10 +155,10 @@ fn other_names_stay_protected_in_a_copy() {
 #[test]
 fn protected_files_are_not_in_the_copy() {
     let bed = copied();
-    bed.capsule.file("d/e/own.key", "SECRET");
-    bed.capsule.file("d/keys/one", "SECRET");
+    bed.capsule.write_file("d/e/own.key", "SECRET");
+    bed.capsule.write_file("d/keys/one", "SECRET");
     let never = "never:\n- { id: keys, because: ours, capabilities: [fs.read, fs.meta], paths: [\"d/e/*.key\", \"d/keys/**\"] }\n";
-    let policy = bed.capsule.policy(&POLICY.replace("tools:", &format!("{never}tools:")));
+    let policy = bed.capsule.write_policy(&POLICY.replace("tools:", &format!("{never}tools:")));
     let step = |tool: &str, args: Value| {
         format!("- {{ tool: {tool}, args: {args}, on_error: continue }}\n")
     };
@@ -174,7 +174,7 @@ fn protected_files_are_not_in_the_copy() {
         step("fs.read", json!({ "path": "moved/e/own.key" })),
         step("fs.read", json!({ "path": "moved/keys/one" })),
     ];
-    let plan = bed.capsule.plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
+    let plan = bed.capsule.write_plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
     let ran = bed.run(&["run", &plan, "--policy", &policy, "--json"]);
     let story = ran.json();
     assert_eq!(story["calls"][0]["result"]["stdout"], "it moved", "{}", ran.stderr);
@@ -210,8 +210,8 @@ fn other_names_of_protected_files_go_nowhere() {
 #[test]
 fn what_is_hidden_leaves_no_trace_in_changes() {
     let bed = copied();
-    bed.capsule.file("sub/.ssh/id_for_bank", "SECRET");
-    bed.capsule.file("sub/.env", "SECRET");
+    bed.capsule.write_file("sub/.ssh/id_for_bank", "SECRET");
+    bed.capsule.write_file("sub/.env", "SECRET");
     let digest = capsule_core::digest::Digest::of(b"SECRET").to_string();
     for script in [
         "rename 'sub', 'sub2' or die",
@@ -243,7 +243,7 @@ fn files_of_others_stay_theirs_in_a_copy() {
     let bed = Bed::new();
     let root = bed.capsule.workspace();
     for path in ["theirs", "d/theirs", "readable"] {
-        let path = bed.capsule.file(path, "SECRET");
+        let path = bed.capsule.write_file(path, "SECRET");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         // An ordinary user has no others whose files to copy: what nobody may read stands for them.
         if chown(&path, Some(12_345), Some(12_345)).is_err() {
@@ -263,7 +263,7 @@ fn files_of_others_stay_theirs_in_a_copy() {
         // Root's own rights, with which it reads everything: another namespace of users has none.
         command = without_users(&command);
     }
-    let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+    let ran: CommandOutput = command.stdin(Stdio::null()).output().unwrap().into();
     let ran = ran.exits(0);
     assert!(ran.stderr.contains(TOLD), "{}", ran.stderr);
     let told = ran.json()["result"]["stdout"].as_str().unwrap().to_owned();
@@ -343,13 +343,13 @@ fn only_changes_are_left_of_a_copy() {
 #[test]
 fn a_store_on_an_overlay_takes_a_copy() {
     let bed = Bed::new();
-    let around = bed.capsule.around();
+    let around = bed.capsule.directory();
     for folder in ["upper", "work"] {
         fs::create_dir(around.join(folder)).unwrap();
     }
     let script = "cd \"$0\" && mount -t overlay -o userxattr,lowerdir=home,upperdir=upper,workdir=work none home \
                   && cd ws && exec \"$@\"";
-    let run = |words: &[&str]| -> Ran {
+    let run = |words: &[&str]| -> CommandOutput {
         let mut command = elsewhere(&bed.capsule.command(words), script, around);
         command.stdin(Stdio::null()).output().unwrap().into()
     };
@@ -403,7 +403,7 @@ fn what_is_written_through_a_mapping_is_seen() {
         share.display()
     );
     let mut command = elsewhere(&bed.capsule.command(&line), &mounts, &bed.capsule.workspace());
-    let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+    let ran: CommandOutput = command.stdin(Stdio::null()).output().unwrap().into();
     let ended = ran.exits(0);
     assert!(ended.stderr.contains(TOLD), "{}", ended.stderr);
     let result = &ended.json()["result"];
@@ -438,7 +438,7 @@ fn a_large_workspace_is_not_copied() {
     let root = bed.capsule.workspace();
     fs::File::create(root.join("large")).unwrap().set_len(5 << 30).unwrap();
     let mut share = Command::new("cp");
-    share.arg("--reflink=always").arg(root.join("a")).arg(bed.capsule.around().join("shared"));
+    share.arg("--reflink=always").arg(root.join("a")).arg(bed.capsule.directory().join("shared"));
     // Where files can share their bytes, a copy takes none.
     let shares = share.stderr(Stdio::null()).status().unwrap().success();
     let expected =

@@ -15,7 +15,7 @@ fn linked(mut bed: Bed) -> Bed {
     let root = bed.capsule.workspace();
     fs::remove_dir_all(&root).unwrap();
     lay_links(&root);
-    bed.policy = bed.capsule.policy(&POLICY.replace("timeout: 30s", "timeout: 60s"));
+    bed.policy = bed.capsule.write_policy(&POLICY.replace("timeout: 30s", "timeout: 60s"));
     bed
 }
 
@@ -128,7 +128,7 @@ fn are_swapped(make: fn() -> Bed) {
         assert_eq!(bed.changes(), *expected, "{script}");
         let run = bed.run(&["changes", "latest", "--json"]).exits(0).json();
         let run = run["run"].as_str().unwrap();
-        let twin = bed.capsule.around().join("twin");
+        let twin = bed.capsule.directory().join("twin");
         lay_links(&twin);
         let done = Command::new("perl").args(["-e", &script]).current_dir(&twin).status().unwrap();
         assert!(done.success(), "{script}");
@@ -180,13 +180,13 @@ fn a_link_of_somebody_else_is_a_conflict() {
         let script = format!("{PUT}{GONE}{script}");
         let _ = bed.perl(&script).exits(0);
         let root = bed.capsule.workspace();
-        fs::create_dir(bed.capsule.around().join("outside")).unwrap();
+        fs::create_dir(bed.capsule.directory().join("outside")).unwrap();
         deed(&root);
         let before = bed.tree();
         let refused = bed.run(&["apply", "latest"]).exits(1);
         assert!(refused.stderr.contains("change.conflict"), "{script}: {}", refused.stderr);
         assert_eq!(bed.tree(), before, "{script}");
-        assert_eq!(tree(&bed.capsule.around().join("outside")), Tree::new(), "{script}");
+        assert_eq!(tree(&bed.capsule.directory().join("outside")), Tree::new(), "{script}");
     }
     // The same for what was applied.
     let bed = linked(Bed::new());

@@ -134,8 +134,10 @@ pub fn expanded_argv(
     for word in &stage.words {
         let Some(text) = word.literal() else {
             let pattern = word.unexpanded();
-            let found = expansions.iter().find(|own| own.pattern == pattern && own.cwd == folder);
-            match found.filter(|own| !own.names.is_empty()) {
+            let found = expansions
+                .iter()
+                .find(|expansion| expansion.pattern == pattern && expansion.cwd == folder);
+            match found.filter(|expansion| !expansion.names.is_empty()) {
                 Some(found) => {
                     words.extend(found.names.iter().map(|name| protect_leading_dash(name)))
                 }

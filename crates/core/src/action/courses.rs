@@ -121,7 +121,7 @@ impl CommandStep {
             let mut next: Vec<Course> = Vec::new();
             for course in courses {
                 let good = skipped_after(element.join);
-                if good.is_some() && course.good.is_none_or(|own| Some(own) == good) {
+                if good.is_some() && course.good.is_none_or(|item| Some(item) == good) {
                     add(&mut next, Course { good, ..course.clone() });
                 }
                 if good.is_some() && course.good == good {
@@ -138,7 +138,9 @@ impl CommandStep {
                 bytes = bytes.saturating_add(element.span.len());
                 match to {
                     None => add(&mut next, Course { good: known_end(element), ..course }),
-                    Some(to) => course.changed(to).into_iter().for_each(|own| add(&mut next, own)),
+                    Some(to) => {
+                        course.changed(to).into_iter().for_each(|course| add(&mut next, course))
+                    }
                 }
             }
             if next.len() > limits::COMMAND_FOLDERS || bytes > 2 * limits::COMMAND_BYTES {
@@ -199,7 +201,7 @@ impl Course {
         let PathLocation::Inside(path) = &to.location else { return Vec::new() };
         let mut courses = Vec::new();
         // The folder itself and those above it are there.
-        let above = |own: &WorkspacePath| own.ancestors().any(|above| above == *path);
+        let above = |item: &WorkspacePath| item.ancestors().any(|above| above == *path);
         if !self.cwd.inside().is_some_and(above) {
             let mut unless = self.unless.clone();
             unless.push(path.clone());
@@ -214,17 +216,21 @@ impl Course {
 
 /// Whether a way needs no more than another to be gone.
 fn needs_less(one: &[WorkspacePath], other: &[WorkspacePath]) -> bool {
-    one.iter().all(|own| other.contains(own))
+    one.iter().all(|path| other.contains(path))
 }
 
 /// Adds a way, unless another one leads to the same state and needs less.
 fn add(courses: &mut Vec<Course>, course: Course) {
-    let state = |own: &Course| {
-        (own.cwd.location.clone(), own.before.as_ref().map(|own| own.location.clone()), own.good)
+    let state = |item: &Course| {
+        (
+            item.cwd.location.clone(),
+            item.before.as_ref().map(|target| target.location.clone()),
+            item.good,
+        )
     };
     let same = state(&course);
-    if !courses.iter().any(|own| state(own) == same && needs_less(&own.unless, &course.unless)) {
-        courses.retain(|own| state(own) != same || !needs_less(&course.unless, &own.unless));
+    if !courses.iter().any(|item| state(item) == same && needs_less(&item.unless, &course.unless)) {
+        courses.retain(|item| state(item) != same || !needs_less(&course.unless, &item.unless));
         courses.push(course);
     }
 }
@@ -232,9 +238,9 @@ fn add(courses: &mut Vec<Course>, course: Course) {
 /// The same for the steps of a pipeline.
 fn put(steps: &mut Vec<CommandStep>, step: CommandStep) {
     let same =
-        |own: &CommandStep| own.number == step.number && own.cwd.location == step.cwd.location;
-    if !steps.iter().any(|own| same(own) && needs_less(&own.unless, &step.unless)) {
-        steps.retain(|own| !same(own) || !needs_less(&step.unless, &own.unless));
+        |item: &CommandStep| item.number == step.number && item.cwd.location == step.cwd.location;
+    if !steps.iter().any(|item| same(item) && needs_less(&item.unless, &step.unless)) {
+        steps.retain(|item| !same(item) || !needs_less(&step.unless, &item.unless));
         steps.push(step);
     }
 }

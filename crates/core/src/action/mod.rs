@@ -450,7 +450,7 @@ impl Facts {
     /// What was found for one program of a command.
     #[must_use]
     pub fn program_named(&self, name: &str) -> Option<&ProgramFact> {
-        self.programs.iter().find(|(own, _)| own == name).map(|(_, fact)| fact)
+        self.programs.iter().find(|(text, _)| text == name).map(|(_, fact)| fact)
     }
 }
 

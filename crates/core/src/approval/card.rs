@@ -157,9 +157,9 @@ impl Card {
     /// nothing beyond the call is offered.
     #[must_use]
     pub fn is_hostile(&self) -> bool {
-        self.exact.iter().any(|own| match own.is_text() {
-            true => matches!(escape::strict_block(&own.text), Cow::Owned(_)),
-            false => matches!(escape::strict_line(&own.text), Cow::Owned(_)),
+        self.exact.iter().any(|field| match field.is_text() {
+            true => matches!(escape::strict_block(&field.text), Cow::Owned(_)),
+            false => matches!(escape::strict_line(&field.text), Cow::Owned(_)),
         })
     }
 
@@ -169,22 +169,22 @@ impl Card {
     pub fn hidden_essential(&self) -> Option<&'static str> {
         let mut before: Option<&CardField> = None;
         let mut only_words = false;
-        self.exact.iter().find_map(|own| {
-            let last = before.replace(own);
-            if own.name.is_none() {
+        self.exact.iter().find_map(|field| {
+            let last = before.replace(field);
+            if field.name.is_none() {
                 // Behind it stands no option; a program is noted with the place where it lies.
-                only_words = own.note.is_none() && (only_words || own.text == "--");
+                only_words = field.note.is_none() && (only_words || field.text == "--");
             }
-            if !holds_mask(own.text.as_bytes()) {
+            if !holds_mask(field.text.as_bytes()) {
                 return None;
             }
-            match own.name.as_deref() {
+            match field.name.as_deref() {
                 Some("path" | "paths" | "cwd" | "<" | ">" | ">>") => Some("a path"),
                 Some("url") => Some("an address"),
                 Some(_) => None,
-                None if own.note.is_some() => Some("a program"),
+                None if field.note.is_some() => Some("a program"),
                 None if only_words => Some("a word"),
-                None => masked_argument(&own.text, last),
+                None => masked_argument(&field.text, last),
             }
         })
     }
@@ -201,7 +201,7 @@ fn masked_argument(word: &str, last: Option<&CardField>) -> Option<&'static str>
     if lead.ends_with('/') || word.contains("»/") {
         return Some("a path");
     }
-    let last = last.filter(|own| own.name.is_none()).map_or("", |own| own.text.as_str());
+    let last = last.filter(|field| field.name.is_none()).map_or("", |field| field.text.as_str());
     let is_text = last.starts_with('-')
         && (last.ends_with(['c', 'e', 'E', 'r']) && !last.starts_with("--")
             || ["--eval", "--command", "--exec", "--execute", "--expression"].contains(&last));
@@ -223,8 +223,8 @@ fn is_header(lead: &str) -> bool {
     let lead = lead.strip_prefix("--header=").unwrap_or(lead);
     let Some((name, scheme)) = lead.split_once(": ") else { return false };
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let known = NAMES.iter().any(|own| own.eq_ignore_ascii_case(name)) || names_secret(name);
-    plain && known && SCHEMES.iter().any(|own| own.eq_ignore_ascii_case(scheme))
+    let known = NAMES.iter().any(|text| text.eq_ignore_ascii_case(name)) || names_secret(name);
+    plain && known && SCHEMES.iter().any(|text| text.eq_ignore_ascii_case(scheme))
 }
 
 /// `https://user:`, and the host behind the mask.

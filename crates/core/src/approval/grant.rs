@@ -41,7 +41,9 @@ impl GrantLifetime {
     /// Reads the word.
     #[must_use]
     pub fn from_keyword(word: &str) -> Option<Self> {
-        [Self::Once, Self::Task, Self::Session].into_iter().find(|own| own.keyword() == word)
+        [Self::Once, Self::Task, Self::Session]
+            .into_iter()
+            .find(|lifetime| lifetime.keyword() == word)
     }
 }
 

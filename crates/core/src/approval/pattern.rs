@@ -126,9 +126,9 @@ impl GrantPattern {
         match self {
             Self::Same { fingerprint } => *fingerprint == question.fingerprint,
             Self::Command { names, options, cwd } => {
-                command_shape(question).is_some_and(|(own, used, here)| {
+                command_shape(question).is_some_and(|(item, used, here)| {
                     let fewer = used.iter().all(|option| options.contains(option));
-                    own == *names && fewer && here == *cwd
+                    item == *names && fewer && here == *cwd
                 })
             }
             Self::Directory { tool, folder } => {
@@ -215,7 +215,7 @@ impl fmt::Display for GrantPattern {
             Self::Directory { tool, folder } => write!(f, "`{tool}` beneath {folder}/"),
             Self::Host { tool, origin } => write!(f, "`{tool}` to {origin}"),
             Self::Steps { steps } => {
-                let names: Vec<&str> = steps.iter().map(|own| own.step.as_str()).collect();
+                let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
                 write!(f, "the steps {} as they were shown", names.join(", "))
             }
             Self::AnyWithCapability { capability } => {

@@ -56,8 +56,8 @@ impl ArgvParser {
         }
         for (effect, why) in embedded::effects_of_text(kind, text) {
             let (effects, why) = (Effects::of(effect), Some(why.to_string()));
-            let own = EffectSpec { effects, why, ..EffectSpec::default() }.matched(text);
-            added.push(MatchedEffect { guessed: kind == ArgKind::Code, ..own });
+            let effect = EffectSpec { effects, why, ..EffectSpec::default() }.matched(text);
+            added.push(MatchedEffect { guessed: kind == ArgKind::Code, ..effect });
         }
         if matches!(kind, ArgKind::Setting | ArgKind::Define) {
             self.parsed.modules.extend(embedded::setting_program(text));
@@ -67,7 +67,7 @@ impl ArgvParser {
                 let folder = self.base_directory.clone();
                 self.parsed
                     .paths
-                    .extend(paths.into_iter().map(|own| own.in_directory(folder.as_deref())));
+                    .extend(paths.into_iter().map(|path| path.in_directory(folder.as_deref())));
             }
             None => self.parsed.unclear_argument = Some(text.to_string()),
         }

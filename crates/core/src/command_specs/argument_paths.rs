@@ -128,11 +128,11 @@ pub(super) fn argument_paths(
     text: &str,
 ) -> Option<Vec<PathUse>> {
     let mut found = paths_by_kind(place, kind, text)?;
-    for own in &mut found {
-        own.is_option_value = place == ArgPosition::Option;
-        own.is_work_directory = kind == ArgKind::Directory;
-        own.is_name = kind == ArgKind::Name;
-        own.guessed = kind == ArgKind::Code;
+    for item in &mut found {
+        item.is_option_value = place == ArgPosition::Option;
+        item.is_work_directory = kind == ArgKind::Directory;
+        item.is_name = kind == ArgKind::Name;
+        item.guessed = kind == ArgKind::Code;
     }
     Some(found)
 }
@@ -147,7 +147,7 @@ fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<Pa
         (ArgKind::Path | ArgKind::WrittenPath, _) if file_url_path(text).is_some() => {
             let usage =
                 if kind == ArgKind::WrittenPath { PathAccess::Write } else { PathAccess::Read };
-            let file = file_url_path(text).map(|own| own.split('?').next().unwrap_or_default());
+            let file = file_url_path(text).map(|text| text.split('?').next().unwrap_or_default());
             let used = |path| PathUse { access: usage, ..PathUse::read(path) };
             Some(file.into_iter().chain([text]).map(used).collect())
         }

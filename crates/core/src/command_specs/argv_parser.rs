@@ -103,7 +103,7 @@ impl ArgvParser {
         let mut seen = LevelState::default();
         let mut options_end = false;
         let mut rest = words.iter();
-        if let Some(command) = knowledge.filter(|own| own.style == OptionStyle::Bundle) {
+        if let Some(command) = knowledge.filter(|spec| spec.style == OptionStyle::Bundle) {
             self.read_bundle(&mut own, &mut rest, command, &mut seen);
         }
         while let Some(word) = rest.next() {
@@ -117,15 +117,15 @@ impl ArgvParser {
             }
             let is_option = word.len() > 1
                 && word.starts_with('-')
-                && !knowledge.is_some_and(|own| is_text(own, word));
+                && !knowledge.is_some_and(|spec| is_text(spec, word));
             if is_option && (!options_end || knowledge.is_none()) {
                 seen.uncertain |= self.read_option(&mut own, word, &mut rest, knowledge, &mut seen);
                 options_end |= seen.ended;
             } else if !options_end && self.read_key_value(&mut own, word, knowledge, &mut seen) {
                 continue;
             } else if subcommand_next && !options_end {
-                let prefix = knowledge.and_then(|own| own.prefix.as_ref());
-                if prefix.is_some_and(|own| word.starts_with(own.as_str())) {
+                let prefix = knowledge.and_then(|spec| spec.prefix.as_ref());
+                if prefix.is_some_and(|prefix| word.starts_with(prefix.as_str())) {
                     continue;
                 }
                 self.parsed.ambiguous |= seen.uncertain;
@@ -138,7 +138,7 @@ impl ArgvParser {
                 options_end |= knowledge.is_some_and(|command| command.options_end_at_operand);
             }
             own = match self.module(own, &mut seen, rest.as_slice()) {
-                Some(own) => own,
+                Some(level) => level,
                 None => return,
             };
         }
@@ -181,7 +181,7 @@ impl ArgvParser {
     /// Reads one option; says whether its arity is unknown.
     fn read_option(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         word: &str,
         rest: &mut ArgumentIter<'_>,
         knowledge: Option<&CommandSpec>,
@@ -193,7 +193,7 @@ impl ArgvParser {
             // `-fplugin=x`, where the program has such an option.
             Some((spelled, value))
                 if spelled.len() > 2
-                    && knowledge.is_some_and(|own| own.option(spelled).is_some()) =>
+                    && knowledge.is_some_and(|spec| spec.option(spelled).is_some()) =>
             {
                 (spelled, Some(value))
             }
@@ -205,14 +205,14 @@ impl ArgvParser {
             false => command.option(spelled).or_else(|| command.abbreviated(spelled)),
         });
         if let (None, Some(command), false) = (exact, knowledge, words || word.starts_with("--")) {
-            return self.read_cluster(own, word, rest, command, seen);
+            return self.read_cluster(level, word, rest, command, seen);
         }
         let Some(option) = exact else {
             if attached.is_none() && knowledge.is_some_and(|command| command.is_negation(spelled)) {
-                own.flags.push(ParsedFlag::taken_back(spelled));
+                level.flags.push(ParsedFlag::taken_back(spelled));
                 return false;
             }
-            self.record_unknown_option(own, spelled, attached, knowledge);
+            self.record_unknown_option(level, spelled, attached, knowledge);
             return attached.is_none();
         };
         if option.value == Some(ArgKind::Command) && attached.is_none() {
@@ -224,7 +224,7 @@ impl ArgvParser {
             (None, Some(_)) if !option.attached => rest.next().cloned(),
             _ => None,
         };
-        self.read_known_option(own, option, (spelled, value), knowledge, seen);
+        self.read_known_option(level, option, (spelled, value), knowledge, seen);
         for kind in &option.more_values {
             let Some(value) = rest.next() else { break };
             self.value(*kind, value);
@@ -235,7 +235,7 @@ impl ArgvParser {
     /// An option that is known, with what stands behind it.
     fn read_known_option(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         option: &OptionSpec,
         (spelled, value): (&str, Option<String>),
         knowledge: Option<&CommandSpec>,
@@ -243,19 +243,19 @@ impl ArgvParser {
     ) {
         let only = seen.only;
         let answer = value.clone().filter(|_| option.value.is_none());
-        self.record_option(own, option, spelled, value, seen);
+        self.record_option(level, option, spelled, value, seen);
         let Some(answer) = answer else { return };
         // `--dry-run=false` says the opposite.
         seen.only = only;
         if !is_boolean(&answer) {
-            self.record_unknown_option(own, spelled, Some(&answer), knowledge);
+            self.record_unknown_option(level, spelled, Some(&answer), knowledge);
         }
     }
 
     /// Reads `-xvf value`, `-n5` and their like.
     fn read_cluster(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         word: &str,
         rest: &mut ArgumentIter<'_>,
         command: &CommandSpec,
@@ -266,7 +266,7 @@ impl ArgvParser {
             let name = alloc::format!("-{letter}");
             let digits = || command.option("-NUM").filter(|_| letter.is_ascii_digit());
             let Some(option) = command.option(&name).or_else(digits) else {
-                self.record_unknown_option(own, word, None, Some(command));
+                self.record_unknown_option(level, word, None, Some(command));
                 return true;
             };
             let behind = letters.as_str();
@@ -277,7 +277,7 @@ impl ArgvParser {
                 Some(_) => rest.next().cloned(),
             };
             let takes_rest = option.value.is_some();
-            self.record_option(own, option, &name, value, seen);
+            self.record_option(level, option, &name, value, seen);
             if takes_rest {
                 break;
             }
@@ -289,7 +289,7 @@ impl ArgvParser {
     /// behind them, one by one.
     fn read_bundle(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         rest: &mut ArgumentIter<'_>,
         command: &CommandSpec,
         seen: &mut LevelState,
@@ -305,14 +305,14 @@ impl ArgvParser {
             let takes = option.value.is_some() && !option.attached;
             let value = if takes { rest.next().cloned() } else { None };
             let spelled = option.names.first().cloned().unwrap_or_default();
-            self.record_option(own, option, &spelled, value, seen);
+            self.record_option(level, option, &spelled, value, seen);
         }
     }
 
     /// Reads an operand such as `if=file`, where the program has such.
     fn read_key_value(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         word: &str,
         knowledge: Option<&CommandSpec>,
         seen: &mut LevelState,
@@ -322,13 +322,13 @@ impl ArgvParser {
         let Some(option) = knowledge.and_then(|command| command.option(&name)) else {
             return false;
         };
-        self.record_option(own, option, &name, Some(value.to_string()), seen);
+        self.record_option(level, option, &name, Some(value.to_string()), seen);
         true
     }
 
     fn record_option(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         option: &OptionSpec,
         spelled: &str,
         record_value: Option<String>,
@@ -344,7 +344,9 @@ impl ArgvParser {
         }
         let adds = &option.effect;
         let is_none = adds.effects.is_empty()
-            || record_value.as_ref().is_some_and(|own| option.except.contains(own));
+            || record_value
+                .as_ref()
+                .is_some_and(|record_value| option.except.contains(record_value));
         let added = (!is_none).then(|| self.match_effect(adds, spelled));
         let added = added.map(|added| self.as_program_start(added));
         self.parsed.argument_effects.extend(added.clone());
@@ -363,13 +365,13 @@ impl ArgvParser {
         self.parsed.walks_all &= !option.limits_walk;
         if option.replaces_first_operand && !seen.first_replaced {
             // What stands before it was taken for what it says, and is something else.
-            if let Some(before) = own.operands.first() {
+            if let Some(before) = level.operands.first() {
                 self.reread_operand(before, seen.behind_text);
             }
             seen.first_replaced = true;
             seen.operand_kinds = seen.operand_kinds.max(1);
         }
-        own.flags.push(ParsedFlag {
+        level.flags.push(ParsedFlag {
             spelled: spelled.to_string(),
             names: option.names.clone(),
             value: record_value,
@@ -390,7 +392,7 @@ impl ArgvParser {
     /// An option that a known program is not known to have could do anything the program can.
     fn record_unknown_option(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         spelled: &str,
         value: Option<&str>,
         knowledge: Option<&CommandSpec>,
@@ -400,7 +402,7 @@ impl ArgvParser {
         }
         self.parsed.paths.extend(value.and_then(PathUse::outside));
         let value = value.map(ToString::to_string);
-        own.flags.push(ParsedFlag {
+        level.flags.push(ParsedFlag {
             spelled: spelled.to_string(),
             names: Vec::new(),
             value,
@@ -411,7 +413,7 @@ impl ArgvParser {
     /// Reads an operand; says whether the words end with it.
     fn read_operand(
         &mut self,
-        own: &mut CommandLevel,
+        level: &mut CommandLevel,
         word: &str,
         rest: &ArgumentIter<'_>,
         knowledge: Option<&CommandSpec>,
@@ -463,7 +465,7 @@ impl ArgvParser {
             seen.module = module::named_by(kind, word);
         }
         seen.last = paths..self.parsed.paths.len();
-        own.operands.push(word.to_string());
+        level.operands.push(word.to_string());
         false
     }
 
@@ -486,7 +488,7 @@ impl ArgvParser {
 fn is_text(command: &CommandSpec, word: &str) -> bool {
     let letters = word.strip_prefix('-').unwrap_or(word).chars();
     let mut options = letters.map(|letter| command.option(&alloc::format!("-{letter}")));
-    let first = options.find(|option| option.is_none_or(|own| own.value.is_some()));
+    let first = options.find(|option| option.is_none_or(|spec| spec.value.is_some()));
     command.lenient && command.option(word).is_none() && matches!(first, Some(None))
 }
 

@@ -48,15 +48,15 @@ impl<'c> CommandLine<'c> {
         expects: bool,
         depth: usize,
     ) -> Self {
-        let mut own: Vec<&str> = argv.first().map(|word| base_name(word)).into_iter().collect();
+        let mut item: Vec<&str> = argv.first().map(|word| base_name(word)).into_iter().collect();
         if let Some(program) = program {
-            own.extend([base_name(&program.path), base_name(&program.real)]);
+            item.extend([base_name(&program.path), base_name(&program.real)]);
         }
         let mut names: Vec<String> = Vec::new();
-        let plain = own.iter().map(|name| strip_version(name));
+        let plain = item.iter().map(|name| strip_version(name));
         let tools =
             plain.clone().filter_map(|name| -> Option<&str> { toolchain::strip_target(name) });
-        for name in own.iter().copied().chain(plain).chain(tools) {
+        for name in item.iter().copied().chain(plain).chain(tools) {
             // Where a file system does not tell `Git` from `git`, both are the same program.
             for name in [name.to_string(), name.to_ascii_lowercase()] {
                 if !names.contains(&name) {

@@ -89,7 +89,7 @@ impl Effect {
     /// The effect of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|own| own.name() == name)
+        Self::ALL.into_iter().find(|effect| effect.name() == name)
     }
 
     /// What it is, for a sentence about a command: "it ...".
@@ -212,7 +212,10 @@ pub struct MatchedEffect {
 
 /// All effects of some additions that are known.
 pub(crate) fn combined_effects(added: &[MatchedEffect]) -> Effects {
-    added.iter().filter(|own| !own.guessed).fold(Effects::NONE, |sum, own| sum.union(own.effects))
+    added
+        .iter()
+        .filter(|effect| !effect.guessed)
+        .fold(Effects::NONE, |sum, effect| sum.union(effect.effects))
 }
 
 /// What something adds by the table: its effects, why, and what to do instead.

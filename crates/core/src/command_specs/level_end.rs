@@ -12,45 +12,44 @@ impl ArgvParser {
     /// The end of the last level: what depends on all of its words.
     pub(super) fn finish_level(
         &mut self,
-        own: CommandLevel,
+        level: CommandLevel,
         knowledge: Option<&CommandSpec>,
         mut seen: LevelState,
     ) {
-        if let (Some(kind), Some(word)) = (knowledge.and_then(|own| own.last), own.operands.last())
-            && own.operands.len() > 1
+        if let (Some(kind), Some(word)) =
+            (knowledge.and_then(|spec| spec.last), level.operands.last())
+            && level.operands.len() > 1
         {
             self.parsed.paths.drain(seen.last.clone());
             let added = self.read_argument(argument_paths::ArgPosition::BeforeDashes, kind, word);
             seen.operand_effects.extend(added);
         }
-        if own.operands.is_empty() {
-            let help = own.asks_for_help().then_some(Effects::of(Effect::Reads));
+        if level.operands.is_empty() {
+            let help = level.asks_for_help().then_some(Effects::of(Effect::Reads));
             seen.only = seen.only.or(help).or(seen.help_effects);
         }
         if seen.only.is_none() {
             self.parsed.argument_effects.append(&mut seen.operand_effects);
             if seen.changes {
-                let read = self.parsed.paths.iter_mut().filter(|own| !own.is_option_value);
-                read.for_each(|own| own.access = PathAccess::Write);
+                let read = self.parsed.paths.iter_mut().filter(|path| !path.is_option_value);
+                read.for_each(|item| item.access = PathAccess::Write);
             }
         } else {
             // Nothing is done to what the operands name but to look at it.
-            let own = self.parsed.paths.iter_mut().filter(|own| !own.is_option_value);
-            own.for_each(|own| own.access = PathAccess::Read);
+            let item = self.parsed.paths.iter_mut().filter(|path| !path.is_option_value);
+            item.for_each(|item| item.access = PathAccess::Read);
         }
-        self.add_base_effects(&own, knowledge, &seen);
-        self.parsed.levels.push(own);
+        self.add_base_effects(&level, knowledge, &seen);
+        self.parsed.levels.push(level);
         self.widen_changes();
     }
 
     /// What a command that changes files is given to work in, it may change.
     fn widen_changes(&mut self) {
         let changes = Effects::of(Effect::Writes).with(Effect::Deletes);
-        let deletes = self
-            .parsed
-            .argument_effects
-            .iter()
-            .any(|own| own.effects.contains(Effect::Deletes) && own.argument.starts_with('-'));
+        let deletes = self.parsed.argument_effects.iter().any(|effect| {
+            effect.effects.contains(Effect::Deletes) && effect.argument.starts_with('-')
+        });
         let changes = self.parsed.effects().intersects(changes);
         for path in &mut self.parsed.paths {
             let named = deletes && !path.is_option_value || changes && path.is_work_directory;
@@ -63,16 +62,16 @@ impl ArgvParser {
     /// What the command does by its nature and by how many operands and which it has.
     fn add_base_effects(
         &mut self,
-        own: &CommandLevel,
+        level: &CommandLevel,
         knowledge: Option<&CommandSpec>,
         seen: &LevelState,
     ) {
         let Some(command) = knowledge else { return };
-        let name = own.name.as_str();
+        let name = level.name.as_str();
         let only = seen.only.map(|effects| EffectSpec { effects, ..EffectSpec::default() });
         let mut found = alloc::vec![(only.as_ref().unwrap_or(&command.base_effect), name)];
         if only.is_none() {
-            let count = own.operands.len();
+            let count = level.operands.len();
             let is_bare = count == 0 && self.parsed.nested.is_empty() && !seen.runs_given_program;
             found.extend(
                 command.without_operands.iter().filter(|_| is_bare).map(|adds| (adds, name)),
@@ -82,7 +81,7 @@ impl ArgvParser {
         }
         // Looking at what starts something starts it.
         let counts = |adds: &EffectSpec| only.is_none() || adds.effects.contains(Effect::Starts);
-        for word in &own.operands {
+        for word in &level.operands {
             let named = command.operand_effects.iter().filter(|target| target.matches(word));
             let named = named.map(|target| (&target.effect, word.as_str()));
             found.extend(named.filter(|(adds, _)| counts(adds)));

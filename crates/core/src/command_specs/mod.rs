@@ -228,9 +228,9 @@ impl CommandSpec {
     /// Whether it starts other programs by its nature.
     #[must_use]
     pub fn starts_others(&self) -> bool {
-        let own = Effects::of(Effect::Runs).with(Effect::Code).with(Effect::Unknown);
-        self.base_effect.effects.intersects(own)
-            || self.without_operands.as_ref().is_some_and(|adds| adds.effects.intersects(own))
+        let effects = Effects::of(Effect::Runs).with(Effect::Code).with(Effect::Unknown);
+        self.base_effect.effects.intersects(effects)
+            || self.without_operands.as_ref().is_some_and(|adds| adds.effects.intersects(effects))
     }
 
     /// Whether this takes back an option that is known. It does no more than leaving that out.
@@ -246,7 +246,7 @@ impl CommandSpec {
     /// The option with exactly this name.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&OptionSpec> {
-        self.options.iter().find(|option| option.names.iter().any(|own| own == name))
+        self.options.iter().find(|option| option.names.iter().any(|text| text == name))
     }
 
     /// The option that this beginning of a long name stands for.
@@ -258,7 +258,7 @@ impl CommandSpec {
         let mut found = self
             .options
             .iter()
-            .filter(|option| option.names.iter().any(|own| own.starts_with(name)));
+            .filter(|option| option.names.iter().any(|text| text.starts_with(name)));
         let first = found.next()?;
         found.next().is_none().then_some(first)
     }
@@ -266,14 +266,15 @@ impl CommandSpec {
     /// The subcommand of that name.
     #[must_use]
     pub fn subcommand(&self, name: &str) -> Option<&Self> {
-        self.subcommands.iter().find(|(own, _)| own == name).map(|(_, command)| command)
+        self.subcommands.iter().find(|(text, _)| text == name).map(|(_, command)| command)
     }
 
     /// What a text on its standard input is to it, if it is more than data.
     #[must_use]
     pub fn stdin_kind(&self) -> Option<ArgKind> {
         let takes = |kind| {
-            self.operands.contains(&kind) || self.options.iter().any(|own| own.value == Some(kind))
+            self.operands.contains(&kind)
+                || self.options.iter().any(|option| option.value == Some(kind))
         };
         if takes(ArgKind::Sql) {
             return Some(ArgKind::Sql);
@@ -313,12 +314,12 @@ mod tests {
         }
         fn check(path: &str, command: &CommandSpec, wrong: &mut Vec<String>) {
             adds(path, &command.base_effect, wrong);
-            let own = command
+            let item = command
                 .without_operands
                 .iter()
                 .chain(command.many_operands.iter().map(|(_, adds)| adds));
-            own.chain(command.operand_effects.iter().map(|own| &own.effect))
-                .for_each(|own| adds(path, own, wrong));
+            item.chain(command.operand_effects.iter().map(|effect| &effect.effect))
+                .for_each(|spec| adds(path, spec, wrong));
             for option in &command.options {
                 adds(&alloc::format!("{path} {:?}", option.names), &option.effect, wrong);
             }
@@ -368,7 +369,7 @@ mod tests {
                 let words = core::iter::repeat_n(path.to_string(), command.operands.len().max(1));
                 let argv: Vec<String> = argv.iter().cloned().chain(words).collect();
                 let reading = ParsedArgv::parse(&argv, find_spec(&argv[0]), true);
-                if !reading.paths.iter().any(|own| own.path == path) {
+                if !reading.paths.iter().any(|item| item.path == path) {
                     wrong.push(argv.join(" "));
                 }
             }

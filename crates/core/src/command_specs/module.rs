@@ -12,14 +12,14 @@ impl ArgvParser {
     /// it.
     pub(super) fn module(
         &mut self,
-        own: CommandLevel,
+        level: CommandLevel,
         seen: &mut LevelState,
         rest: &[String],
     ) -> Option<CommandLevel> {
         let named = seen.module.take().and_then(|name| Some((by_module(&name)?, name)));
-        let Some((inner, name)) = named else { return Some(own) };
+        let Some((inner, name)) = named else { return Some(level) };
         self.parsed.argument_effects.append(&mut seen.operand_effects);
-        self.parsed.levels.push(own);
+        self.parsed.levels.push(level);
         self.parsed.names_script = false;
         self.read_level(new_level(&name, true), rest, Some(inner), false);
         self.parsed.modules.push(name);

@@ -85,7 +85,7 @@ impl ParsedFlag {
     #[must_use]
     pub fn could_be(&self, name: &str) -> bool {
         if !self.names.is_empty() {
-            return self.names.iter().any(|own| own == name);
+            return self.names.iter().any(|text| text == name);
         }
         self.spelled == name
             || (self.spelled.starts_with("--") && name.starts_with(&self.spelled))
@@ -99,7 +99,7 @@ impl ParsedFlag {
         if self.names.is_empty() {
             self.spelled == name
         } else {
-            self.names.iter().any(|own| own == name)
+            self.names.iter().any(|text| text == name)
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         ] {
             let reading = read(line);
             let found: Vec<_> =
-                reading.paths.iter().map(|own| (own.path.as_str(), own.access)).collect();
+                reading.paths.iter().map(|path| (path.path.as_str(), path.access)).collect();
             assert_eq!(found, paths, "{line}");
             assert!(reading.unclear_argument.is_none(), "{line}");
             assert!(!reading.effects().contains(Effect::Unknown), "{line}");

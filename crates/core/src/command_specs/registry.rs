@@ -39,7 +39,7 @@ pub fn program_names() -> impl Iterator<Item = &'static str> {
 /// What is known about a program. Its file is read once: several rules of every decision ask.
 #[must_use]
 pub fn find_spec(name: &str) -> Option<&'static CommandSpec> {
-    let found = NAMES.binary_search_by_key(&name, |(own, _)| own.text()).ok()?;
+    let found = NAMES.binary_search_by_key(&name, |(span, _)| span.text()).ok()?;
     let at = usize::from(NAMES.get(found)?.1);
     let file = FILES.get(at)?;
     // A test reads every file, so that what cannot be read is never built into a program.

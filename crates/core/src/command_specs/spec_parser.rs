@@ -93,10 +93,10 @@ pub(super) fn parse_spec(name: &str, root: &YamlNode) -> Result<CommandSpec, Dia
     let mut reader = YamlReader::new(&DIALECT);
     let section = reader.section(root, "a program", PROGRAM);
     let program = section.and_then(|section| {
-        let own = reader.required(&section, "program", "a program")?;
-        if own.text() != Some(name) {
+        let item = reader.required(&section, "program", "a program")?;
+        if item.text() != Some(name) {
             let message = alloc::format!("the file of `{name}` is about another program");
-            reader.problem(Diagnostic::error(Code::PolicyValue, own.span.clone(), message));
+            reader.problem(Diagnostic::error(Code::PolicyValue, item.span.clone(), message));
         }
         let groups = section.get("groups").map(|node| groups(&mut reader, node));
         let inherited = CommandSpec { abbreviates: true, ..CommandSpec::default() };
@@ -137,7 +137,7 @@ fn command(
             None => reader.wrong_type(used, "the name of a group"),
         }
     }
-    let mut own = CommandSpec {
+    let mut spec = CommandSpec {
         base_effect: effect_spec(reader, section),
         style: style.unwrap_or(above.style),
         operands: section.get("operands").map(|node| operands(reader, node)).unwrap_or_default(),
@@ -160,9 +160,9 @@ fn command(
         opens_named_only: plain,
     };
     if let Some(node) = section.get("subcommands") {
-        own.subcommands = subcommands(reader, node, groups, &own);
+        spec.subcommands = subcommands(reader, node, groups, &spec);
     }
-    own
+    spec
 }
 
 fn subcommands(
@@ -194,7 +194,7 @@ fn choice<T: Copy>(
 ) -> Option<T> {
     let names: Vec<&'static str> = words.iter().map(|(name, _)| *name).collect();
     let name = reader.keyword(node, &names)?;
-    words.iter().find(|(own, _)| *own == name).map(|(_, meaning)| *meaning)
+    words.iter().find(|(text, _)| *text == name).map(|(_, meaning)| *meaning)
 }
 
 /// One word, or a list of them.

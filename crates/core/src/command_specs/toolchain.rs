@@ -15,11 +15,11 @@ const OF_LLVM: &str = "addr2line ar nm objcopy objdump ranlib readelf size strin
 
 /// The tool that a name is, without the machine that it builds for.
 pub(super) fn strip_target(name: &str) -> Option<&'static str> {
-    if let Some(own) = name.strip_prefix("llvm-") {
-        return OF_LLVM.split(' ').find(|tool| *tool == own);
+    if let Some(text) = name.strip_prefix("llvm-") {
+        return OF_LLVM.split(' ').find(|tool| *tool == text);
     }
     let (processor, _) = name.split_once('-')?;
-    if !PROCESSORS.split(' ').any(|own| own == processor) {
+    if !PROCESSORS.split(' ').any(|part| part == processor) {
         return None;
     }
     // The longest one: `gcc-ar` is not `ar`.

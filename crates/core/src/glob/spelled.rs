@@ -12,7 +12,7 @@ impl Glob {
     #[must_use]
     pub fn spelled(&self, spelling: Spelling) -> Option<Self> {
         let components: Vec<Component> =
-            self.components.iter().map(|own| own.spelled(spelling)).collect();
+            self.components.iter().map(|component| component.spelled(spelling)).collect();
         (components != self.components).then(|| Self { text: self.text.clone(), components })
     }
 }

@@ -171,7 +171,7 @@ impl Event {
                     (Some(body.key), Key),
                     (body.extends.as_ref().map(|document| document.text), Document),
                 ];
-                all.extend(body.layers.iter().map(|own| (Some(own.document.text), Document)));
+                all.extend(body.layers.iter().map(|layer| (Some(layer.document.text), Document)));
                 all
             }
             Self::CallProposed(body) => alloc::vec![(Some(body.args), Arguments)],
@@ -206,7 +206,7 @@ impl Event {
             | Self::PayloadErased { .. }
             | Self::Checkpoint { .. } => Vec::new(),
         };
-        maybe.into_iter().filter_map(|(own, class)| Some((own?, class))).collect()
+        maybe.into_iter().filter_map(|(item, class)| Some((item?, class))).collect()
     }
 }
 

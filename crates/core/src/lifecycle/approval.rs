@@ -84,16 +84,22 @@ pub struct BatchApproval {
 impl BatchApproval {
     /// Whether a part needs no more than was seen when the whole was approved.
     fn covers(&self, decision: &Decision, action: &Action, facts: &Facts) -> bool {
-        let powers = decision.capabilities.iter().all(|own| self.capabilities.contains(own));
-        let names = facts.expansions.iter().all(|own| {
-            let same = |seen: &&Expansion| (&seen.cwd, &seen.pattern) == (&own.cwd, &own.pattern);
+        let powers =
+            decision.capabilities.iter().all(|capability| self.capabilities.contains(capability));
+        let names = facts.expansions.iter().all(|expansion| {
+            let same = |seen: &&Expansion| {
+                (&seen.cwd, &seen.pattern) == (&expansion.cwd, &expansion.pattern)
+            };
             let seen = self.expansions.iter().find(same);
-            seen.is_some_and(|seen| own.names.iter().all(|name| seen.names.contains(name)))
+            seen.is_some_and(|seen| expansion.names.iter().all(|name| seen.names.contains(name)))
         });
-        let here = folders(action).iter().all(|(number, own)| {
-            self.folders.iter().any(|(seen, cwd)| seen == number && cwd.location == own.location)
+        let here = folders(action).iter().all(|(number, target)| {
+            self.folders.iter().any(|(seen, cwd)| seen == number && cwd.location == target.location)
         });
-        powers && names && here && facts.programs.iter().all(|own| self.programs.contains(own))
+        powers
+            && names
+            && here
+            && facts.programs.iter().all(|program| self.programs.contains(program))
     }
 }
 
@@ -117,8 +123,8 @@ impl AwaitingApproval {
         journal: &mut J,
     ) -> Result<RoutedApproval, J::Error> {
         let call = self.cleared.number;
-        if let Some(union) = batch.filter(|own| {
-            own.covers(&self.cleared.decision, self.redacted.action(), self.redacted.facts())
+        if let Some(union) = batch.filter(|approval| {
+            approval.covers(&self.cleared.decision, self.redacted.action(), self.redacted.facts())
         }) {
             let event = Event::ApprovalCovered { call, by: union.call };
             journal.append(event, Durability::Deferred)?;

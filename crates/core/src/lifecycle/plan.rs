@@ -126,7 +126,7 @@ pub fn request_plan_approval<J: Journal>(
     journal: &mut J,
 ) -> Result<PlanApproval, J::Error> {
     let mut ready = Vec::new();
-    for step in steps.iter().filter(|own| own.needs_approval()) {
+    for step in steps.iter().filter(|step| step.needs_approval()) {
         let bound = journal.seal_arguments(&json::canonical(&step.redacted.raw_fingerprint))?;
         ready.push((step, redactor.value(step.call.args.clone(), &mut 0), bound));
     }

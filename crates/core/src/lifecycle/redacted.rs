@@ -76,8 +76,8 @@ impl RedactedCall {
             || CodedError::new(Code::ArgsInvalid, UNRECORDABLE).with_suggestion(REMOVE_SECRET);
         let record = RecordedCall { action, facts };
         let value = serde_json::to_value(&record).map_err(|_| unrecordable())?;
-        let fingerprint_of = |own: &Value| {
-            let [action, facts] = ["action", "facts"].map(|name| own.get(name));
+        let fingerprint_of = |item: &Value| {
+            let [action, facts] = ["action", "facts"].map(|name| item.get(name));
             Some(Fingerprint::of_values(tool, action?, facts?, policy))
         };
         let bound = fingerprint_of(&value).ok_or_else(unrecordable)?;

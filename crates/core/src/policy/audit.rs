@@ -67,7 +67,7 @@ impl CheckpointRule {
 
     /// Whether the log is signed once these events stand in it, with so many that no checkpoint signs.
     pub fn is_due<'e>(&self, events: impl IntoIterator<Item = &'e Event>, unsigned: u64) -> bool {
-        unsigned >= self.every || events.into_iter().any(|own| self.triggers_on(own))
+        unsigned >= self.every || events.into_iter().any(|event| self.triggers_on(event))
     }
 
     /// Whether it is one of the moments.

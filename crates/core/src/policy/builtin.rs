@@ -34,7 +34,7 @@ const BUILTIN: [(&str, &str); 4] = [
 /// The text of a policy that comes with the program.
 #[must_use]
 pub fn builtin_text(name: &str) -> Option<&'static str> {
-    BUILTIN.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+    BUILTIN.iter().find(|(text, _)| *text == name).map(|(_, text)| *text)
 }
 
 /// The names of those policies.

@@ -60,7 +60,7 @@ impl WorkDirectories {
     #[must_use]
     pub fn texts(&self) -> Vec<&str> {
         let root = self.root.then_some(".");
-        root.into_iter().chain(self.beneath.iter().map(|own| own.text.as_str())).collect()
+        root.into_iter().chain(self.beneath.iter().map(|pattern| pattern.text.as_str())).collect()
     }
 }
 
@@ -87,7 +87,7 @@ impl EffectRule {
     /// The word for an effect, and where it stands.
     #[must_use]
     pub fn verdict(&self, effect: Effect) -> (Verdict, &SourceLocation) {
-        let named = self.verdicts.iter().find(|(own, ..)| *own == effect);
+        let named = self.verdicts.iter().find(|(candidate, ..)| *candidate == effect);
         named.map_or((Verdict::Deny, &self.source), |(_, verdict, source)| (*verdict, source))
     }
 }
@@ -115,7 +115,7 @@ impl TokenMatcher {
     #[must_use]
     pub fn matches(&self, word: &str) -> bool {
         match self {
-            Self::Exact(own) => own == word,
+            Self::Exact(text) => text == word,
             Self::Regex(regex) => regex.is_match(word.as_bytes()),
         }
     }
@@ -137,8 +137,8 @@ impl EnvironmentRule {
     /// Whether a command line may set this variable to this value.
     #[must_use]
     pub fn accepts(&self, name: &str, value: &str) -> bool {
-        self.accept.iter().any(|own| match own.split_once('=') {
-            None => own == name,
+        self.accept.iter().any(|text| match text.split_once('=') {
+            None => text == name,
             Some((named, wanted)) => named == name && matches_value(wanted, value),
         })
     }
@@ -146,7 +146,7 @@ impl EnvironmentRule {
     /// Whether every command line that this entry of another list lets through is let through here.
     pub(super) fn covers_entry(&self, entry: &str) -> bool {
         let name = entry.split('=').next();
-        self.accept.iter().any(|own| own == entry || Some(own.as_str()) == name)
+        self.accept.iter().any(|text| text == entry || Some(text.as_str()) == name)
     }
 }
 
@@ -230,7 +230,7 @@ impl CommandRule {
     /// Whether it may run where there is no sandbox.
     #[must_use]
     pub fn is_unconfined(&self) -> bool {
-        self.needs.is_some_and(|own| own.contains(Capability::ProcUnconfined))
+        self.needs.is_some_and(|need| need.contains(Capability::ProcUnconfined))
     }
 }
 
@@ -250,13 +250,13 @@ mod tests {
     use super::*;
 
     fn accepting(entries: &[&str]) -> EnvironmentRule {
-        let accept = entries.iter().map(|own| String::from(*own)).collect();
+        let accept = entries.iter().map(|entry| String::from(*entry)).collect();
         EnvironmentRule { accept, ..EnvironmentRule::default() }
     }
 
     #[test]
     fn a_value_is_accepted_as_the_entry_says() {
-        let own = accepting(&["CI", "PAGER=cat", "NODE_OPTIONS=--max-old-space-size=*", "X="]);
+        let rule = accepting(&["CI", "PAGER=cat", "NODE_OPTIONS=--max-old-space-size=*", "X="]);
         for (name, value, expected) in [
             ("CI", "anything", true),
             ("PAGER", "cat", true),
@@ -269,18 +269,20 @@ mod tests {
             ("X", "1", false),
             ("Y", "", false),
         ] {
-            assert_eq!(own.accepts(name, value), expected, "{name}={value}");
+            assert_eq!(rule.accepts(name, value), expected, "{name}={value}");
         }
     }
 
     #[test]
     fn a_list_covers_what_it_says_or_says_more_widely() {
-        let own = accepting(&["CI", "PAGER=cat"]);
+        let rule = accepting(&["CI", "PAGER=cat"]);
         assert!(
-            own.covers_entry("CI") && own.covers_entry("CI=1") && own.covers_entry("PAGER=cat")
+            rule.covers_entry("CI") && rule.covers_entry("CI=1") && rule.covers_entry("PAGER=cat")
         );
         assert!(
-            !own.covers_entry("PAGER") && !own.covers_entry("PAGER=less") && !own.covers_entry("X")
+            !rule.covers_entry("PAGER")
+                && !rule.covers_entry("PAGER=less")
+                && !rule.covers_entry("X")
         );
     }
 }

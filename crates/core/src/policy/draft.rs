@@ -66,8 +66,9 @@ pub struct BindRoots {
 
 /// What is refused in a new text alone is read where it was recorded: a run under it is replayed.
 fn relax_recorded(mut problems: Diagnostics, again: bool) -> Diagnostics {
-    for own in problems.iter_mut().filter(|own| !again && own.code == Code::PolicyValue) {
-        own.severity = Severity::Error;
+    for problem in problems.iter_mut().filter(|problem| !again && problem.code == Code::PolicyValue)
+    {
+        problem.severity = Severity::Error;
     }
     problems
 }
@@ -115,19 +116,21 @@ impl PolicyDraft {
         let ParsedPolicy { policy, problems, extended: under } =
             parse::policy(text, name, home, tools, layers);
         let (under, at) = under.unzip();
-        let extended =
-            |own: ExtendedText<'_>| ExtendedPolicy { name: own.name.into(), text: own.text.into() };
+        let extended = |item: ExtendedText<'_>| ExtendedPolicy {
+            name: item.name.into(),
+            text: item.text.into(),
+        };
         let problems = relax_recorded(problems, again);
         match policy {
             Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
                 let seam = (at.unwrap_or_default(), text.len());
                 let is_base = name == builtin::BASE_NAME && builtin_text("base") == Some(text);
-                let own = extended(ExtendedText { name, text });
+                let item = extended(ExtendedText { name, text });
                 let extended = under.map(extended);
                 Ok((
                     Self {
                         policy,
-                        text: own,
+                        text: item,
                         extended,
                         extends_span: seam,
                         is_base,
@@ -178,7 +181,7 @@ impl PolicyDraft {
 
     /// The files that checkpoints are added to, from the root on.
     pub fn anchors(&self) -> impl Iterator<Item = &str> {
-        self.policy.audit.anchors.iter().map(|own| own.path.as_str())
+        self.policy.audit.anchors.iter().map(|anchor| anchor.path.as_str())
     }
 
     /// The same policy under the digest of the text that it was recorded from: credentials in the
@@ -213,16 +216,16 @@ impl PolicyDraft {
         problems.retain(|problem| problem.severity == Severity::Error);
         policy.hard_denies.push(runtime_files_rule(&roots.runtime_files));
         problems.extend(bind_patterns(&mut policy, roots));
-        let (own, base) = (policy.digest, builtin::digest());
+        let (digest, base) = (policy.digest, builtin::digest());
         policy.digest = match policy.extended_digest {
-            Some(under) => Digest::of_parts(&[&own.0, &under.0, &base.0]),
-            None => Digest::of_parts(&[&own.0, &base.0]),
+            Some(under) => Digest::of_parts(&[&digest.0, &under.0, &base.0]),
+            None => Digest::of_parts(&[&digest.0, &base.0]),
         };
         if let Some(ExtendedPolicy { name, .. }) = &self.extended {
-            let (at, own) = &self.extends_span;
+            let (at, number) = &self.extends_span;
             problems
                 .iter_mut()
-                .for_each(|problem| parse::relocate_problem(problem, *own, name, at));
+                .for_each(|problem| parse::relocate_problem(problem, *number, name, at));
         }
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
     }
@@ -272,7 +275,7 @@ fn bind_patterns(policy: &mut Policy, roots: &BindRoots) -> Diagnostics {
     }
     for rule in policy.tools.values_mut() {
         if let Constraint::Exec(exec) = &mut rule.constraint {
-            for pattern in exec.cwd.iter_mut().flat_map(|own| &mut own.beneath) {
+            for pattern in exec.cwd.iter_mut().flat_map(|directories| &mut directories.beneath) {
                 if !pattern.bind(root, spelling) {
                     problems.push(outside_diagnostic(pattern, root));
                 }
@@ -326,7 +329,7 @@ fn drop_base_rules(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics
     }
     // What is handed on by a policy of ours drops nothing for a text that may only tighten.
     let dropped = |rule: &HardDenyRule| {
-        policy.dropped_rules.iter().any(|own| own.id == rule.id && (may || !own.inherited))
+        policy.dropped_rules.iter().any(|item| item.id == rule.id && (may || !item.inherited))
     };
     base.hard_denies.retain(|rule| !dropped(rule));
     base.base_denials.retain(|rule| !dropped(rule));
@@ -340,9 +343,9 @@ fn outside_diagnostic(pattern: &PathPattern, root: &str) -> Diagnostic {
         .hint("write it relative to the workspace, or choose another with `--workspace`")
 }
 
-fn runtime_files_rule(own: &[String]) -> HardDenyRule {
+fn runtime_files_rule(item: &[String]) -> HardDenyRule {
     let source = SourceLocation { at: builtin::BASE_NAME.to_string(), span: 0..0 };
-    let paths = own.iter().map(|path| PathPattern::literal(path, source.clone())).collect();
+    let paths = item.iter().map(|path| PathPattern::literal(path, source.clone())).collect();
     HardDenyRule {
         id: HardDenyRule::RUNTIME_FILES.to_string(),
         source,

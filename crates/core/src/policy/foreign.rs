@@ -24,9 +24,9 @@ impl Refused {
     /// Why the pattern language has no such pattern.
     pub(super) fn by_glob(text: &str, error: GlobError) -> Self {
         let hint = match error {
-            GlobError::AnyDepth => any_depth(text).map(|own| format!("write `{own}`")),
+            GlobError::AnyDepth => any_depth(text).map(|text| format!("write `{text}`")),
             GlobError::Braces => alternatives(text).map(|each| {
-                let each: Vec<String> = each.iter().map(|own| format!("`{own}`")).collect();
+                let each: Vec<String> = each.iter().map(|each| format!("`{each}`")).collect();
                 format!("write {}", each.join(" and "))
             }),
             GlobError::Length | GlobError::Class | GlobError::Component => None,
@@ -58,7 +58,7 @@ pub(super) fn check(text: &str) -> Result<(), Refused> {
 
 /// `src/...`, as Go and Bazel have it.
 fn any_below(text: &str) -> Option<Refused> {
-    let folder = text.strip_suffix("...").filter(|own| own.is_empty() || own.ends_with('/'))?;
+    let folder = text.strip_suffix("...").filter(|text| text.is_empty() || text.ends_with('/'))?;
     let hint = format!("write `{}**`", folder.trim_start_matches("./"));
     Some(Refused::new("`...` is the name of a file", hint))
 }
@@ -173,7 +173,7 @@ fn any_depth(text: &str) -> Option<String> {
     let part = |part: &str| match part.strip_prefix("**") {
         Some("") | None => part
             .strip_suffix("**")
-            .filter(|own| !own.is_empty())
+            .filter(|text| !text.is_empty())
             .map_or_else(|| part.to_string(), |head| format!("{}/**", head.trim_end_matches('*'))),
         Some(rest) => format!("**/*{}", rest.trim_start_matches('*')),
     };
@@ -190,8 +190,8 @@ fn alternatives(text: &str) -> Option<Vec<String>> {
     let (head, rest) = text.split_once('{')?;
     let (inner, tail) = rest.split_once('}')?;
     let each: Vec<String> =
-        inner.split(',').map(|own| format!("{head}{own}{tail}")).take(ALTERNATIVES + 1).collect();
-    let plain = each.iter().all(|own| crate::glob::Glob::parse(own).is_ok());
+        inner.split(',').map(|part| format!("{head}{part}{tail}")).take(ALTERNATIVES + 1).collect();
+    let plain = each.iter().all(|text| crate::glob::Glob::parse(text).is_ok());
     (plain && each.len() > 1 && each.len() <= ALTERNATIVES).then_some(each)
 }
 
@@ -252,8 +252,9 @@ mod tests {
             ("a/../b", "`..`", ""),
         ] {
             let found = refused(text);
-            let said =
-                found.as_ref().map(|own| (own.why.as_str(), own.hint.as_deref().unwrap_or("")));
+            let said = found
+                .as_ref()
+                .map(|refused| (refused.why.as_str(), refused.hint.as_deref().unwrap_or("")));
             assert!(
                 said.is_some_and(|(own, instead)| own.contains(why) && instead.contains(hint)),
                 "{text}: {found:?}"

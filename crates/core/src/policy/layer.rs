@@ -78,30 +78,30 @@ impl Policy {
 
     /// It and its layers: whatever holds has to hold under all of them.
     pub fn self_and_layers(&self) -> impl Iterator<Item = &Self> {
-        core::iter::once(self).chain(self.layers.iter().map(|own| own.policy.as_ref()))
+        core::iter::once(self).chain(self.layers.iter().map(|layer| layer.policy.as_ref()))
     }
 
     /// What commands are confined to under all of them.
     #[must_use]
     pub fn sandbox_in_force(&self) -> SandboxRule {
-        self.self_and_layers().fold(self.sandbox, |held, own| SandboxRule {
-            floor: held.floor.max(own.sandbox.floor),
-            network: held.network.min(own.sandbox.network),
-            workspace: held.workspace.min(own.sandbox.workspace),
+        self.self_and_layers().fold(self.sandbox, |held, policy| SandboxRule {
+            floor: held.floor.max(policy.sandbox.floor),
+            network: held.network.min(policy.sandbox.network),
+            workspace: held.workspace.min(policy.sandbox.workspace),
             read_only: held.read_only,
-            writes_by_default: held.writes_by_default && own.sandbox.writes_by_default,
-            optional: held.optional && own.sandbox.optional,
+            writes_by_default: held.writes_by_default && policy.sandbox.writes_by_default,
+            optional: held.optional && policy.sandbox.optional,
         })
     }
 
     /// The profiles that hold: its own, and those that layers name.
     pub fn profiles_in_force(&self) -> impl Iterator<Item = &Profile> {
-        self.self_and_layers().map(|own| &own.profile)
+        self.self_and_layers().map(|layer| &layer.profile)
     }
 
     /// Whether a question that nobody is there to answer ends the run.
     #[must_use]
     pub fn fails_unattended(&self) -> bool {
-        self.profiles_in_force().any(|own| own.unattended == Unattended::Fail)
+        self.profiles_in_force().any(|profile| profile.unattended == Unattended::Fail)
     }
 }

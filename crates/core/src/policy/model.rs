@@ -141,7 +141,7 @@ impl HardDenyRule {
     /// Whether the rule protects a path.
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
-        self.index.any(path, |at| self.paths.get(at).is_some_and(|own| own.covers(path)))
+        self.index.any(path, |at| self.paths.get(at).is_some_and(|pattern| pattern.covers(path)))
             && !self.except.iter().any(|pattern| pattern.surely_covers(path))
     }
 
@@ -149,7 +149,8 @@ impl HardDenyRule {
     #[must_use]
     pub fn topmost(&self, path: &WorkspacePath) -> Option<WorkspacePath> {
         // Most paths are none of its own.
-        self.covers(path).then(|| path.ancestors().filter(|own| self.covers(own)).last())?
+        self.covers(path)
+            .then(|| path.ancestors().filter(|ancestor| self.covers(ancestor)).last())?
     }
 
     /// Whether a pattern for names, or a name in another spelling of its letters, could mean one that
@@ -301,7 +302,7 @@ impl ToolRule {
     #[must_use]
     pub fn writes(&self) -> Vec<&PathPattern> {
         let Constraint::Exec(exec) = &self.constraint else { return Vec::new() };
-        exec.programs.iter().flat_map(|own| own.command.write_patterns()).collect()
+        exec.programs.iter().flat_map(|program| program.command.write_patterns()).collect()
     }
 }
 
@@ -385,18 +386,19 @@ impl Policy {
     /// profile.
     #[must_use]
     pub fn under(mut self, profile: &str) -> Option<Self> {
-        let own = self.profiles.iter().find(|own| own.name == profile).cloned();
+        let item = self.profiles.iter().find(|item| item.name == profile).cloned();
         // What the policy's own profile wants beyond its words, one that is built in keeps.
         let builtin = || Some(Profile::builtin(profile)?.with_requirements_of(&self.profile));
-        self.profile = own.or_else(builtin)?;
+        self.profile = item.or_else(builtin)?;
         Some(self)
     }
 
     /// The names of the profiles that can be chosen.
     pub fn profile_names(&self) -> impl Iterator<Item = &str> {
         let builtin = Profile::BUILTIN.into_iter();
-        let others = builtin.filter(|name| !self.profiles.iter().any(|own| own.name == *name));
-        self.profiles.iter().map(|own| own.name.as_str()).chain(others)
+        let others =
+            builtin.filter(|name| !self.profiles.iter().any(|profile| profile.name == *name));
+        self.profiles.iter().map(|profile| profile.name.as_str()).chain(others)
     }
 
     /// The digest of everything that decides: the policy's text and the base policy's.
@@ -417,7 +419,7 @@ impl Policy {
     pub fn taints(&self, tool: &ToolName) -> bool {
         let tainting =
             |rule: &ToolRule| rule.untrusted || matches!(rule.constraint, Constraint::Fetch(_));
-        self.self_and_layers().any(|own| own.tool(tool).is_some_and(tainting))
+        self.self_and_layers().any(|layer| layer.tool(tool).is_some_and(tainting))
     }
 
     /// The constraints that the policy puts on paths for a tool.
@@ -431,7 +433,7 @@ impl Policy {
 
     /// What rules close to some tool.
     pub fn denied_patterns(&self) -> impl Iterator<Item = &PathPattern> {
-        let rules = self.self_and_layers().flat_map(|own| own.tools.values());
+        let rules = self.self_and_layers().flat_map(|layer| layer.tools.values());
         rules.flat_map(|rule| match &rule.constraint {
             Constraint::Files(files) => files.deny.as_slice(),
             _ => &[],
@@ -442,7 +444,7 @@ impl Policy {
     #[must_use]
     pub fn conceals(&self, path: &WorkspacePath) -> bool {
         let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
-        self.self_and_layers().flat_map(|own| &own.hard_denies).any(|never| {
+        self.self_and_layers().flat_map(|layer| &layer.hard_denies).any(|never| {
             never.capabilities.intersects(look)
                 && never.paths.iter().any(|pattern| pattern.matches_in_walk(path))
                 && !never.except.iter().any(|pattern| pattern.surely_covers(path))
@@ -456,8 +458,9 @@ impl Policy {
         path: &WorkspacePath,
         capabilities: Capabilities,
     ) -> Option<&HardDenyRule> {
-        let mut rules =
-            self.self_and_layers().flat_map(|own| own.hard_denies.iter().chain(&own.base_denials));
+        let mut rules = self
+            .self_and_layers()
+            .flat_map(|layer| layer.hard_denies.iter().chain(&layer.base_denials));
         rules.find(|rule| rule.capabilities.intersects(capabilities) && rule.covers(path))
     }
 }

@@ -78,13 +78,13 @@ impl PathPattern {
         };
         self.spelling = spelling;
         let spelled = |spelling| -> Vec<Glob> {
-            let own = |own: &Glob| own.spelled(spelling).unwrap_or_else(|| own.clone());
+            let item = |glob: &Glob| glob.spelled(spelling).unwrap_or_else(|| glob.clone());
             let bound = self.bound.iter().filter(|_| spelling != Spelling::Exact);
-            bound.map(own).collect()
+            bound.map(item).collect()
         };
         (self.closes, self.opens) = (spelled(spelling), spelled(spelling.opening()));
         let folders: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
-        let leads_to = |depth| folders.get(..depth).map(|own| self.glob.matches_components(own));
+        let leads_to = |depth| folders.get(..depth).map(|item| self.glob.matches_components(item));
         self.covers_root =
             self.absolute && (1..=folders.len()).filter_map(leads_to).any(|matches| matches);
         !self.bound.is_empty()
@@ -173,9 +173,10 @@ impl PathPattern {
     /// Whether these together name all that this one does, as far as that can be told: no is certain.
     #[must_use]
     pub fn is_within(&self, others: &[Self]) -> bool {
-        let depth = others.iter().flat_map(|own| &own.bound).map(Glob::depth).max().unwrap_or(0);
+        let depth =
+            others.iter().flat_map(|other| &other.bound).map(Glob::depth).max().unwrap_or(0);
         let mut samples = self.bound.iter().flat_map(|glob| glob.sample_paths(depth + 1));
-        samples.all(|path| others.iter().any(|own| own.matches(&path)))
+        samples.all(|path| others.iter().any(|other| other.matches(&path)))
     }
 
     /// Whether it has a path in its text, component by component.

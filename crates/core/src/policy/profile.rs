@@ -145,14 +145,16 @@ impl Profile {
     /// The first capability for which it has a milder word than another one.
     #[must_use]
     pub fn milder_than(&self, other: &Self) -> Option<Capability> {
-        Capability::ALL.into_iter().find(|own| self.verdict_for(*own) < other.verdict_for(*own))
+        Capability::ALL
+            .into_iter()
+            .find(|capability| self.verdict_for(*capability) < other.verdict_for(*capability))
     }
 
     /// The word for a capability. The one for all others is none for running unconfined, which has to
     /// be named.
     #[must_use]
     pub fn verdict_for(&self, capability: Capability) -> Verdict {
-        let named = self.verdicts.iter().find(|(own, _)| *own == capability);
+        let named = self.verdicts.iter().find(|(candidate, _)| *candidate == capability);
         let rest = match capability {
             Capability::ProcUnconfined => Verdict::Deny,
             _ => self.default,
@@ -164,13 +166,13 @@ impl Profile {
     /// nothing is known to need nothing.
     #[must_use]
     pub fn strictest_verdict(&self, capabilities: Capabilities) -> Verdict {
-        capabilities.iter().map(|own| self.verdict_for(own)).max().unwrap_or_default()
+        capabilities.iter().map(|capability| self.verdict_for(capability)).max().unwrap_or_default()
     }
 
     /// The first of these capabilities that it denies: a ceiling, whatever a rule says.
     #[must_use]
     pub fn first_denied(&self, capabilities: Capabilities) -> Option<Capability> {
-        capabilities.iter().find(|own| self.verdict_for(*own) == Verdict::Deny)
+        capabilities.iter().find(|capability| self.verdict_for(*capability) == Verdict::Deny)
     }
 }
 

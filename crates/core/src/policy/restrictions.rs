@@ -158,8 +158,9 @@ impl ListingScope {
     /// not entered is asked about.
     #[must_use]
     pub fn shows(&self, path: &WorkspacePath) -> bool {
-        let is_open =
-            |own: &Policy| own.file_rule(&self.tool).is_some_and(|rule| is_listable(rule, path));
+        let is_open = |policy: &Policy| {
+            policy.file_rule(&self.tool).is_some_and(|rule| is_listable(rule, path))
+        };
         !self.policy.conceals(path) && self.policy.self_and_layers().all(is_open)
     }
 }
@@ -187,14 +188,14 @@ impl ContentScope {
             self.policy.conceals(&folder)
         });
         let reader = ToolName::unchecked("fs.read");
-        let meant = |own: &HardDenyRule| {
-            own.capabilities.intersects(look) && own.could_match(path.as_str())
+        let meant = |item: &HardDenyRule| {
+            item.capabilities.intersects(look) && item.could_match(path.as_str())
         };
         !closed
             && self.policy.forbids(path, look).is_none()
-            && self.policy.self_and_layers().all(|own| {
-                !own.hard_denies.iter().any(meant)
-                    && own.file_rule(&reader).is_none_or(|rule| is_listable(rule, path))
+            && self.policy.self_and_layers().all(|layer| {
+                !layer.hard_denies.iter().any(meant)
+                    && layer.file_rule(&reader).is_none_or(|rule| is_listable(rule, path))
             })
     }
 }
@@ -272,7 +273,8 @@ impl PathScope {
     /// Whether the rule has the path itself in its text, in every reading of the command line. A rule that opens
     /// everything spells nothing.
     pub(crate) fn spells(&self, path: &WorkspacePath) -> bool {
-        !self.alternatives.is_empty() && self.matches_every_alternative(|own| own.spells(path))
+        !self.alternatives.is_empty()
+            && self.matches_every_alternative(|pattern| pattern.spells(path))
     }
 
     fn matches_every_alternative(&self, names: impl Fn(&PathPattern) -> bool) -> bool {
@@ -283,8 +285,10 @@ impl PathScope {
     /// or, for a folder, anything in it. Asked from the root down.
     #[must_use]
     pub fn conceals(&self, path: &WorkspacePath, folder: bool) -> bool {
-        let names = |own: &PathPattern| own.matches(path) || folder && own.can_match_beneath(path);
-        let closed = || self.denied.iter().any(|own| own.matches_in_walk(path));
+        let names = |pattern: &PathPattern| {
+            pattern.matches(path) || folder && pattern.can_match_beneath(path)
+        };
+        let closed = || self.denied.iter().any(|pattern| pattern.matches_in_walk(path));
         self.policy.conceals(path) || closed() || !self.matches_every_alternative(names)
     }
 
@@ -305,8 +309,8 @@ impl PathScope {
     /// else.
     pub fn literal_paths(&self) -> impl Iterator<Item = Vec<(String, bool)>> {
         let extra = || self.extra_paths.iter().map(|path| (path.as_str().into(), false));
-        self.alternatives.iter().map(move |own| {
-            own.iter().flat_map(PathPattern::literal_paths).chain(extra()).collect()
+        self.alternatives.iter().map(move |alternative| {
+            alternative.iter().flat_map(PathPattern::literal_paths).chain(extra()).collect()
         })
     }
 
@@ -319,12 +323,12 @@ impl PathScope {
         let path = applicable_path(change)?;
         check_unprotected(&self.policy, change, &path)?;
         // A folder that has to be there for a file that may be written.
-        let is_way = |own: &PathPattern| {
+        let is_way = |pattern: &PathPattern| {
             matches!((&change.before, &change.after), (None, Some(FileState::Directory { .. })))
-                && own.can_match_beneath(&path)
+                && pattern.can_match_beneath(&path)
         };
         match self.extra_paths.contains(&path)
-            || self.matches_every_alternative(|own| own.matches(&path) || is_way(own))
+            || self.matches_every_alternative(|pattern| pattern.matches(&path) || is_way(pattern))
         {
             true => Ok(()),
             false => Err("the command's rule does not name it under `writes`".into()),
@@ -357,7 +361,7 @@ pub(crate) fn check_unprotected(
     let power = Capabilities::of(change.kind().capability());
     let target = change.link_target();
     let mut named = [Some(path), target.as_ref()].into_iter().flatten();
-    match named.find_map(|own| policy.forbids(own, power)) {
+    match named.find_map(|path| policy.forbids(path, power)) {
         Some(rule) => {
             Err(reason_or(&rule.because, || format!("forbidden by the rule `{}`", rule.id)))
         }
@@ -387,7 +391,7 @@ impl EgressScope {
     /// # Errors
     /// [`Code::NetPrivate`] where it is not public and the policy does not name it.
     pub fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
-        self.policies().try_for_each(|own| own.check_address(address))
+        self.policies().try_for_each(|policy| policy.check_address(address))
     }
 
     /// The secrets that are sent to an address, on the way from the one that was judged: each only
@@ -398,8 +402,8 @@ impl EgressScope {
         to: &'r HttpUrl,
     ) -> impl Iterator<Item = &'r SecretRule> {
         let named = self.policy.secrets_sent_to(&self.tool, asked);
-        named.filter(move |own| {
-            self.policy.secrets_sent_to(&self.tool, to).any(|other| core::ptr::eq(*own, other))
+        named.filter(move |rule| {
+            self.policy.secrets_sent_to(&self.tool, to).any(|other| core::ptr::eq(*rule, other))
         })
     }
 
@@ -410,7 +414,7 @@ impl EgressScope {
     /// where somebody would have to be asked, which nobody can be in the middle of a call, and
     /// [`Code::NetRedirect`] where the policy would not have allowed a call to it.
     pub fn check_redirect(&self, from: &HttpUrl, to: &HttpUrl) -> Result<(), CodedError> {
-        self.policies().try_for_each(|own| own.check_redirect(from, to))
+        self.policies().try_for_each(|policy| policy.check_redirect(from, to))
     }
 }
 
@@ -430,8 +434,8 @@ impl FetchPolicy<'_> {
     }
 
     fn default_verdict(&self) -> Verdict {
-        let own = self.policy.tool(self.tool).and_then(|rule| rule.decision);
-        own.unwrap_or_else(|| {
+        let verdict = self.policy.tool(self.tool).and_then(|rule| rule.decision);
+        verdict.unwrap_or_else(|| {
             self.policy.profile.strictest_verdict(Capabilities::of(Capability::NetEgress))
         })
     }

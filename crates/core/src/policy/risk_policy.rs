@@ -55,7 +55,7 @@ impl Hazard {
     /// Reads the word.
     #[must_use]
     pub fn from_keyword(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|own| own.keyword() == word)
+        Self::ALL.into_iter().find(|hazard| hazard.keyword() == word)
     }
 
     /// What it says about a call.
@@ -90,19 +90,23 @@ impl RiskPolicy {
     /// The least risk of a call that needs these capabilities.
     #[must_use]
     pub fn floor(&self, capabilities: Capabilities) -> Risk {
-        let carried = self.floors.iter().filter(|(own, _)| capabilities.contains(*own));
+        let carried =
+            self.floors.iter().filter(|(capability, _)| capabilities.contains(*capability));
         carried.map(|(_, risk)| *risk).max().unwrap_or(Risk::Low)
     }
 
     /// What a hazard raises the risk to.
     #[must_use]
     pub fn raised_by(&self, hazard: Hazard) -> Option<Risk> {
-        self.escalate.iter().find(|(own, _)| *own == hazard).map(|(_, risk)| *risk)
+        self.escalate.iter().find(|(candidate, _)| *candidate == hazard).map(|(_, risk)| *risk)
     }
 
     /// The author's words for a capability.
     #[must_use]
     pub fn label(&self, capability: Capability) -> Option<&str> {
-        self.labels.iter().find(|(own, _)| *own == capability).map(|(_, label)| label.as_str())
+        self.labels
+            .iter()
+            .find(|(candidate, _)| *candidate == capability)
+            .map(|(_, label)| label.as_str())
     }
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::policy::model::{Constraint, Policy, SourceLocation};
 use crate::tool::ToolName;
 use crate::url::HttpUrl;
-use capsule_redact::Custom;
+use capsule_redact::CustomPattern;
 
 /// What is masked, and what becomes of masks.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct PatternRule {
     /// The expression.
     pub text: String,
     /// What looks for it.
-    pub pattern: Custom,
+    pub pattern: CustomPattern,
 }
 
 /// What becomes of a mask in what is to be written to a file.
@@ -81,8 +81,8 @@ impl SecretRule {
 impl Policy {
     /// The patterns that are masked under it and its layers.
     #[must_use]
-    pub fn redaction_patterns(&self) -> Vec<Custom> {
-        let rules = self.self_and_layers().flat_map(|own| &own.redaction.patterns);
+    pub fn redaction_patterns(&self) -> Vec<CustomPattern> {
+        let rules = self.self_and_layers().flat_map(|layer| &layer.redaction.patterns);
         rules.map(|rule| rule.pattern.clone()).collect()
     }
 
@@ -96,8 +96,8 @@ impl Policy {
             Constraint::Fetch(fetch) => Some(fetch),
             _ => None,
         });
-        let named = move |(own, id): &(ToolName, String)| {
-            let rules = fetch.filter(|_| own == tool).into_iter().flat_map(|fetch| &fetch.allow);
+        let named = move |(name, id): &(ToolName, String)| {
+            let rules = fetch.filter(|_| name == tool).into_iter().flat_map(|fetch| &fetch.allow);
             rules.into_iter().any(|rule| rule.id == *id && rule.pattern.matches(address))
         };
         self.secrets.iter().filter(move |secret| secret.only_for.iter().any(named))

@@ -41,7 +41,7 @@ fn is_program_name(name: &str) -> bool {
     !name.is_empty()
         && !name.contains(['/', ' '])
         && !name.starts_with('-')
-        && !RESERVED_COMMANDS.iter().any(|(own, ..)| own.contains(&name))
+        && !RESERVED_COMMANDS.iter().any(|(item, ..)| item.contains(&name))
         && !matches!(
             name,
             "echo" | "printf" | "test" | "[" | "pwd" | "kill" | "true" | "false" | "cd" | ":"
@@ -71,7 +71,7 @@ pub(super) fn check_command_name(
         );
     }
     if let Some((_, construct, instead)) =
-        RESERVED_COMMANDS.iter().find(|(own, ..)| own.contains(&name))
+        RESERVED_COMMANDS.iter().find(|(item, ..)| item.contains(&name))
     {
         let why = match construct {
             UnsupportedSyntax::Builtin => alloc::format!("`{name}` exists only inside of a shell"),
@@ -89,13 +89,13 @@ pub(super) fn check_command_name(
 /// program. They do the same before one plain program.
 fn check_time(stage: &PipelineStage, stages: usize, place: &Span) -> Result<(), SyntaxRefusal> {
     let next = stage.words.get(1).and_then(ShellWord::literal).unwrap_or_default();
-    let is_kept = |own: &(&[&str], UnsupportedSyntax, &str)| own.0.contains(&next);
+    let is_kept = |item: &(&[&str], UnsupportedSyntax, &str)| item.0.contains(&next);
     let is_program = !next.is_empty()
         && !next.starts_with(['-', '%'])
         && !next.contains('=')
         && !matches!(next, "time" | "cd" | ":")
         && !RESERVED_COMMANDS.iter().any(is_kept);
-    let is_err = |own: &Redirection| match own {
+    let is_err = |redirection: &Redirection| match redirection {
         Redirection::File { stream, .. } => *stream == StdStream::Err,
         Redirection::Duplicate { stream, target } => [*stream, *target].contains(&StdStream::Err),
         _ => false,

@@ -64,8 +64,8 @@ impl Lexer<'_> {
         let start = self.source.at();
         let Some(c) = self.source.peek() else {
             let open = self.pending.first();
-            let open = open.map(|own| {
-                SyntaxRefusal::of(UnsupportedSyntax::OpenHereDocument, own.span.clone())
+            let open = open.map(|document| {
+                SyntaxRefusal::of(UnsupportedSyntax::OpenHereDocument, document.span.clone())
             });
             return open.map_or(Ok(false), Err);
         };
@@ -134,8 +134,8 @@ impl Lexer<'_> {
         self.source.skip_blanks();
         let is_empty = opens && self.source.peek() == Some(')');
         let construct = match self.tokens.last() {
-            Some((Token::Word(units), own)) => {
-                let last = units.last().and_then(|unit| unit.bare()).filter(|_| own.end == start);
+            Some((Token::Word(units), range)) => {
+                let last = units.last().and_then(|unit| unit.bare()).filter(|_| range.end == start);
                 match last {
                     Some('?' | '*' | '+' | '@' | '!') if opens => {
                         UnsupportedSyntax::ExtendedPattern
@@ -263,7 +263,8 @@ impl Lexer<'_> {
             let mut body = String::new();
             loop {
                 let line = self.source.line();
-                let line = line.map(|own| if strips { own.trim_start_matches('\t') } else { own });
+                let line =
+                    line.map(|line| if strips { line.trim_start_matches('\t') } else { line });
                 match line {
                     None => {
                         return Err(SyntaxRefusal::of(UnsupportedSyntax::OpenHereDocument, span));

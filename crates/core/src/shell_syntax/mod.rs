@@ -92,7 +92,7 @@ mod tests {
         let variables =
             stage.variables.iter().map(|(name, value)| alloc::format!("{name}={value}:"));
         let words = stage.words.iter().map(word);
-        let redirects = stage.redirects.iter().map(|own| match own {
+        let redirects = stage.redirects.iter().map(|redirect| match redirect {
             Redirection::File { stream, path, append } => {
                 alloc::format!("{stream:?}{}{path}", if *append { ">>" } else { ">" })
             }

@@ -90,7 +90,7 @@ impl<I: Iterator<Item = (Token, Span)>> Parser<I> {
         };
         let mut span: Option<Span> = None;
         while let Some((token, place)) = self.tokens.next_if(|(token, _)| is_stage_token(token)) {
-            span = Some(span.map_or(place.start, |own| own.start)..place.end);
+            span = Some(span.map_or(place.start, |range| range.start)..place.end);
             match token {
                 Token::Redirect(redirect) => {
                     let most = limits::STAGE_REDIRECTS;

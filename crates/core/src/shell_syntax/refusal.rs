@@ -67,16 +67,16 @@ impl SyntaxRefusal {
         let length = self.span.end.saturating_sub(self.span.start);
         let rest = behind.split('\n').next().unwrap_or("");
         let length = (0..=length.min(rest.len())).rev().find(|at| rest.is_char_boundary(*at));
-        let (own, rest) = rest.split_at(length.unwrap_or(0));
+        let (marked, rest) = rest.split_at(length.unwrap_or(0));
         let (skipped, before) = last_chars(before, CONTEXT_CHARS);
-        let (own, cut) = first_chars(own, CONTEXT_CHARS);
+        let (marked, cut) = first_chars(marked, CONTEXT_CHARS);
         let (rest, more) = if cut { ("", true) } else { first_chars(rest, CONTEXT_CHARS) };
         let dots = |cut: bool| if cut { "…" } else { "" };
-        let [before, own, rest] = [before, own, rest].map(escape::line);
+        let [before, marked, rest] = [before, marked, rest].map(escape::line);
         let count = |text: &str| text.chars().count();
         let head = alloc::format!("{}{before}", dots(skipped));
-        let (indent, marks) = (" ".repeat(count(&head)), "^".repeat(count(&own).max(1)));
-        alloc::format!("{head}{own}{rest}{}\n{indent}{marks}", dots(more))
+        let (indent, marks) = (" ".repeat(count(&head)), "^".repeat(count(&marked).max(1)));
+        alloc::format!("{head}{marked}{rest}{}\n{indent}{marks}", dots(more))
     }
 }
 

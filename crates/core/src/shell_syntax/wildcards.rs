@@ -78,11 +78,11 @@ fn begins_component(pieces: &[WordPiece]) -> bool {
 /// Whether something stands behind a `**/` that shells do not agree on, or that says the same folders
 /// anew: nothing, another slash, a component `.` or `..`; or whether there are more than a few.
 fn is_ambiguous_recursion(pieces: &[WordPiece]) -> bool {
-    let Some(first) = pieces.iter().position(|own| *own == WordPiece::Directories) else {
+    let Some(first) = pieces.iter().position(|piece| *piece == WordPiece::Directories) else {
         return false;
     };
     let behind = pieces.get(first..).unwrap_or_default();
-    let folders = behind.iter().filter(|own| **own == WordPiece::Directories).count();
+    let folders = behind.iter().filter(|piece| **piece == WordPiece::Directories).count();
     let typed: String = behind.iter().map(WordPiece::unexpanded).collect();
     let stays = |part: &str| matches!(part, "" | "." | "..");
     folders > limits::PATTERN_WALKS || typed.split('/').any(stays)
@@ -101,7 +101,7 @@ pub(super) fn parse_literal(units: &[Unit], span: Span) -> Result<String, Syntax
 pub(super) fn parse_value(units: &[Unit]) -> Result<String, SyntaxRefusal> {
     for (at, unit) in units.iter().enumerate() {
         let behind = at.checked_sub(1).and_then(|before| units.get(before));
-        if unit.is('~') && behind.is_none_or(|own| own.is(':') || own.is('=')) {
+        if unit.is('~') && behind.is_none_or(|unit| unit.is(':') || unit.is('=')) {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Home, unit.at..unit.at + 1));
         }
     }
@@ -141,7 +141,7 @@ fn check_dollar(dollar: Unit, next: Option<&Unit>) -> Result<(), SyntaxRefusal> 
         Some(CharKind::Quote) => Some(UnsupportedSyntax::AnsiQuotes),
         Some(CharKind::Quoted(_)) | None => None,
     };
-    construct.map_or(Ok(()), |own| Err(SyntaxRefusal::of(own, dollar.at..dollar.at + 1)))
+    construct.map_or(Ok(()), |syntax| Err(SyntaxRefusal::of(syntax, dollar.at..dollar.at + 1)))
 }
 
 /// Reads a class behind its `[`, and says what stands behind it; none where no `]` makes it one.
@@ -157,7 +157,8 @@ fn class(units: &[Unit], start: usize) -> Result<Option<(WordPiece, usize)>, Syn
         || SyntaxRefusal::of(UnsupportedSyntax::PatternClass, place(open)..place(close) + 1);
     let members: Option<Vec<char>> =
         units.get(first..close).unwrap_or_default().iter().map(|unit| unit.bare()).collect();
-    let members = members.filter(|own| own.iter().all(|c| c.is_ascii() && !"[/$~{}".contains(*c)));
+    let members =
+        members.filter(|member| member.iter().all(|c| c.is_ascii() && !"[/$~{}".contains(*c)));
     let members = members.filter(|_| !is(start, '^')).ok_or_else(refusal)?;
     let mut ranges = Vec::new();
     let mut rest = members.as_slice();
@@ -195,7 +196,11 @@ fn could_match_dots(pieces: &[WordPiece]) -> bool {
             continue;
         }
         let WordPiece::Text(text) = piece else {
-            components.iter_mut().last().into_iter().for_each(|own| own.push(piece.clone()));
+            components
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|component| component.push(piece.clone()));
             continue;
         };
         for (index, part) in text.split('/').enumerate() {
@@ -203,12 +208,17 @@ fn could_match_dots(pieces: &[WordPiece]) -> bool {
                 components.push(Vec::new());
             }
             let part = (!part.is_empty()).then(|| WordPiece::Text(part.into()));
-            components.iter_mut().last().into_iter().for_each(|own| own.extend(part.clone()));
+            components
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|component| component.extend(part.clone()));
         }
     }
-    let begins =
-        |own: &[WordPiece]| matches!(own, [WordPiece::Text(text), _, ..] if text.starts_with('.'));
-    components.iter().any(|own| begins(own) && (can_match(own, ".") || can_match(own, "..")))
+    let begins = |item: &[WordPiece]| matches!(item, [WordPiece::Text(text), _, ..] if text.starts_with('.'));
+    components.iter().any(|component| {
+        begins(component) && (can_match(component, ".") || can_match(component, ".."))
+    })
 }
 
 /// Whether pieces match one of the two short names.

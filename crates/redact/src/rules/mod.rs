@@ -17,22 +17,22 @@ pub(super) struct Rule {
     /// Whose it is.
     pub(super) name: &'static str,
     /// How it looks; see `form`.
-    pub(super) form: &'static str,
+    pub(super) pattern: &'static str,
     /// What has to hold besides.
     pub(super) check: Check,
     /// What it is.
-    pub(super) what: &'static str,
+    pub(super) description: &'static str,
 }
 
 /// What has to hold besides the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
     /// The form is telling enough; only what stands for a token in a text is left alone.
-    Plain,
+    FormOnly,
     /// The form has little of its own: the rest must look as if nobody made it up.
-    Mixed,
+    Random,
     /// As `Mixed`, and it is no part of a longer word.
-    Weak,
+    RandomWord,
     /// Six characters at the end are a checksum of the 30 before them. One that is right proves the
     /// token, whatever it looks like; one that is wrong proves nothing: formats change.
     Crc,
@@ -43,19 +43,19 @@ pub(super) enum Check {
 }
 
 const fn token(name: &'static str, form: &'static str, check: Check, what: &'static str) -> Rule {
-    Rule { kind: "token", name, form, check, what }
+    Rule { kind: "token", name, pattern: form, check, description: what }
 }
 
-const fn plain(name: &'static str, form: &'static str, what: &'static str) -> Rule {
-    token(name, form, Check::Plain, what)
+const fn form_only(name: &'static str, form: &'static str, what: &'static str) -> Rule {
+    token(name, form, Check::FormOnly, what)
 }
 
-const fn mixed(name: &'static str, form: &'static str, what: &'static str) -> Rule {
-    token(name, form, Check::Mixed, what)
+const fn random(name: &'static str, form: &'static str, what: &'static str) -> Rule {
+    token(name, form, Check::Random, what)
 }
 
-const fn weak(name: &'static str, form: &'static str, what: &'static str) -> Rule {
-    token(name, form, Check::Weak, what)
+const fn random_word(name: &'static str, form: &'static str, what: &'static str) -> Rule {
+    token(name, form, Check::RandomWord, what)
 }
 
 const fn crc(name: &'static str, form: &'static str, what: &'static str) -> Rule {

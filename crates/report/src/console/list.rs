@@ -2,22 +2,22 @@
 
 use capsule_core::escape;
 
-use super::{Console, Sign, details};
-use crate::story::CallStory;
+use super::{Console, Sign, details_text};
+use crate::run_view::CallView;
 
 impl Console {
     /// Each command that was reached, with what it changed.
-    pub(super) fn parts(&self, parts: &[&CallStory]) -> Vec<String> {
+    pub(super) fn parts(&self, parts: &[&CallView]) -> Vec<String> {
         parts.iter().flat_map(|part| self.part(part)).collect()
     }
 
-    fn part(&self, part: &CallStory) -> Vec<String> {
+    fn part(&self, part: &CallView) -> Vec<String> {
         let sign = Sign::of_call(part);
         let icon = if self.layout.plain { String::new() } else { format!("{} ", sign.icon) };
-        let about = part.about();
+        let about = part.summary();
         let head = format!("{icon}{} {}", sign.word, escape::line(&about));
-        let mut lines = self.bar(&format!("{head}  {}", details(part, &sign)));
-        lines.extend(self.changed(part));
+        let mut lines = self.wrapped_bar(&format!("{head}  {}", details_text(part, &sign)));
+        lines.extend(self.changed_path_lines(part));
         lines
     }
 }

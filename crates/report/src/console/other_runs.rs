@@ -6,22 +6,22 @@ use super::{Console, Sign};
 
 impl Console {
     /// A call with which its run is suspended: its step is the next one.
-    pub(super) fn waiting_call(&self) -> Vec<String> {
-        let Some(call) = self.story.calls.last() else { return Vec::new() };
-        let over = u64::try_from(self.story.steps.len()).unwrap_or(0) + self.story.before();
+    pub(super) fn waiting_call_lines(&self) -> Vec<String> {
+        let Some(call) = self.run.calls.last() else { return Vec::new() };
+        let over = u64::try_from(self.run.steps.len()).unwrap_or(0) + self.run.steps_before();
         let (number, id) = match &call.step {
             Some(step) => (over + 1, step.as_str()),
             None => (call.call, ""),
         };
-        let mut lines = self.line(number, &Sign::of_call(call), id, Some(call));
-        lines.extend(self.trouble(call, None));
+        let mut lines = self.timeline_lines(number, &Sign::of_call(call), id, Some(call));
+        lines.extend(self.problem_lines(call, None));
         lines
     }
 
     /// What the run goes on with.
-    pub(super) fn resumed(&self) -> Vec<String> {
-        let subject = self.story.header.as_ref().and_then(|header| header.opened.subject);
-        let Some((resumed, subject)) = self.story.resumed.as_ref().zip(subject) else {
+    pub(super) fn resumed_lines(&self) -> Vec<String> {
+        let subject = self.run.header.as_ref().and_then(|header| header.opened.subject);
+        let Some((resumed, subject)) = self.run.resumed.as_ref().zip(subject) else {
             return Vec::new();
         };
         let steps = if resumed.steps == 1 { "1 step is" } else { "steps are" };
@@ -34,23 +34,23 @@ impl Console {
     }
 
     /// What a person said to a question of another run.
-    pub(super) fn answer(&self) -> Vec<String> {
-        let subject = self.story.header.as_ref().and_then(|header| header.opened.subject);
-        let Some((answer, subject)) = self.story.answer.as_ref().zip(subject) else {
+    pub(super) fn answer_lines(&self) -> Vec<String> {
+        let subject = self.run.header.as_ref().and_then(|header| header.opened.subject);
+        let Some((answer, subject)) = self.run.answer.as_ref().zip(subject) else {
             return Vec::new();
         };
         let given = &answer.given;
         let scope = given.scope.map(|scope| format!(" · {}", scope.keyword())).unwrap_or_default();
         let said = given.outcome.name();
         let mut lines = vec![format!("call {} of {subject} was {said}{scope}", given.call)];
-        lines.extend(answer.why.iter().flat_map(|why| self.bar(why)));
+        lines.extend(answer.why.iter().flat_map(|why| self.wrapped_bar(why)));
         lines
     }
 
     /// What a person said of a decision of another run.
-    pub(super) fn feedback(&self) -> Vec<String> {
-        let subject = self.story.header.as_ref().and_then(|header| header.opened.subject);
-        let Some((feedback, subject)) = self.story.feedback.as_ref().zip(subject) else {
+    pub(super) fn feedback_lines(&self) -> Vec<String> {
+        let subject = self.run.header.as_ref().and_then(|header| header.opened.subject);
+        let Some((feedback, subject)) = self.run.feedback.as_ref().zip(subject) else {
             return Vec::new();
         };
         let said = match feedback.given.fault {
@@ -58,7 +58,7 @@ impl Console {
             DecisionFault::WrongAllow => "should have been denied",
         };
         let mut lines = vec![format!("call {} of {subject} {said}", feedback.given.call)];
-        lines.extend(feedback.why.iter().flat_map(|why| self.bar(why)));
+        lines.extend(feedback.why.iter().flat_map(|why| self.wrapped_bar(why)));
         lines
     }
 }

@@ -4,37 +4,39 @@ use capsule_core::confinement::{EnforcementLevel, LayerStatus, SandboxStatus, Sa
 use capsule_core::escape;
 use capsule_core::journal::NoSandbox;
 
-use crate::console::{BAD, CARE, GOOD};
+use crate::console::{ERROR, SUCCESS, WARNING};
 
 /// What stands where the walls would.
-pub(super) fn bare(bare: &NoSandbox) -> [String; 2] {
+pub(super) fn unconfined_lines(bare: &NoSandbox) -> [String; 2] {
     let then = match bare.unconfined {
         true => "nothing confines the commands that may run here",
         false => "commands are refused",
     };
     let why = escape::line(&bare.why);
-    [format!("sandbox    {BAD}✖ none{BAD:#}: {then}"), format!("           {why}")]
+    [format!("sandbox    {ERROR}✖ none{ERROR:#}: {then}"), format!("           {why}")]
 }
 
 /// The walls that commands stand behind.
-pub(super) fn walls(walls: &SandboxStatus) -> String {
-    let own = |gap: &&LayerStatus| walls.tier.layers().contains(&gap.layer);
-    let gaps: Vec<&LayerStatus> = walls.gaps().filter(own).collect();
-    let words = match walls.tier {
+pub(super) fn sandbox_status_text(status: &SandboxStatus) -> String {
+    let item = |gap: &&LayerStatus| status.tier.layers().contains(&gap.layer);
+    let gaps: Vec<&LayerStatus> = status.gaps().filter(item).collect();
+    let words = match status.tier {
         SandboxTier::Namespaces => "namespaces landlock seccomp",
         SandboxTier::Landlock => {
-            return format!("sandbox    {CARE}⚠ weaker{CARE:#} landlock seccomp · no namespaces");
+            return format!(
+                "sandbox    {WARNING}⚠ weaker{WARNING:#} landlock seccomp · no namespaces"
+            );
         }
     };
     if gaps.is_empty() {
-        format!("sandbox    {GOOD}✔ held{GOOD:#} {words} · no network")
+        format!("sandbox    {SUCCESS}✔ held{SUCCESS:#} {words} · no network")
     } else {
-        format!("sandbox    {CARE}⚠ weaker{CARE:#} {words}{}", told(&gaps))
+        format!("sandbox    {WARNING}⚠ weaker{WARNING:#} {words}{}", gaps_text(&gaps))
     }
 }
 
 /// What is missing, what is weaker, and what nobody tried.
-fn told(gaps: &[&LayerStatus]) -> String {
+fn gaps_text(gaps: &[&LayerStatus]) -> String {
     let kind = |gap: &LayerStatus| match gap.level {
         EnforcementLevel::Missing if gap.was_tried() => "missing",
         EnforcementLevel::Missing => "not tried",
@@ -70,7 +72,7 @@ mod tests {
             ),
             gap(SandboxLayer::Landlock, EnforcementLevel::Weaker, "abi 3"),
         ];
-        let told = told(&gaps.iter().collect::<Vec<_>>());
+        let told = gaps_text(&gaps.iter().collect::<Vec<_>>());
         let names =
             [SandboxLayer::UserNamespace, SandboxLayer::Landlock, SandboxLayer::MountNamespace]
                 .map(SandboxLayer::name);

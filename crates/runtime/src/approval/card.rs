@@ -13,7 +13,7 @@ use capsule_core::policy::{Constraint, Policy};
 use serde_json::Value;
 
 /// The card of a question, without what only history tells.
-pub(super) fn card(question: &ApprovalRequest<'_>, policy: &Policy) -> Card {
+pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy) -> Card {
     let ApprovalRequest { call, step, tool, decision, .. } = *question;
     let mut card = Card {
         call,
@@ -21,17 +21,17 @@ pub(super) fn card(question: &ApprovalRequest<'_>, policy: &Policy) -> Card {
         tool: tool.clone(),
         risk: decision.risk,
         capabilities: decision.capabilities,
-        consequence: says(question, policy),
-        exact: exact(question).into_iter().chain(sent(question, policy)).collect(),
-        place: place(question, policy),
+        consequence: consequence(question, policy),
+        exact: exact_parts(question).into_iter().chain(sent_secrets(question, policy)).collect(),
+        place: location(question, policy),
         new_here: Vec::new(),
         why: match (&decision.rule, &decision.at) {
             (Some(rule), Some(at)) => format!("{}: {rule} ({at})", decision.reason),
             _ => decision.reason.clone(),
         },
-        undo: undo(question, policy),
+        undo: reversibility(question, policy),
         pending_changes: None,
-        prevented: cannot(question),
+        prevented: prevented_effects(question),
         tainted: question.tainted.to_vec(),
         offers: Vec::new(),
         args: question.args.clone(),
@@ -78,12 +78,16 @@ fn offers(question: &ApprovalRequest<'_>, policy: &Policy, card: &Card) -> Vec<G
 }
 
 /// The consequence, in the policy's own words for what it needs.
-fn says(question: &ApprovalRequest<'_>, policy: &Policy) -> String {
-    let labels: Vec<&str> =
-        question.decision.capabilities.iter().map(|own| label(policy, own)).collect();
+fn consequence(question: &ApprovalRequest<'_>, policy: &Policy) -> String {
+    let labels: Vec<&str> = question
+        .decision
+        .capabilities
+        .iter()
+        .map(|capability| capability_label(policy, capability))
+        .collect();
     let what = match question.action {
         Action::Run { argv, .. } => argv.iter().take(2).cloned().collect::<Vec<_>>().join(" "),
-        Action::Command { .. } => programs(question).join(", "),
+        Action::Command { .. } => program_names(question).join(", "),
         Action::Fetch { url, .. } => match &url.parsed {
             ParsedUrl::Url(url) => url.host().to_string(),
             ParsedUrl::Refused(_) => url.asked.clone(),
@@ -94,9 +98,9 @@ fn says(question: &ApprovalRequest<'_>, policy: &Policy) -> String {
 }
 
 /// The programs of a command, each once, in their order; the first with its word.
-fn programs(question: &ApprovalRequest<'_>) -> Vec<String> {
+fn program_names(question: &ApprovalRequest<'_>) -> Vec<String> {
     let Action::Command { steps, .. } = question.action else { return Vec::new() };
-    let stages = || once(steps).flat_map(|step| step.stages.iter().map(move |own| (step, own)));
+    let stages = || once(steps).flat_map(|step| step.stages.iter().map(move |stage| (step, stage)));
     let most = if stages().count() > 1 { 1 } else { 2 };
     let mut all: Vec<String> = Vec::new();
     for (step, stage) in stages() {
@@ -115,7 +119,7 @@ fn once(steps: &[CommandStep]) -> impl Iterator<Item = &CommandStep> {
 }
 
 /// What the policy calls a power; what it is called where the policy says nothing.
-fn label(policy: &Policy, capability: Capability) -> &str {
+fn capability_label(policy: &Policy, capability: Capability) -> &str {
     policy.risk_policy.label(capability).unwrap_or(match capability {
         Capability::FsMeta => "see file names, sizes and dates",
         Capability::FsRead => "read files",
@@ -130,10 +134,10 @@ fn label(policy: &Policy, capability: Capability) -> &str {
 }
 
 /// The exact call, part by part.
-fn exact(question: &ApprovalRequest<'_>) -> Vec<CardField> {
+fn exact_parts(question: &ApprovalRequest<'_>) -> Vec<CardField> {
     let word = |text: &String| CardField { name: None, text: text.clone(), note: None };
     match question.action {
-        Action::Run { argv, .. } => program(argv.iter().map(word).collect(), question),
+        Action::Run { argv, .. } => program_parts(argv.iter().map(word).collect(), question),
         Action::Command { steps, timeout_ms, text, .. } => {
             let mut all = Vec::new();
             // Where there is more than one program, what joins them matters.
@@ -145,28 +149,28 @@ fn exact(question: &ApprovalRequest<'_>) -> Vec<CardField> {
                 for part in sub_actions(step, *timeout_ms, question.facts) {
                     match &part.action {
                         Action::Run { argv, .. } => {
-                            all.extend(program(argv.iter().map(word).collect(), question));
+                            all.extend(program_parts(argv.iter().map(word).collect(), question));
                         }
                         Action::Write { path, mode, .. } => {
                             let sign = if *mode == WriteMode::Append { ">>" } else { ">" };
-                            all.push(stream(sign, path));
+                            all.push(stream_part(sign, path));
                         }
-                        other => all.extend(other.path().map(|path| stream("<", path))),
+                        other => all.extend(other.path().map(|path| stream_part("<", path))),
                     }
                 }
             }
             all
         }
-        _ => arguments(question.args),
+        _ => argument_parts(question.args),
     }
 }
 
-fn stream(sign: &str, path: &PathTarget) -> CardField {
+fn stream_part(sign: &str, path: &PathTarget) -> CardField {
     CardField { name: Some(sign.into()), text: path.asked.clone(), note: None }
 }
 
 /// A command line, its program with the place where it lies.
-fn program(mut words: Vec<CardField>, question: &ApprovalRequest<'_>) -> Vec<CardField> {
+fn program_parts(mut words: Vec<CardField>, question: &ApprovalRequest<'_>) -> Vec<CardField> {
     if let Some(first) = words.first_mut() {
         let fact = question.facts.program_named(&first.text).or(question.facts.program.as_ref());
         first.note = Some(fact.map_or_else(|| "not found".into(), |fact| fact.real.clone()));
@@ -175,26 +179,26 @@ fn program(mut words: Vec<CardField>, question: &ApprovalRequest<'_>) -> Vec<Car
 }
 
 /// The arguments of a call, by their names; what is no text, as JSON.
-fn arguments(args: &Value) -> Vec<CardField> {
+fn argument_parts(args: &Value) -> Vec<CardField> {
     let Value::Object(map) = args else { return Vec::new() };
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let own = map.iter();
-    let own = own.map(|(name, value)| CardField {
+    let iter = map.iter();
+    let item = iter.map(|(name, value)| CardField {
         name: Some(name.clone()),
         text: text(value),
         note: None,
     });
     // Names come before contents, which may be long.
-    let (texts, mut all): (Vec<CardField>, Vec<CardField>) = own.partition(CardField::is_text);
+    let (texts, mut all): (Vec<CardField>, Vec<CardField>) = item.partition(CardField::is_text);
     all.extend(texts);
     all
 }
 
 /// The secrets that are sent with a fetch.
-fn sent<'q>(
+fn sent_secrets<'q>(
     question: &'q ApprovalRequest<'q>,
     policy: &'q Policy,
 ) -> impl Iterator<Item = CardField> + 'q {
@@ -205,15 +209,15 @@ fn sent<'q>(
         },
         _ => None,
     };
-    let rules = address.into_iter().flat_map(|own| policy.secrets_sent_to(question.tool, own));
-    rules.map(|own| CardField {
+    let rules = address.into_iter().flat_map(|url| policy.secrets_sent_to(question.tool, url));
+    rules.map(|rule| CardField {
         name: Some("secret".into()),
-        text: own.name.clone(),
-        note: Some(format!("sent as `{}`", own.header)),
+        text: rule.name.clone(),
+        note: Some(format!("sent as `{}`", rule.header)),
     })
 }
 
-fn place(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
+fn location(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
     let folder = match question.action {
         Action::Run { cwd, .. } | Action::Command { cwd, .. } => cwd.asked.clone(),
         _ => return None,
@@ -234,7 +238,7 @@ fn place(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
     Some(format!("in {folder} · {names} · {input}"))
 }
 
-fn undo(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibility {
+fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibility {
     let needs = question.decision.capabilities;
     let changes = needs.contains(Capability::FsWrite) || needs.contains(Capability::FsDelete);
     let lost = [
@@ -244,7 +248,9 @@ fn undo(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibility {
         Capability::SecretsAccess,
     ];
     match (question.action, question.confinement) {
-        _ if lost.iter().any(|own| needs.contains(*own)) => Reversibility::Irreversible,
+        _ if lost.iter().any(|capability| needs.contains(*capability)) => {
+            Reversibility::Irreversible
+        }
         _ if question.facts.no_undo.is_some() => Reversibility::Irreversible,
         (Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }, _) => {
             match policy.sandbox_in_force().workspace {
@@ -263,7 +269,7 @@ fn undo(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibility {
 }
 
 /// What will be prevented, of what the command is confined to.
-fn cannot(question: &ApprovalRequest<'_>) -> Vec<String> {
+fn prevented_effects(question: &ApprovalRequest<'_>) -> Vec<String> {
     let Some(held) = question.confinement else { return Vec::new() };
     let mut all = vec!["reach the network".to_string()];
     all.push("read what the policy never shows".into());

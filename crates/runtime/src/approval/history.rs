@@ -13,22 +13,22 @@ use capsule_core::tool::ToolName;
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
-use crate::author::is_own_word;
+use crate::authoring::is_tool_default;
 
 /// Where something was done before.
-pub(super) struct Place<'p> {
+pub(super) struct HistoryScope<'p> {
     /// The workspace's real path.
     pub(super) workspace: &'p str,
     /// The path of the policy's file, or its built-in name; and what it calls itself.
     pub(super) policy: (&'p str, &'p str),
     /// The run at hand.
-    pub(super) label: &'p str,
+    pub(super) run_label: &'p str,
     /// Whether rules can be put into the policy.
     pub(super) is_file: bool,
 }
 
 /// An earlier call.
-struct Past {
+struct PastDecision {
     /// `r-7Q3K:2`.
     name: String,
     tool: ToolName,
@@ -42,10 +42,10 @@ struct Past {
     allowed: bool,
 }
 
-impl Past {
-    fn is_covered(&self, reach: &GrantPattern, asked: &ApprovalRequest<'_>) -> bool {
+impl PastDecision {
+    fn matches_grant(&self, reach: &GrantPattern, asked: &ApprovalRequest<'_>) -> bool {
         self.decision.verdict == Verdict::Ask
-            && self.with(asked, |own| reach.covers(own)) == Some(true)
+            && self.with_question(asked, |request| reach.covers(request)) == Some(true)
     }
 
     /// Whether it is what is asked now: the same thing done to the same file or page, or by the same
@@ -61,7 +61,7 @@ impl Past {
                 then.asked == now.asked
             }
             (Action::Run { .. } | Action::Command { .. }, _) => {
-                let like = self.with(asked, GrantPattern::similar_to).flatten();
+                let like = self.with_question(asked, GrantPattern::similar_to).flatten();
                 let same = like.is_some() && like == GrantPattern::similar_to(asked);
                 same || self.action == *asked.action
             }
@@ -73,7 +73,7 @@ impl Past {
     }
 
     /// Asks something of the call as it was.
-    fn with<T>(
+    fn with_question<T>(
         &self,
         asked: &ApprovalRequest<'_>,
         act: impl FnOnce(&ApprovalRequest<'_>) -> T,
@@ -98,52 +98,62 @@ impl Past {
 }
 
 /// Adds to a card what history tells.
-pub(super) fn fill(
+pub(super) fn add_history(
     card: &mut Card,
     asked: &ApprovalRequest<'_>,
     store: Option<&Store>,
-    place: &Place<'_>,
+    place: &HistoryScope<'_>,
 ) {
-    let Some(past) = told(card, store, place, asked.call) else { return };
-    card.new_here.extend(first(&past, asked));
-    if place.is_file && may_be_ruled(asked) {
-        let same = past
-            .iter()
-            .find(|own| own.decision.verdict == Verdict::Ask && own.allowed && own.is_same(asked));
-        card.previously_allowed = same.map(|own| own.name.clone());
+    let Some(past) = past_or_unknown(card, store, place, asked.call) else { return };
+    card.new_here.extend(novelty(&past, asked));
+    if place.is_file && can_become_rule(asked) {
+        let same = past.iter().find(|decision| {
+            decision.decision.verdict == Verdict::Ask && decision.allowed && decision.is_same(asked)
+        });
+        card.previously_allowed = same.map(|decision| decision.name.clone());
     }
     for offer in &mut card.offers {
-        let covered: Vec<&Past> =
-            past.iter().filter(|own| own.is_covered(&offer.pattern, asked)).collect();
+        let covered: Vec<&PastDecision> =
+            past.iter().filter(|decision| decision.matches_grant(&offer.pattern, asked)).collect();
         let count = |all: usize| u64::try_from(all).unwrap_or(u64::MAX);
         offer.would_have_covered = count(covered.len());
-        offer.of_them_denied = count(covered.iter().filter(|own| own.denied).count());
-        let line = |own: &&Past| {
-            let denied = if own.denied { " · denied" } else { "" };
-            format!("{} {} {}{denied}", own.name, own.tool, about(&own.action))
+        offer.of_them_denied = count(covered.iter().filter(|decision| decision.denied).count());
+        let line = |decision: &&PastDecision| {
+            let denied = if decision.denied { " · denied" } else { "" };
+            format!(
+                "{} {} {}{denied}",
+                decision.name,
+                decision.tool,
+                action_summary(&decision.action)
+            )
         };
         offer.covered = covered.iter().take(limits::CARD_COVERED).map(line).collect();
     }
 }
 
 /// Adds to the card of a plan what is new about its steps.
-pub(super) fn fill_plan(
+pub(super) fn add_plan_history(
     card: &mut Card,
     steps: &[PlannedRequest<'_>],
     store: Option<&Store>,
-    place: &Place<'_>,
+    place: &HistoryScope<'_>,
 ) {
-    let Some(past) = told(card, store, place, 0) else { return };
+    let Some(past) = past_or_unknown(card, store, place, 0) else { return };
     for PlannedRequest { request: question, .. } in steps {
-        let news = first(&past, question);
+        let news = novelty(&past, question);
         let step = question.step.unwrap_or_default();
         card.new_here.extend(news.map(|news| format!("{step}: {news}")));
     }
 }
 
 /// What was decided here before, or on the card that nobody knows.
-fn told(card: &mut Card, store: Option<&Store>, place: &Place<'_>, call: u64) -> Option<Vec<Past>> {
-    let past = store.and_then(|store| earlier(store, place, call).ok());
+fn past_or_unknown(
+    card: &mut Card,
+    store: Option<&Store>,
+    place: &HistoryScope<'_>,
+    call: u64,
+) -> Option<Vec<PastDecision>> {
+    let past = store.and_then(|store| earlier_decisions(store, place, call).ok());
     if past.is_none() {
         card.new_here.push("what was done here before cannot be told".into());
     }
@@ -151,23 +161,23 @@ fn told(card: &mut Card, store: Option<&Store>, place: &Place<'_>, call: u64) ->
 }
 
 /// What is new about a call.
-fn first(past: &[Past], asked: &ApprovalRequest<'_>) -> Option<String> {
-    let subject = subject(asked)?;
-    let same = |own: &Past| own.with(asked, self::subject).flatten();
-    let known = past.iter().any(|own| same(own).as_ref() == Some(&subject));
+fn novelty(past: &[PastDecision], asked: &ApprovalRequest<'_>) -> Option<String> {
+    let subject = novelty_subject(asked)?;
+    let same = |decision: &PastDecision| decision.with_question(asked, novelty_subject).flatten();
+    let known = past.iter().any(|decision| same(decision).as_ref() == Some(&subject));
     (!known).then(|| format!("the first {subject} here"))
 }
 
 /// Whether a rule could answer it from now on: what is asked each time, or by a narrower rule's word, is
 /// meant. Programs have rules of their own.
-fn may_be_ruled(asked: &ApprovalRequest<'_>) -> bool {
+fn can_become_rule(asked: &ApprovalRequest<'_>) -> bool {
     let is_command = matches!(asked.action, Action::Run { .. } | Action::Command { .. });
     asked.decision.verdict == Verdict::Ask
-        && (is_command || is_own_word(asked.tool, asked.decision))
+        && (is_command || is_tool_default(asked.tool, asked.decision))
 }
 
 /// What a call is about, in few words.
-fn about(action: &Action) -> String {
+fn action_summary(action: &Action) -> String {
     match action {
         Action::Run { argv, .. } => argv.join(" "),
         Action::Command { text, .. } => text.clone(),
@@ -177,7 +187,7 @@ fn about(action: &Action) -> String {
 }
 
 /// What may be new about a call: its program, its folder, its host.
-fn subject(question: &ApprovalRequest<'_>) -> Option<String> {
+fn novelty_subject(question: &ApprovalRequest<'_>) -> Option<String> {
     let program = |name: &String| format!("`{name}`");
     match (GrantPattern::similar_to(question), question.action) {
         (Some(GrantPattern::Command { names, .. }), _) => Some(format!("`{}`", names.join(" "))),
@@ -194,13 +204,17 @@ fn subject(question: &ApprovalRequest<'_>) -> Option<String> {
 }
 
 /// The newest calls that were decided here, but for the one at hand.
-fn earlier(store: &Store, place: &Place<'_>, call: u64) -> Result<Vec<Past>, StoreError> {
+fn earlier_decisions(
+    store: &Store,
+    place: &HistoryScope<'_>,
+    call: u64,
+) -> Result<Vec<PastDecision>, StoreError> {
     let mut all = Vec::new();
-    for run in store.runs_in(place.workspace, place.policy, limits::HISTORY_RUNS)? {
+    for run in store.runs_in_workspace(place.workspace, place.policy, limits::HISTORY_RUNS)? {
         let label = store.label(&run);
-        let here = label == place.label;
-        let mut calls = of(store, &run, &label)?;
-        calls.retain(|own| !here || own.decided.call < call);
+        let here = label == place.run_label;
+        let mut calls = decisions_of_run(store, &run, &label)?;
+        calls.retain(|decision| !here || decision.decided.call < call);
         calls.reverse();
         all.append(&mut calls);
         if all.len() >= limits::HISTORY_CALLS {
@@ -212,17 +226,23 @@ fn earlier(store: &Store, place: &Place<'_>, call: u64) -> Result<Vec<Past>, Sto
 }
 
 /// The calls of a run that were understood.
-fn of(store: &Store, run: &str, label: &str) -> Result<Vec<Past>, StoreError> {
+fn decisions_of_run(
+    store: &Store,
+    run: &str,
+    label: &str,
+) -> Result<Vec<PastDecision>, StoreError> {
     let mut tools: BTreeMap<u64, ToolName> = BTreeMap::new();
-    let mut all: Vec<Past> = Vec::new();
+    let mut all: Vec<PastDecision> = Vec::new();
     store.visit::<StoreError>(run, |stored| {
         match &stored.entry.event {
-            Event::CallProposed(own) => drop(tools.insert(own.call, own.tool.clone())),
+            Event::CallProposed(proposed) => {
+                drop(tools.insert(proposed.call, proposed.tool.clone()))
+            }
             Event::CallDecided(decided) => {
                 let kept = store.payloads(stored.leaf, &stored.entry.event)?;
                 let bytes = |wanted| {
-                    let own = kept.iter().find(|(own, _)| Some(*own) == wanted);
-                    own.and_then(|(_, payload)| payload.bytes.as_deref())
+                    let item = kept.iter().find(|(item, _)| Some(*item) == wanted);
+                    item.and_then(|(_, payload)| payload.bytes.as_deref())
                 };
                 let understood = bytes(decided.action).and_then(recorded_action);
                 let words = bytes(Some(decided.text)).unwrap_or_default();
@@ -235,7 +255,7 @@ fn of(store: &Store, run: &str, label: &str) -> Result<Vec<Past>, StoreError> {
                     let name = format!("{label}:{}", decided.call);
                     let decided = decided.clone();
                     let (denied, allowed) = (false, false);
-                    all.push(Past {
+                    all.push(PastDecision {
                         name,
                         tool,
                         decided,
@@ -248,14 +268,17 @@ fn of(store: &Store, run: &str, label: &str) -> Result<Vec<Past>, StoreError> {
                 }
             }
             Event::ApprovalAnswered(answered) => {
-                for own in all.iter_mut().filter(|own| own.decided.call == answered.call) {
-                    own.denied |= answered.outcome == AnswerKind::Denied;
-                    own.allowed |= answered.outcome == AnswerKind::Approved;
+                for decision in
+                    all.iter_mut().filter(|decision| decision.decided.call == answered.call)
+                {
+                    decision.denied |= answered.outcome == AnswerKind::Denied;
+                    decision.allowed |= answered.outcome == AnswerKind::Approved;
                 }
             }
             Event::GrantUsed(used) => {
-                for own in all.iter_mut().filter(|own| own.decided.call == used.call) {
-                    own.allowed = true;
+                for decision in all.iter_mut().filter(|decision| decision.decided.call == used.call)
+                {
+                    decision.allowed = true;
                 }
             }
             _ => {}

@@ -1,16 +1,16 @@
 //! Where a question goes: grants that are alive answer it, or a card is laid before a person.
 
+mod active_grants;
+mod broker;
 mod card;
-mod desk;
 mod history;
-mod live;
 mod pending;
-mod plan;
-mod settle;
+mod plan_card;
+mod resolve;
 
-pub(crate) use desk::{Desk, Stored};
-pub use desk::{Empty, Prompt, Reply, Said};
-pub use live::{LiveGrant, clear_grants, live_grants, revoke_grant};
-pub(crate) use pending::claim;
-pub use pending::{Answered, Pending, PendingState, Say, not_waiting, this_moment};
-pub(crate) use settle::{Settled, settle};
+pub use active_grants::{ActiveGrant, active_grants, clear_grants, revoke_grant};
+pub(crate) use broker::{ApprovalBroker, StoredReply};
+pub use broker::{NoPrompt, Prompt, PromptAnswer, PromptReply};
+pub(crate) use pending::lock_run;
+pub use pending::{PendingQuestion, QuestionAnswer, QuestionState, StoredAnswer, not_waiting};
+pub(crate) use resolve::{ApprovalOutcome, resolve_approval};

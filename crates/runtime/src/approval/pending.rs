@@ -8,15 +8,14 @@ use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{AnswerGiven, Event, PayloadRef, RunKind, RunOpened};
 use capsule_core::outcome::CodedError;
-use capsule_store::{Claim, KEY_BYTES, Payload, Store, StoreError};
+use capsule_store::{RUN_KEY_BYTES, RunClaim, Store, StoreError, StoredPayload};
 use serde::de::DeserializeOwned;
 
-use crate::aside::{Aside, AsideError};
-use crate::hands::now;
+use crate::annotation::{Annotation, AnnotationError};
 
 /// A question that waited when its run ended.
 #[derive(Clone, Debug)]
-pub struct Pending {
+pub struct PendingQuestion {
     /// The run.
     pub run: RunId,
     /// The run's label.
@@ -28,24 +27,24 @@ pub struct Pending {
     /// When it was asked, in microseconds since 1970.
     pub asked_at: u64,
     /// Until when it can be answered.
-    pub until: u64,
+    pub expires_at: u64,
     /// What a person sees.
     pub card: Card,
     /// The answer, if somebody gave one and nobody took it back.
-    pub answer: Option<Answered>,
+    pub answer: Option<StoredAnswer>,
     /// The label of the run that went on with it.
-    pub resumed: Option<String>,
+    pub resumed_by: Option<String>,
     /// How the run began.
     pub opened: Box<RunOpened>,
     /// What an answer is bound to.
-    pub(crate) bound: Digest,
+    pub(crate) binding: Digest,
     /// The run's key.
-    pub(crate) key: [u8; KEY_BYTES],
+    pub(crate) key: [u8; RUN_KEY_BYTES],
 }
 
 /// What somebody answered.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct StoredAnswer {
     /// The run that holds it.
     pub run: RunId,
     /// When, in microseconds since 1970.
@@ -58,7 +57,7 @@ pub struct Answered {
 
 /// What a person says to a question that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Say {
+pub enum QuestionAnswer {
     /// The call may run, and as much as the scope says.
     Allow(GrantLifetime),
     /// It may not.
@@ -69,7 +68,7 @@ pub enum Say {
 
 /// Where a question stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PendingState {
+pub enum QuestionState {
     /// It waits for an answer.
     Waiting,
     /// It was answered, and its run waits to be gone on with.
@@ -80,10 +79,10 @@ pub enum PendingState {
     Resumed,
 }
 
-impl PendingState {
+impl QuestionState {
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Answered => "answered",
@@ -93,12 +92,15 @@ impl PendingState {
     }
 }
 
-fn kept<T: DeserializeOwned>(payloads: &[(PayloadRef, Payload)], own: &PayloadRef) -> Option<T> {
-    let (_, payload) = payloads.iter().find(|(reference, _)| reference == own)?;
+fn read_payload<T: DeserializeOwned>(
+    payloads: &[(PayloadRef, StoredPayload)],
+    item: &PayloadRef,
+) -> Option<T> {
+    let (_, payload) = payloads.iter().find(|(reference, _)| reference == item)?;
     serde_json::from_slice(payload.bytes.as_ref()?).ok()
 }
 
-impl Pending {
+impl PendingQuestion {
     /// The question that a run was suspended for; none where it was not.
     ///
     /// # Errors
@@ -111,14 +113,15 @@ impl Pending {
             match &stored.entry.event {
                 Event::RunOpened(opened) => {
                     let all = payloads(&stored.entry.event)?;
-                    let own = all.iter().find(|(own, _)| *own == opened.key);
-                    let bytes = own.and_then(|(_, own)| own.bytes.as_deref());
+                    let item = all.iter().find(|(item, _)| *item == opened.key);
+                    let bytes = item.and_then(|(_, payload)| payload.bytes.as_deref());
                     key = bytes.and_then(|bytes| bytes.try_into().ok());
                     began = Some((stored.entry.run, opened.clone()));
                 }
                 Event::CallProposed(proposed) => step.clone_from(&proposed.step),
                 Event::ApprovalWaiting(waiting) => {
-                    let card: Option<Card> = kept(&payloads(&stored.entry.event)?, &waiting.card);
+                    let card: Option<Card> =
+                        read_payload(&payloads(&stored.entry.event)?, &waiting.card);
                     asked = card.map(|card| (stored.entry.at, waiting.clone(), card));
                 }
                 Event::RunSealed(sealed) => suspended = sealed.suspended,
@@ -131,19 +134,19 @@ impl Pending {
         if suspended != Some(waiting.call) {
             return Ok(None);
         }
-        let resumed = store.about(run, RunKind::Resume)?;
+        let resumed = store.runs_about(run, RunKind::Resume)?;
         Ok(Some(Self {
             run: id,
             label: store.label(run),
             call: waiting.call,
             step,
             asked_at,
-            until: waiting.until,
-            answer: answer(store, run, &waiting.sha256)?,
-            resumed: resumed.first().map(|run| store.label(run)),
+            expires_at: waiting.until,
+            answer: find_answer(store, run, &waiting.sha256)?,
+            resumed_by: resumed.first().map(|run| store.label(run)),
             card,
             opened,
-            bound: waiting.bound,
+            binding: waiting.bound,
             key,
         }))
     }
@@ -153,7 +156,7 @@ impl Pending {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn meant(store: &Store, run: String) -> Result<String, StoreError> {
+    pub fn resolve_run(store: &Store, run: String) -> Result<String, StoreError> {
         let first = store.event(&run, 1)?.map(|first| first.entry.event);
         Ok(match first {
             Some(Event::RunOpened(opened)) if opened.origin == RunKind::Answer => {
@@ -168,7 +171,7 @@ impl Pending {
     /// # Errors
     /// When the store cannot be read, or is not what was written.
     pub fn all(store: &Store) -> Result<Vec<Self>, StoreError> {
-        let runs = store.with_questions()?;
+        let runs = store.runs_with_approvals()?;
         let read = runs.iter().map(|run| Self::read(store, run));
         read.filter_map(Result::transpose).collect()
     }
@@ -181,37 +184,39 @@ impl Pending {
 
     /// Where it stands at a time, in microseconds since 1970.
     #[must_use]
-    pub const fn standing(&self, now: u64) -> PendingState {
-        match (&self.resumed, &self.answer) {
-            (Some(_), _) => PendingState::Resumed,
-            _ if self.is_over(now) => PendingState::Expired,
-            (None, Some(_)) => PendingState::Answered,
-            (None, None) => PendingState::Waiting,
+    pub const fn state(&self, now: u64) -> QuestionState {
+        match (&self.resumed_by, &self.answer) {
+            (Some(_), _) => QuestionState::Resumed,
+            _ if self.is_expired(now) => QuestionState::Expired,
+            (None, Some(_)) => QuestionState::Answered,
+            (None, None) => QuestionState::Waiting,
         }
     }
 
     /// Whether its time is over, or was when somebody came too late before: no clock brings it back.
-    const fn is_over(&self, now: u64) -> bool {
-        now >= self.until || self.is_noted()
+    const fn is_expired(&self, now: u64) -> bool {
+        now >= self.expires_at || self.is_expiry_recorded()
     }
 
     /// Whether it is written down that its time is over.
-    const fn is_noted(&self) -> bool {
+    const fn is_expiry_recorded(&self) -> bool {
         matches!(&self.answer, Some(own) if matches!(own.given.outcome, AnswerKind::Expired))
     }
 
     /// Writes down that its time was over before anybody answered, or went on; once.
-    fn expire(&self, store: Store, now: u64) -> Result<(), AsideError> {
-        if self.resumed.is_some() || !self.is_over(now) || self.is_noted() {
+    fn expire(&self, store: Store, now: u64) -> Result<(), AnnotationError> {
+        if self.resumed_by.is_some() || !self.is_expired(now) || self.is_expiry_recorded() {
             return Ok(());
         }
         let run = self.run.to_string();
-        let aside = Aside { subject: &run, origin: RunKind::Answer, name: "answer", why: None };
-        aside.write(store, |why| self.given((AnswerKind::Expired, None, false), why, now)).map(drop)
+        let aside = Annotation { subject: &run, kind: RunKind::Answer, name: "answer", why: None };
+        aside
+            .write(store, |why| self.answer_event((AnswerKind::Expired, None, false), why, now))
+            .map(drop)
     }
 
     /// An answer to it, as it is written.
-    fn given(
+    fn answer_event(
         &self,
         (outcome, scope, stops): (AnswerKind, Option<GrantLifetime>, bool),
         why: Option<PayloadRef>,
@@ -230,14 +235,14 @@ impl Pending {
     }
 
     /// Why nothing can be done with it at this time. That nobody did in time is an event of its own.
-    pub(crate) fn can_go_on(&self, path: &Path, now: u64) -> Result<(), AsideError> {
-        if let Some(label) = &self.resumed {
+    pub(crate) fn require_resumable(&self, path: &Path, now: u64) -> Result<(), AnnotationError> {
+        if let Some(label) = &self.resumed_by {
             let message = format!("{} was gone on with as {label}", self.label);
             return Err(CodedError::new(Code::ResumeAgain, message)
                 .with_suggestion(format!("`capsule show-run {label}`"))
                 .into());
         }
-        if self.is_over(now) {
+        if self.is_expired(now) {
             self.expire(Store::open(path)?, now)?;
             let message = format!("the question {} has waited too long", self.name());
             return Err(CodedError::new(Code::ApprovalExpired, message)
@@ -253,28 +258,37 @@ impl Pending {
     /// # Errors
     /// When it is over, was answered before, or this is not offered; when the store cannot be
     /// written.
-    pub fn answer(store: Store, run: &str, say: &Say, now: u64) -> Result<String, AsideError> {
-        let _claim = claim(&store, run)?;
+    pub fn answer(
+        store: Store,
+        run: &str,
+        say: &QuestionAnswer,
+        now: u64,
+    ) -> Result<String, AnnotationError> {
+        let _claim = lock_run(&store, run)?;
         // What stands there now: somebody may have been quicker.
-        let own = Self::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
-        own.can_go_on(store.path(), now)?;
-        if own.answer.is_some() {
-            let message = format!("{} was answered before", own.name());
+        let question = Self::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
+        question.require_resumable(store.path(), now)?;
+        if question.answer.is_some() {
+            let message = format!("{} was answered before", question.name());
             return Err(CodedError::new(Code::ApprovalAnswered, message)
-                .with_suggestion(format!("go on with `capsule resume {}`", own.label))
+                .with_suggestion(format!("go on with `capsule resume {}`", question.label))
                 .into());
         }
         let (outcome, scope, why) = match say {
-            Say::Allow(scope) => (AnswerKind::Approved, Some(own.offered(*scope)?), None),
-            Say::Deny(why) | Say::Stop(why) => (AnswerKind::Denied, None, why.as_deref()),
+            QuestionAnswer::Allow(scope) => {
+                (AnswerKind::Approved, Some(question.offered_scope(*scope)?), None)
+            }
+            QuestionAnswer::Deny(why) | QuestionAnswer::Stop(why) => {
+                (AnswerKind::Denied, None, why.as_deref())
+            }
         };
-        let aside = Aside { subject: run, origin: RunKind::Answer, name: "answer", why };
-        let stops = matches!(say, Say::Stop(_));
-        aside.write(store, |why| own.given((outcome, scope, stops), why, now))
+        let aside = Annotation { subject: run, kind: RunKind::Answer, name: "answer", why };
+        let stops = matches!(say, QuestionAnswer::Stop(_));
+        aside.write(store, |why| question.answer_event((outcome, scope, stops), why, now))
     }
 
     /// The scope, if the card offers it.
-    fn offered(&self, scope: GrantLifetime) -> Result<GrantLifetime, CodedError> {
+    fn offered_scope(&self, scope: GrantLifetime) -> Result<GrantLifetime, CodedError> {
         if scope == GrantLifetime::Once || self.card.offers.iter().any(|offer| offer.scope == scope)
         {
             return Ok(scope);
@@ -285,13 +299,13 @@ impl Pending {
 }
 
 /// Keeps everybody else from answering a question or going on with its run.
-pub(crate) fn claim(store: &Store, run: &str) -> Result<Claim, AsideError> {
+pub(crate) fn lock_run(store: &Store, run: &str) -> Result<RunClaim, AnnotationError> {
     let id = RunId::parse(run).ok_or_else(|| not_waiting(run))?;
     let busy = || {
         let message = format!("somebody answers `{run}` or goes on with it");
-        AsideError::Problem(CodedError::new(Code::ApprovalAnswered, message))
+        AnnotationError::Problem(CodedError::new(Code::ApprovalAnswered, message))
     };
-    Claim::take(store.path(), id)?.ok_or_else(busy)
+    RunClaim::take(store.path(), id)?.ok_or_else(busy)
 }
 
 /// No question waits there.
@@ -302,29 +316,27 @@ pub fn not_waiting(run: &str) -> CodedError {
 }
 
 /// The last answer to this card, unless somebody took it back.
-fn answer(store: &Store, run: &str, card: &Digest) -> Result<Option<Answered>, StoreError> {
+fn find_answer(
+    store: &Store,
+    run: &str,
+    card: &Digest,
+) -> Result<Option<StoredAnswer>, StoreError> {
     let mut last = None;
-    for own in store.about(run, RunKind::Answer)? {
-        store.visit::<StoreError>(&own, |stored| {
+    for text in store.runs_about(run, RunKind::Answer)? {
+        store.visit::<StoreError>(&text, |stored| {
             if let (Event::AnswerGiven(given), Some(id)) = (&stored.entry.event, stored.entry.run)
                 && given.card == *card
             {
                 let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-                let why = given.why.and_then(|why| kept(&payloads, &why));
+                let why = given.why.and_then(|why| read_payload(&payloads, &why));
                 last = Some((stored.leaf, id, stored.entry.at, given.clone(), why));
             }
             Ok(())
         })?;
     }
     let Some((leaf, id, at, given, why)) = last else { return Ok(None) };
-    let (_, gone) = store.revoked_since(Some(leaf))?;
+    let (_, gone) = store.grants_revoked_since(Some(leaf))?;
     let name = format!("{}:{}", store.label(run), given.call);
-    let is_gone = gone.iter().any(|own| own.as_ref().is_none_or(|own| *own == name));
-    Ok((!is_gone).then_some(Answered { run: id, at, given, why }))
-}
-
-/// Now, in microseconds since 1970.
-#[must_use]
-pub fn this_moment() -> u64 {
-    now()
+    let is_gone = gone.iter().any(|text| text.as_ref().is_none_or(|text| *text == name));
+    Ok((!is_gone).then_some(StoredAnswer { run: id, at, given, why }))
 }

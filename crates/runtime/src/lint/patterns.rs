@@ -4,7 +4,7 @@ use capsule_core::decision::Verdict;
 use capsule_core::diagnostic::Diagnostics;
 use capsule_core::policy::{Constraint, FileRule, PathPattern, Policy};
 
-use super::note;
+use super::lint_note;
 
 /// What a list of patterns does with what they name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,10 @@ fn each<'p>(
     list: List,
     notes: &mut Diagnostics,
 ) {
-    for pattern in patterns.into_iter().filter(|own| !own.source.at.starts_with("builtin:")) {
+    for pattern in patterns.into_iter().filter(|pattern| !pattern.source.at.starts_with("builtin:"))
+    {
         if let Some((message, hint)) = misread(&pattern.text, list) {
-            notes.push(note(&pattern.source, message).hint(hint));
+            notes.push(lint_note(&pattern.source, message).hint(hint));
         } else if list == List::Closes && pattern.text.starts_with('/') && !pattern.reaches() {
             let message = format!(
                 "`{}` counts from the root of the file system and closes nothing in the workspace",
@@ -60,7 +61,7 @@ fn each<'p>(
             );
             let hint =
                 format!("write `{}` for the workspace's own", pattern.text.trim_start_matches('/'));
-            notes.push(note(&pattern.source, message).hint(hint));
+            notes.push(lint_note(&pattern.source, message).hint(hint));
         }
     }
 }
@@ -137,12 +138,12 @@ fn operator(text: &str) -> Option<(&str, &str)> {
     if matches!(first, '-' | '+' | '^' | '#' | '=') {
         let (sign, rest) = text.split_at(first.len_utf8());
         // `--exclude=secrets/**`
-        let value = rest.strip_prefix('-').and_then(|own| own.split_once(['=', ' ']));
+        let value = rest.strip_prefix('-').and_then(|text| text.split_once(['=', ' ']));
         let rest = value.map_or(rest, |(_, value)| value).trim_start();
         return (!rest.is_empty()).then_some((sign, rest));
     }
     let (word, rest) = text.split_once([' ', ':', '(', '='])?;
-    let is_operator = WORDS.iter().any(|own| own.eq_ignore_ascii_case(word));
+    let is_operator = WORDS.iter().any(|text| text.eq_ignore_ascii_case(word));
     let rest = rest.trim_matches([' ', ':', '(', ')']);
     (is_operator && !rest.is_empty()).then_some((word, rest))
 }
@@ -194,7 +195,7 @@ mod tests {
         ] {
             let told = misread(text, list).map(|(message, hint)| format!("{message}; {hint}"));
             let is_told =
-                told.as_deref().zip(expected).is_some_and(|(own, part)| own.contains(part));
+                told.as_deref().zip(expected).is_some_and(|(text, part)| text.contains(part));
             assert!(is_told || told.is_none() && expected.is_none(), "{text}: {told:?}");
         }
     }

@@ -9,7 +9,7 @@ use capsule_redact::holds_mask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::plan::{Expression, Item, Reference, Segment};
+use crate::plan::{Expression, ListItem, Reference, ValueSegment};
 
 /// The result of a step, for those that refer to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,12 +19,13 @@ pub struct StepResult {
     /// Whether it was derived from content that nobody vouches for.
     pub tainted: bool,
     /// Whether it went as expected.
-    pub good: bool,
+    #[serde(rename = "good")]
+    pub succeeded: bool,
 }
 
 /// What is known when a step is reached.
 #[derive(Clone, Debug, Default)]
-pub struct Scope {
+pub struct EvalScope {
     /// The inputs.
     pub inputs: Map<String, Value>,
     /// The results of the steps so far.
@@ -32,51 +33,51 @@ pub struct Scope {
 }
 
 /// A value, and whether it derives from content that nobody vouches for.
-pub type Made = (Value, bool);
+pub type TaintedValue = (Value, bool);
 
 /// The fields that hold what may have been cut.
-const CUT: &[&str] =
+const TRUNCATABLE_FIELDS: &[&str] =
     &["text", "base64", "stdout", "stdout_tail", "stderr", "stderr_tail", "entries", "json"];
 
-fn failed(message: impl Into<String>) -> CodedError {
+fn evaluation_problem(message: impl Into<String>) -> CodedError {
     CodedError::new(Code::PlanEvaluation, message)
 }
 
-impl Scope {
+impl EvalScope {
     /// Makes the value of an expression.
     ///
     /// # Errors
     /// [`Code::PlanRef`], [`Code::PlanRefTruncated`] or [`Code::PlanEvaluation`].
-    pub fn make(&self, expression: &Expression) -> Result<Made, CodedError> {
+    pub fn evaluate(&self, expression: &Expression) -> Result<TaintedValue, CodedError> {
         match expression {
             Expression::Value(value) => Ok((value.clone(), false)),
-            Expression::List(items) => self.list(items),
-            Expression::Map(entries) => self.map(entries),
-            Expression::Ref(reference) => self.refer(reference),
+            Expression::List(items) => self.evaluate_list(items),
+            Expression::Map(entries) => self.evaluate_map(entries),
+            Expression::Ref(reference) => self.resolve(reference),
             Expression::Concat(parts) => {
                 let mut text = String::new();
                 let mut tainted = false;
                 for part in parts {
-                    let (value, part_tainted) = self.make(part)?;
+                    let (value, part_tainted) = self.evaluate(part)?;
                     tainted |= part_tainted;
                     text.push_str(&as_text(&value, "$concat")?);
                     if text.len() > limits::PLAN_TEXT_BYTES {
                         break;
                     }
                 }
-                bounded(text, tainted)
+                bounded_text(text, tainted)
             }
-            Expression::Url { base, query } => self.url(base, query),
-            Expression::Template { text, vars } => self.template(text, vars),
+            Expression::Url { base, query } => self.evaluate_url(base, query),
+            Expression::Template { text, vars } => self.evaluate_template(text, vars),
             Expression::Lines(inner) => {
-                let (value, tainted) = self.make(inner)?;
+                let (value, tainted) = self.evaluate(inner)?;
                 let text = as_text(&value, "$lines")?;
                 let lines = text.lines().filter(|line| !line.trim().is_empty());
                 Ok((lines.map(Value::from).collect(), tainted))
             }
-            Expression::Default(choices) => self.first(choices),
+            Expression::Default(choices) => self.first_available(choices),
             Expression::NotEmpty(inner) => {
-                let (value, tainted) = match self.make(inner) {
+                let (value, tainted) = match self.evaluate(inner) {
                     Err(problem) if problem.code == Code::PlanRef => (Value::Null, false),
                     other => other?,
                 };
@@ -85,23 +86,23 @@ impl Scope {
         }
     }
 
-    fn list(&self, items: &[Item]) -> Result<Made, CodedError> {
+    fn evaluate_list(&self, items: &[ListItem]) -> Result<TaintedValue, CodedError> {
         let mut list = Vec::new();
         let mut tainted = false;
-        let mut room = Room::default();
+        let mut room = EvalBudget::default();
         for item in items {
             match item {
-                Item::One(inner) => {
-                    let (value, inner_tainted) = self.make(inner)?;
+                ListItem::Single(inner) => {
+                    let (value, inner_tainted) = self.evaluate(inner)?;
                     tainted |= inner_tainted;
                     list.push(room.take(value)?);
                 }
-                Item::Spread(inner) => {
-                    let (value, inner_tainted) = self.make(inner)?;
+                ListItem::Spread(inner) => {
+                    let (value, inner_tainted) = self.evaluate(inner)?;
                     tainted |= inner_tainted;
                     match room.take(value)? {
                         Value::Array(items) => list.extend(items),
-                        _ => return Err(failed("`$spread` needs a list")),
+                        _ => return Err(evaluation_problem("`$spread` needs a list")),
                     }
                 }
             }
@@ -109,30 +110,30 @@ impl Scope {
         Ok((Value::Array(list), tainted))
     }
 
-    fn map(&self, entries: &[(String, Expression)]) -> Result<Made, CodedError> {
+    fn evaluate_map(&self, entries: &[(String, Expression)]) -> Result<TaintedValue, CodedError> {
         let mut map = Map::new();
         let mut tainted = false;
-        let mut room = Room::default();
+        let mut room = EvalBudget::default();
         for (key, inner) in entries {
-            let (value, inner_tainted) = self.make(inner)?;
+            let (value, inner_tainted) = self.evaluate(inner)?;
             tainted |= inner_tainted;
             map.insert(key.clone(), room.take(value)?);
         }
         Ok((Value::Object(map), tainted))
     }
 
-    fn refer(&self, reference: &Reference) -> Result<Made, CodedError> {
+    fn resolve(&self, reference: &Reference) -> Result<TaintedValue, CodedError> {
         let nothing = || CodedError::new(Code::PlanRef, format!("`{reference}` leads to nothing"));
         match reference {
             Reference::Input(name) => {
                 let value = self.inputs.get(name).ok_or_else(nothing)?;
                 Ok((value.clone(), false))
             }
-            Reference::Step { id, way } => {
+            Reference::Step { id, path: way } => {
                 let step = self.steps.get(id).ok_or_else(nothing)?;
                 let result = step.value.as_ref().ok_or_else(nothing)?;
-                if let Some(Segment::Key(field)) = way.first()
-                    && CUT.contains(&field.as_str())
+                if let Some(ValueSegment::Key(field)) = way.first()
+                    && TRUNCATABLE_FIELDS.contains(&field.as_str())
                     && result.get("truncated") == Some(&Value::Bool(true))
                 {
                     let message = format!("`{reference}` leads to what was cut");
@@ -140,8 +141,8 @@ impl Scope {
                         .with_suggestion("raise the tool's limit, or ask for less"));
                 }
                 let value = way.iter().try_fold(result, |value, segment| match segment {
-                    Segment::Key(key) => value.get(key),
-                    Segment::Index(index) => value.get(index),
+                    ValueSegment::Key(key) => value.get(key),
+                    ValueSegment::Index(index) => value.get(index),
                 });
                 Ok((value.ok_or_else(nothing)?.clone(), step.tainted))
             }
@@ -149,9 +150,9 @@ impl Scope {
     }
 
     /// The first choice that leads to a value.
-    fn first(&self, choices: &[Expression]) -> Result<Made, CodedError> {
+    fn first_available(&self, choices: &[Expression]) -> Result<TaintedValue, CodedError> {
         for choice in choices {
-            match self.make(choice) {
+            match self.evaluate(choice) {
                 Ok((Value::Null, _)) => {}
                 Err(problem) if problem.code == Code::PlanRef => {}
                 other => return other,
@@ -160,47 +161,54 @@ impl Scope {
         Ok((Value::Null, false))
     }
 
-    fn url(&self, base: &Expression, query: &[(String, Expression)]) -> Result<Made, CodedError> {
-        let (base, mut tainted) = self.make(base)?;
+    fn evaluate_url(
+        &self,
+        base: &Expression,
+        query: &[(String, Expression)],
+    ) -> Result<TaintedValue, CodedError> {
+        let (base, mut tainted) = self.evaluate(base)?;
         let base = as_text(&base, "`base` of `$url`")?;
-        let mut url = url::Url::parse(&base)
-            .map_err(|error| failed(format!("`$url`: `{base}` is not a URL: {error}")))?;
+        let mut url = url::Url::parse(&base).map_err(|error| {
+            evaluation_problem(format!("`$url`: `{base}` is not a URL: {error}"))
+        })?;
         if !query.is_empty() {
-            let mut room = Room::default();
+            let mut room = EvalBudget::default();
             let mut pairs = url.query_pairs_mut();
             for (name, inner) in query {
-                let (value, inner_tainted) = self.make(inner)?;
+                let (value, inner_tainted) = self.evaluate(inner)?;
                 tainted |= inner_tainted;
                 pairs.append_pair(name, &as_text(&room.take(value)?, "`query` of `$url`")?);
             }
         }
-        bounded(plain_masks(url.as_str()), tainted)
+        bounded_text(unescape_masks(url.as_str()), tainted)
     }
 
-    fn template(
+    fn evaluate_template(
         &self,
         text: &Expression,
         vars: &[(String, Expression)],
-    ) -> Result<Made, CodedError> {
-        let (text, mut tainted) = self.make(text)?;
+    ) -> Result<TaintedValue, CodedError> {
+        let (text, mut tainted) = self.evaluate(text)?;
         let text = as_text(&text, "`text` of `$template`")?;
         let mut values = BTreeMap::new();
-        let mut room = Room::default();
+        let mut room = EvalBudget::default();
         for (name, inner) in vars {
-            let (value, inner_tainted) = self.make(inner)?;
+            let (value, inner_tainted) = self.evaluate(inner)?;
             tainted |= inner_tainted;
-            values.insert(name.as_str(), shown(&room.take(value)?));
+            values.insert(name.as_str(), value_text(&room.take(value)?));
         }
         let mut made = String::with_capacity(text.len());
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once("{{") {
             made.push_str(before);
             let Some((name, behind)) = after.split_once("}}") else {
-                return Err(failed("`$template`: a `{{` has no `}}`"));
+                return Err(evaluation_problem("`$template`: a `{{` has no `}}`"));
             };
             let name = name.trim();
             let value = values.get(name).ok_or_else(|| {
-                failed(format!("`$template`: the text wants `{name}`, which is not in `vars`"))
+                evaluation_problem(format!(
+                    "`$template`: the text wants `{name}`, which is not in `vars`"
+                ))
             })?;
             made.push_str(value);
             rest = behind;
@@ -209,47 +217,47 @@ impl Scope {
             }
         }
         made.push_str(rest);
-        bounded(made, tainted)
+        bounded_text(made, tainted)
     }
 }
 
 /// How much something that is made of many values has taken so far. A few words of a plan can name the same large result
 /// ten thousand times.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct EvalBudget {
     taken: usize,
 }
 
-impl Room {
+impl EvalBudget {
     /// Takes one value more.
     ///
     /// # Errors
     /// [`Code::PlanEvaluation`] beyond [`limits::PLAN_VALUE_BYTES`].
     pub(crate) fn take(&mut self, value: Value) -> Result<Value, CodedError> {
-        self.taken = self.taken.saturating_add(weight(&value));
+        self.taken = self.taken.saturating_add(size_estimate(&value));
         let most = limits::PLAN_VALUE_BYTES;
         match self.taken > most {
-            true => Err(failed(format!("the value would have more than {most} bytes"))),
+            true => Err(evaluation_problem(format!("the value would have more than {most} bytes"))),
             false => Ok(value),
         }
     }
 }
 
 /// About how many bytes a value has.
-fn weight(value: &Value) -> usize {
+fn size_estimate(value: &Value) -> usize {
     let inner: usize = match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(map) => map.iter().map(|(key, item)| key.len() + weight(item)).sum(),
+        Value::Array(items) => items.iter().map(size_estimate).sum(),
+        Value::Object(map) => map.iter().map(|(key, item)| key.len() + size_estimate(item)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     inner + size_of::<Value>()
 }
 
-fn bounded(text: String, tainted: bool) -> Result<Made, CodedError> {
+fn bounded_text(text: String, tainted: bool) -> Result<TaintedValue, CodedError> {
     if text.len() > limits::PLAN_TEXT_BYTES {
         let most = limits::PLAN_TEXT_BYTES;
-        return Err(failed(format!("the text would have more than {most} bytes")));
+        return Err(evaluation_problem(format!("the text would have more than {most} bytes")));
     }
     Ok((Value::String(text), tainted))
 }
@@ -260,12 +268,12 @@ fn as_text(value: &Value, place: &str) -> Result<String, CodedError> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(truth) => Ok(truth.to_string()),
-        _ => Err(failed(format!("{place} needs text"))),
+        _ => Err(evaluation_problem(format!("{place} needs text"))),
     }
 }
 
 /// A value in a text: lists of text stand one item a line, anything else as JSON.
-fn shown(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -291,7 +299,7 @@ pub(crate) fn is_empty(value: &Value) -> bool {
 
 /// A URL whose masks stand as they do everywhere else. A replay makes it of masked inputs, and must
 /// come to what a run made of the secret itself, and masked then.
-fn plain_masks(url: &str) -> String {
+fn unescape_masks(url: &str) -> String {
     const BEGIN: &str = "%C2%AB";
     const END: &str = "%C2%BB";
     let mut made = String::with_capacity(url.len());
@@ -325,15 +333,15 @@ mod tests {
 
     use super::*;
 
-    fn scope() -> Scope {
-        let step = |value, tainted| StepResult { value: Some(value), tainted, good: true };
-        let mut scope = Scope::default();
+    fn scope() -> EvalScope {
+        let step = |value, tainted| StepResult { value: Some(value), tainted, succeeded: true };
+        let mut scope = EvalScope::default();
         scope.inputs.insert("since".into(), "v1".into());
         for (id, result) in [
             ("log", step(json!({ "stdout": "one\n\ntwo\n", "truncated": false }), false)),
             ("cut", step(json!({ "stdout": "x", "exit_code": 0, "truncated": true }), false)),
             ("web", step(json!({ "json": [{ "n": 7 }], "truncated": false }), true)),
-            ("none", StepResult { value: None, tainted: false, good: false }),
+            ("none", StepResult { value: None, tainted: false, succeeded: false }),
         ] {
             scope.steps.insert(id.into(), result);
         }
@@ -347,9 +355,9 @@ mod tests {
     #[test]
     fn references_lead_to_values() {
         let scope = scope();
-        assert_eq!(scope.make(&reference("steps.web.json.0.n")), Ok((json!(7), true)));
-        assert_eq!(scope.make(&reference("steps.cut.exit_code")), Ok((json!(0), false)));
-        let code = |text| scope.make(&reference(text)).unwrap_err().code;
+        assert_eq!(scope.evaluate(&reference("steps.web.json.0.n")), Ok((json!(7), true)));
+        assert_eq!(scope.evaluate(&reference("steps.cut.exit_code")), Ok((json!(0), false)));
+        let code = |text| scope.evaluate(&reference(text)).unwrap_err().code;
         assert_eq!(code("steps.cut.stdout"), Code::PlanRefTruncated);
         assert_eq!(code("steps.none.stdout"), Code::PlanRef);
         assert_eq!(code("steps.log.nothing"), Code::PlanRef);
@@ -360,40 +368,40 @@ mod tests {
         let scope = scope();
         let concat =
             Expression::Concat(vec![reference("inputs.since"), Expression::Value("..HEAD".into())]);
-        assert_eq!(scope.make(&concat), Ok((json!("v1..HEAD"), false)));
+        assert_eq!(scope.evaluate(&concat), Ok((json!("v1..HEAD"), false)));
         let lines = Expression::Lines(Box::new(reference("steps.log.stdout")));
-        assert_eq!(scope.make(&lines), Ok((json!(["one", "two"]), false)));
+        assert_eq!(scope.evaluate(&lines), Ok((json!(["one", "two"]), false)));
         let default =
             Expression::Default(vec![reference("steps.none.json"), Expression::Value(json!([]))]);
-        assert_eq!(scope.make(&default), Ok((json!([]), false)));
+        assert_eq!(scope.evaluate(&default), Ok((json!([]), false)));
         let empty = Expression::NotEmpty(Box::new(reference("steps.none.stdout")));
-        assert_eq!(scope.make(&empty), Ok((json!(false), false)));
+        assert_eq!(scope.evaluate(&empty), Ok((json!(false), false)));
         let template = Expression::Template {
             text: Box::new(Expression::Value("a {{ x }} b {{y}}".into())),
             vars: vec![("x".into(), lines), ("y".into(), reference("steps.web.json"))],
         };
-        assert_eq!(scope.make(&template), Ok((json!("a one\ntwo b [{\"n\":7}]"), true)));
+        assert_eq!(scope.evaluate(&template), Ok((json!("a one\ntwo b [{\"n\":7}]"), true)));
         let url = Expression::Url {
             base: Box::new(Expression::Value("https://x.org/a".into())),
             query: vec![("q".into(), Expression::Value("a&b=c #".into()))],
         };
-        assert_eq!(scope.make(&url), Ok((json!("https://x.org/a?q=a%26b%3Dc+%23"), false)));
+        assert_eq!(scope.evaluate(&url), Ok((json!("https://x.org/a?q=a%26b%3Dc+%23"), false)));
     }
 
     #[test]
     fn values_are_bounded_while_they_are_made() {
-        let mut scope = Scope::default();
+        let mut scope = EvalScope::default();
         let large = json!({ "stdout": "x".repeat(1_000_000), "truncated": false });
-        let step = StepResult { value: Some(large), tainted: false, good: true };
+        let step = StepResult { value: Some(large), tainted: false, succeeded: true };
         scope.steps.insert("log".into(), step);
         let often = || (0..10_000).map(|_| reference("steps.log.stdout"));
         let named = often().enumerate().map(|(number, inner)| (number.to_string(), inner));
         for expression in [
             Expression::Concat(often().collect()),
-            Expression::List(often().map(Item::One).collect()),
+            Expression::List(often().map(ListItem::Single).collect()),
             Expression::Map(named.collect()),
         ] {
-            let problem = scope.make(&expression).unwrap_err();
+            let problem = scope.evaluate(&expression).unwrap_err();
             assert_eq!(problem.code, Code::PlanEvaluation, "{}", problem.message);
         }
     }
@@ -402,10 +410,10 @@ mod tests {
     fn a_value_fills_one_place() {
         let scope = scope();
         let list = Expression::List(vec![
-            Item::One(Expression::Value("--".into())),
-            Item::One(reference("steps.log.stdout")),
+            ListItem::Single(Expression::Value("--".into())),
+            ListItem::Single(reference("steps.log.stdout")),
         ]);
-        let (value, _) = scope.make(&list).unwrap();
+        let (value, _) = scope.evaluate(&list).unwrap();
         assert_eq!(value.as_array().map(Vec::len), Some(2));
     }
 }

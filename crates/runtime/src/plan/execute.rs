@@ -15,25 +15,28 @@ use capsule_core::tool::ToolName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::delivered::Delivered;
-use crate::hands::Hands;
-use crate::path::submit;
-use crate::plan::union::runs_code;
-use crate::plan::{Denial, OnError, Outlook, Plan, Scope, Step, StepResult, evaluate, outlook};
+use crate::backend::CallBackend;
+use crate::call_result::CallResult;
+use crate::lifecycle::submit;
+use crate::plan::requirements::runs_code;
+use crate::plan::{
+    EvalScope, ExpectedDenial, OnError, Plan, PlanStep, StepForecast, StepResult, evaluate,
+    forecast_steps,
+};
 use crate::run::Run;
 
 /// What a plan came to.
 #[derive(Clone, Debug)]
-pub struct Executed {
+pub struct PlanResult {
     /// How the run ends.
     pub exit: Exit,
     /// What the plan gives; none if it did not come to its end.
     pub outputs: Option<Value>,
     /// How far it came, if a call waits for an answer.
-    pub progress: Option<Box<Progress>>,
+    pub progress: Option<Box<PlanProgress>>,
 }
 
-impl Executed {
+impl PlanResult {
     /// What came of a run that does not wait.
     pub(crate) const fn ended(exit: Exit, outputs: Option<Value>) -> Self {
         Self { exit, outputs, progress: None }
@@ -42,9 +45,10 @@ impl Executed {
 
 /// How far a plan came: what it goes on from once a person has answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Progress {
+pub struct PlanProgress {
     /// How many steps are over.
-    at: usize,
+    #[serde(rename = "at")]
+    steps_done: usize,
     /// Which attempt at the next one it is.
     attempt: u32,
     /// How the run ends because of the steps that are over.
@@ -55,15 +59,15 @@ pub struct Progress {
     usage: Usage,
 }
 
-impl Default for Progress {
+impl Default for PlanProgress {
     fn default() -> Self {
         let (steps, usage) = (BTreeMap::new(), Usage::default());
-        Self { at: 0, attempt: 1, exit: Exit::Ok, steps, usage }
+        Self { steps_done: 0, attempt: 1, exit: Exit::Ok, steps, usage }
     }
 }
 
 /// How a step ended.
-struct Ended {
+struct EndedStep {
     ending: StepEnding,
     problem: Option<CodedError>,
     /// The result, for the steps behind.
@@ -71,8 +75,8 @@ struct Ended {
     tainted: bool,
 }
 
-impl Ended {
-    const fn is_good(&self) -> bool {
+impl EndedStep {
+    const fn succeeded(&self) -> bool {
         matches!(
             self.ending,
             StepEnding::Ok | StepEnding::DeniedAsExpected | StepEnding::FailedAsExpected
@@ -89,54 +93,55 @@ impl Ended {
 ///
 /// # Errors
 /// When something cannot be written, or a replay's recording has something else.
-pub fn execute<J: Journal, H: Hands>(
+pub fn execute<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     plan: &Plan,
     inputs: Map<String, Value>,
-) -> Result<Executed, J::Error> {
+) -> Result<PlanResult, J::Error> {
     if run.policy.approves_plans
-        && let PlanApproval::Denied(problem) = whole(run, plan, &inputs)?
+        && let PlanApproval::Denied(problem) = approve_plan(run, plan, &inputs)?
     {
-        return Ok(Executed::ended(problem.code.exit(), None));
+        return Ok(PlanResult::ended(problem.code.exit(), None));
     }
-    go_on(run, plan, inputs, Progress::default())
+    resume_plan(run, plan, inputs, PlanProgress::default())
 }
 
 /// Asks about what the steps will come to.
-fn whole<J: Journal, H: Hands>(
+fn approve_plan<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     plan: &Plan,
     inputs: &Map<String, Value>,
 ) -> Result<PlanApproval, J::Error> {
-    let scope = Scope { inputs: inputs.clone(), ..Scope::default() };
+    let scope = EvalScope { inputs: inputs.clone(), ..EvalScope::default() };
     let (redactor, journal) = (&run.redactor, &mut run.journal);
-    let ahead = outlook(&run.policy, &mut run.hands, plan, &scope, redactor);
-    let (known, open) = shown_ahead(plan, ahead);
-    request_plan_approval(&known, open, run.hands.approver(), redactor, journal)
+    let ahead = forecast_steps(&run.policy, &mut run.backend, plan, &scope, redactor);
+    let (known, open) = split_known(plan, ahead);
+    request_plan_approval(&known, open, run.backend.approver(), redactor, journal)
 }
 
 /// The steps that can be shown before the plan begins, and how many are left for later. What runs the
 /// files of a project is not shown ahead where something before it may change them that is not shown.
-fn shown_ahead(plan: &Plan, ahead: Vec<Outlook>) -> (Vec<PlannedCall>, u64) {
+fn split_known(plan: &Plan, ahead: Vec<StepForecast>) -> (Vec<PlannedCall>, u64) {
     let changing = [Capability::FsWrite, Capability::FsDelete, Capability::ProcExec];
-    let may_change = |needs: Capabilities| changing.iter().any(|own| needs.contains(*own));
+    let may_change =
+        |needs: Capabilities| changing.iter().any(|capability| needs.contains(*capability));
     let (mut known, mut open, mut unseen) = (Vec::new(), 0, false);
-    for (step, own) in plan.steps.iter().zip(ahead) {
-        match own {
-            Outlook::Known(own) => match own.decision().verdict {
-                Verdict::Ask if !(unseen && runs_code(&own)) => known.push(*own),
+    for (step, forecast) in plan.steps.iter().zip(ahead) {
+        match forecast {
+            StepForecast::Known(call) => match call.decision().verdict {
+                Verdict::Ask if !(unseen && runs_code(&call)) => known.push(*call),
                 Verdict::Ask | Verdict::AskEach => {
                     open += 1;
-                    unseen |= may_change(own.decision().capabilities);
+                    unseen |= may_change(call.decision().capabilities);
                 }
-                Verdict::Allow => unseen |= may_change(own.decision().capabilities),
+                Verdict::Allow => unseen |= may_change(call.decision().capabilities),
                 Verdict::Deny => {}
             },
-            Outlook::Later => {
+            StepForecast::Unknown => {
                 open += 1;
                 unseen |= may_change(step.tool.capabilities.iter().copied().collect());
             }
-            Outlook::Refused(_) => {}
+            StepForecast::Refused(_) => {}
         }
     }
     (known, open)
@@ -146,50 +151,53 @@ fn shown_ahead(plan: &Plan, ahead: Vec<Outlook>) -> (Vec<PlannedCall>, u64) {
 ///
 /// # Errors
 /// When something cannot be written, or a replay's recording has something else.
-pub fn go_on<J: Journal, H: Hands>(
+pub fn resume_plan<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     plan: &Plan,
     inputs: Map<String, Value>,
-    from: Progress,
-) -> Result<Executed, J::Error> {
-    let Progress { at, mut attempt, mut exit, steps, usage } = from;
+    from: PlanProgress,
+) -> Result<PlanResult, J::Error> {
+    let PlanProgress { steps_done: at, mut attempt, mut exit, steps, usage } = from;
     run.usage = usage;
-    let mut scope = Scope { inputs, steps };
+    let mut scope = EvalScope { inputs, steps };
     let referred = plan.referred_steps();
     for (at, step) in plan.steps.iter().enumerate().skip(at) {
-        if run.hands.interrupted() {
-            return Ok(Executed::ended(Exit::Interrupted, None));
+        if run.backend.interrupted() {
+            return Ok(PlanResult::ended(Exit::Interrupted, None));
         }
-        let ended = match attempts(run, step, &scope, std::mem::replace(&mut attempt, 1))? {
-            Tried::Ended(ended) => ended,
-            Tried::Waits(attempt) => {
+        let ended = match run_attempts(run, step, &scope, std::mem::replace(&mut attempt, 1))? {
+            StepAttempt::Ended(ended) => ended,
+            StepAttempt::Waits(attempt) => {
                 let (steps, usage) = (scope.steps, run.usage.clone());
-                let progress = Some(Box::new(Progress { at, attempt, exit, steps, usage }));
+                let progress =
+                    Some(Box::new(PlanProgress { steps_done: at, attempt, exit, steps, usage }));
                 let exit = exit.min(Exit::ApprovalNeeded);
-                return Ok(Executed { exit, outputs: None, progress });
+                return Ok(PlanResult { exit, outputs: None, progress });
             }
         };
         let goes_on = step.on_error == OnError::Continue;
-        let step_exit = exit_of(&ended, goes_on);
+        let step_exit = exit_after(&ended, goes_on);
         exit = exit.min(step_exit);
-        let ends = !ended.is_good() && ends_the_run(run, &ended);
+        let ends = !ended.succeeded() && ends_the_run(run, &ended);
         let goes_on = goes_on && !ends;
         let stops = step_exit == Exit::Interrupted
-            || (!goes_on && !ended.is_good() && ended.ending != StepEnding::Skipped);
-        write_end(run, step, &ended, goes_on)?;
-        let good = ended.is_good();
+            || (!goes_on && !ended.succeeded() && ended.ending != StepEnding::Skipped);
+        write_step_end(run, step, &ended, goes_on)?;
+        let good = ended.succeeded();
         let value = ended.result.filter(|_| referred.contains(&step.id));
-        scope.steps.insert(step.id.clone(), StepResult { good, value, tainted: ended.tainted });
+        scope
+            .steps
+            .insert(step.id.clone(), StepResult { succeeded: good, value, tainted: ended.tainted });
         if stops {
-            return Ok(Executed::ended(exit, None));
+            return Ok(PlanResult::ended(exit, None));
         }
     }
-    Ok(Executed::ended(exit, outputs(plan, &scope)))
+    Ok(PlanResult::ended(exit, outputs(plan, &scope)))
 }
 
 /// Whether a step ends its run, whatever the plan says about errors: nothing more may be done, or
 /// the profile does not go on where nobody is there to ask.
-fn ends_the_run<J: Journal, H: Hands>(run: &Run<J, H>, ended: &Ended) -> bool {
+fn ends_the_run<J: Journal, H: CallBackend>(run: &Run<J, H>, ended: &EndedStep) -> bool {
     let fails = run.policy.fails_unattended();
     ended.problem.as_ref().is_some_and(|problem| {
         problem.code.is_budget()
@@ -200,21 +208,21 @@ fn ends_the_run<J: Journal, H: Hands>(run: &Run<J, H>, ended: &Ended) -> bool {
 
 /// What the plan gives: an output whose value is not there, or for which there is no more room, is
 /// left out.
-fn outputs(plan: &Plan, scope: &Scope) -> Option<Value> {
+fn outputs(plan: &Plan, scope: &EvalScope) -> Option<Value> {
     if plan.outputs.is_empty() {
         return None;
     }
-    let mut room = evaluate::Room::default();
+    let mut room = evaluate::EvalBudget::default();
     let made = plan.outputs.iter().filter_map(|(name, expression)| {
-        let (value, _) = scope.make(expression).ok()?;
+        let (value, _) = scope.evaluate(expression).ok()?;
         Some((name.clone(), room.take(value).ok()?))
     });
     Some(Value::Object(made.collect()))
 }
 
 /// How the run ends because of a step.
-fn exit_of(ended: &Ended, goes_on: bool) -> Exit {
-    if ended.is_good() {
+fn exit_after(ended: &EndedStep, goes_on: bool) -> Exit {
+    if ended.succeeded() {
         return Exit::Ok;
     }
     let exit = ended.problem.as_ref().map_or(Exit::Ok, |problem| problem.code.exit());
@@ -225,10 +233,10 @@ fn exit_of(ended: &Ended, goes_on: bool) -> Exit {
     }
 }
 
-fn write_end<J: Journal, H: Hands>(
+fn write_step_end<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
-    step: &Step,
-    ended: &Ended,
+    step: &PlanStep,
+    ended: &EndedStep,
     goes_on: bool,
 ) -> Result<(), J::Error> {
     let note = match &ended.problem {
@@ -239,89 +247,97 @@ fn write_end<J: Journal, H: Hands>(
         step: step.id.clone(),
         ending: ended.ending,
         code: ended.problem.as_ref().map(|problem| problem.code),
-        goes_on: goes_on && !ended.is_good(),
+        goes_on: goes_on && !ended.succeeded(),
         note,
     }))
 }
 
 /// What came of trying a step.
-enum Tried {
+enum StepAttempt {
     /// It ended.
-    Ended(Ended),
+    Ended(EndedStep),
     /// Its call waits for an answer, in this attempt.
     Waits(u32),
 }
 
 /// Tries a step as often as it says, from this attempt on.
-fn attempts<J: Journal, H: Hands>(
+fn run_attempts<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
-    step: &Step,
-    scope: &Scope,
+    step: &PlanStep,
+    scope: &EvalScope,
     mut attempt: u32,
-) -> Result<Tried, J::Error> {
+) -> Result<StepAttempt, J::Error> {
     let (times, backoff) = match step.on_error {
         OnError::Retry { times, backoff } => (times, backoff),
         OnError::Stop | OnError::Continue => (0, std::time::Duration::ZERO),
     };
     loop {
-        let ended = once(run, step, scope, attempt)?;
+        let ended = run_attempt(run, step, scope, attempt)?;
         if run.waiting.is_some() {
-            return Ok(Tried::Waits(attempt));
+            return Ok(StepAttempt::Waits(attempt));
         }
         // A denial stays one however often it is tried.
         let again = ended.ending == StepEnding::Failed && u64::from(attempt) <= times;
-        if !again || run.hands.interrupted() {
-            return Ok(Tried::Ended(ended));
+        if !again || run.backend.interrupted() {
+            return Ok(StepAttempt::Ended(ended));
         }
         run.journal.flush_deferred()?;
-        run.hands.pause(backoff);
+        run.backend.pause(backoff);
         attempt += 1;
     }
 }
 
-fn once<J: Journal, H: Hands>(
+fn run_attempt<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
-    step: &Step,
-    scope: &Scope,
+    step: &PlanStep,
+    scope: &EvalScope,
     attempt: u32,
-) -> Result<Ended, J::Error> {
-    let call = match prepare(step, scope, attempt) {
+) -> Result<EndedStep, J::Error> {
+    let call = match prepare_call(step, scope, attempt) {
         Ok(Some(call)) => call,
-        Ok(None) => return Ok(Ended::without_result(StepEnding::Skipped, None)),
-        Err(problem) => return Ok(Ended::without_result(StepEnding::Failed, Some(problem))),
+        Ok(None) => return Ok(EndedStep::without_result(StepEnding::Skipped, None)),
+        Err(problem) => return Ok(EndedStep::without_result(StepEnding::Failed, Some(problem))),
     };
     let tainted = run.policy.taints(&call.tool) || !call.tainted.is_empty();
     let delivered = submit(run, call)?;
-    let (ending, problem) = judge(step, &delivered);
-    Ok(Ended { ending, problem, result: delivered.value, tainted })
+    let (ending, problem) = judge_step(step, &delivered);
+    Ok(EndedStep { ending, problem, result: delivered.value, tainted })
 }
 
 /// The call that a step makes; none if its `when` does not hold.
-fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>, CodedError> {
+fn prepare_call(
+    step: &PlanStep,
+    scope: &EvalScope,
+    attempt: u32,
+) -> Result<Option<ToolCall>, CodedError> {
     for need in &step.needs {
-        if !scope.steps.get(need).is_some_and(|result| result.good) {
+        if !scope.steps.get(need).is_some_and(|result| result.succeeded) {
             let message = format!("the step needs `{need}`, which did not go well");
             return Err(CodedError::new(Code::PlanStep, message));
         }
     }
     if let Some(when) = &step.when {
-        let (value, _) = scope.make(when)?;
+        let (value, _) = scope.evaluate(when)?;
         if evaluate::is_empty(&value) {
             return Ok(None);
         }
     }
-    call(step, scope, attempt).map(Some)
+    build_call(step, scope, attempt).map(Some)
 }
 
 /// The call of a step.
 ///
 /// # Errors
 /// When something that it refers to is not there.
-pub(super) fn call(step: &Step, scope: &Scope, attempt: u32) -> Result<ToolCall, CodedError> {
+pub(super) fn build_call(
+    step: &PlanStep,
+    scope: &EvalScope,
+    attempt: u32,
+) -> Result<ToolCall, CodedError> {
     let mut args = Map::new();
     let mut tainted = Vec::new();
     for (name, expression) in &step.args {
-        let (value, from_outside) = scope.make(expression)?;
+        let (value, from_outside) = scope.evaluate(expression)?;
         if from_outside {
             tainted.push(name.clone());
         }
@@ -345,7 +361,7 @@ pub(super) fn call(step: &Step, scope: &Scope, attempt: u32) -> Result<ToolCall,
 
 /// How a step ends, and how the run would end because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Foreseen {
+pub struct PredictedEnding {
     /// How the step ends.
     pub ending: StepEnding,
     /// What goes wrong, or is denied as expected.
@@ -354,7 +370,7 @@ pub struct Foreseen {
     pub exit: Exit,
 }
 
-impl Foreseen {
+impl PredictedEnding {
     /// Whether it is just what the plan expects.
     #[must_use]
     pub const fn is_expected(&self) -> bool {
@@ -365,71 +381,76 @@ impl Foreseen {
 /// How a step ends by the decision on its call alone, with nobody there to ask; none where that
 /// depends on what the call comes to.
 #[must_use]
-pub fn foresee(step: &Step, decision: &Decision) -> Option<Foreseen> {
+pub fn predict_ending(step: &PlanStep, decision: &Decision) -> Option<PredictedEnding> {
     let (ending, problem) = if decision.verdict == Verdict::Allow {
-        decided(step, &Delivered::allowed(decision.clone()))?
+        judge_decision(step, &CallResult::allowed(decision.clone()))?
     } else {
-        judge(step, &Delivered::unrun(0, decision.clone().unattended()))
+        judge_step(step, &CallResult::not_run(0, decision.clone().unattended()))
     };
-    let ended = Ended::without_result(ending, problem);
-    let exit = exit_of(&ended, step.on_error == OnError::Continue);
-    Some(Foreseen { ending, problem: ended.problem, exit })
+    let ended = EndedStep::without_result(ending, problem);
+    let exit = exit_after(&ended, step.on_error == OnError::Continue);
+    Some(PredictedEnding { ending, problem: ended.problem, exit })
 }
 
-type Judged = (StepEnding, Option<CodedError>);
+type StepJudgement = (StepEnding, Option<CodedError>);
 
-fn unexpected(message: String) -> Judged {
+fn unexpected_ending(message: String) -> StepJudgement {
     (StepEnding::Failed, Some(CodedError::new(Code::PlanExpectation, message)))
 }
 
 /// Compares what came with what is expected.
-fn judge(step: &Step, delivered: &Delivered) -> Judged {
+fn judge_step(step: &PlanStep, delivered: &CallResult) -> StepJudgement {
     let problem = delivered.problem.clone();
     // What we could not do ourselves is no answer to what was expected of the call.
     if delivered.status == Status::RuntimeError {
         return (StepEnding::Failed, problem);
     }
-    if let Some(judged) = decided(step, delivered) {
+    if let Some(judged) = judge_decision(step, delivered) {
         return judged;
     }
     match (delivered.status, problem) {
         (Status::Denied, problem) => (StepEnding::Denied, problem),
-        (Status::ToolError, Some(problem)) => failed(step, delivered, problem),
+        (Status::ToolError, Some(problem)) => judge_failure(step, delivered, problem),
         _ if step.expect.failed.is_some() => {
-            unexpected("a failure was expected, and the call went well".into())
+            unexpected_ending("a failure was expected, and the call went well".into())
         }
-        _ => match mismatch(step, delivered) {
-            Some(message) => unexpected(message),
+        _ => match field_mismatch(step, delivered) {
+            Some(message) => unexpected_ending(message),
             None => (StepEnding::Ok, None),
         },
     }
 }
 
 /// Compares what was decided with what is expected; none where the decision settles nothing.
-fn decided(step: &Step, delivered: &Delivered) -> Option<Judged> {
+fn judge_decision(step: &PlanStep, delivered: &CallResult) -> Option<StepJudgement> {
     let expect = &step.expect;
     let denied = delivered.status == Status::Denied;
     if let Some(denial) = &expect.denied {
         return Some(match delivered.problem.clone() {
             Some(problem) if denied => {
-                if denial.is(delivered.decision.rule.as_deref(), problem.code) {
+                if denial.matches(delivered.decision.rule.as_deref(), problem.code) {
                     (StepEnding::DeniedAsExpected, Some(problem))
                 } else {
-                    (StepEnding::Denied, Some(other_denial(denial, delivered, problem)))
+                    (StepEnding::Denied, Some(other_denial_problem(denial, delivered, problem)))
                 }
             }
-            _ => unexpected("a denial was expected, and the call was allowed".into()),
+            _ => unexpected_ending("a denial was expected, and the call was allowed".into()),
         });
     }
     // A denial is one, whatever else was expected of the call.
     let wanted = expect.capabilities.filter(|_| !denied)?;
     let needed = delivered.capabilities();
-    (wanted != needed)
-        .then(|| unexpected(format!("the call needs {needed:?}, and {wanted:?} was expected")))
+    (wanted != needed).then(|| {
+        unexpected_ending(format!("the call needs {needed:?}, and {wanted:?} was expected"))
+    })
 }
 
 /// A denial that is not the one that the plan expects stays a denial, with both codes.
-fn other_denial(expected: &Denial, delivered: &Delivered, problem: CodedError) -> CodedError {
+fn other_denial_problem(
+    expected: &ExpectedDenial,
+    delivered: &CallResult,
+    problem: CodedError,
+) -> CodedError {
     let by = delivered.decision.rule.as_deref().unwrap_or("no rule");
     let message = format!(
         "denied by {by} with `{}`, and {expected} was expected ({})",
@@ -440,7 +461,7 @@ fn other_denial(expected: &Denial, delivered: &Delivered, problem: CodedError) -
 }
 
 /// A call that failed may be just what the plan expects: by its code, or by its exit status.
-fn failed(step: &Step, delivered: &Delivered, problem: CodedError) -> Judged {
+fn judge_failure(step: &PlanStep, delivered: &CallResult, problem: CodedError) -> StepJudgement {
     match step.expect.failed {
         Some(None) => return (StepEnding::FailedAsExpected, Some(problem)),
         Some(Some(code)) if code == problem.code => {
@@ -448,21 +469,21 @@ fn failed(step: &Step, delivered: &Delivered, problem: CodedError) -> Judged {
         }
         Some(Some(code)) => {
             let message = format!("it failed with `{}`, and `{code}` was expected", problem.code);
-            return unexpected(message);
+            return unexpected_ending(message);
         }
         None => {}
     }
     let names_status = step.expect.fields.iter().any(|(field, _)| field == "exit_code");
     if problem.code == Code::ExecFailed && names_status {
-        return match mismatch(step, delivered) {
+        return match field_mismatch(step, delivered) {
             None => (StepEnding::FailedAsExpected, Some(problem)),
-            Some(message) => unexpected(message),
+            Some(message) => unexpected_ending(message),
         };
     }
     (StepEnding::Failed, Some(problem))
 }
 
-fn mismatch(step: &Step, delivered: &Delivered) -> Option<String> {
+fn field_mismatch(step: &PlanStep, delivered: &CallResult) -> Option<String> {
     step.expect.fields.iter().find_map(|(field, matcher)| {
         let value = delivered.value.as_ref().and_then(|value| value.get(field));
         let found = matcher.mismatch(value.unwrap_or(&Value::Null));

@@ -8,30 +8,30 @@ use serde_json::Value;
 
 /// What a step must give.
 #[derive(Clone, Debug, Default)]
-pub struct Expect {
+pub struct StepExpectation {
     /// It must be denied.
-    pub denied: Option<Denial>,
+    pub denied: Option<ExpectedDenial>,
     /// It must fail, with this code or any.
     pub failed: Option<Option<Code>>,
     /// What the call must need.
     pub capabilities: Option<Capabilities>,
     /// What the fields of the result must be.
-    pub fields: Vec<(String, Matcher)>,
+    pub fields: Vec<(String, FieldMatcher)>,
 }
 
 /// How a step must be denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Denial {
+pub enum ExpectedDenial {
     /// In any way.
     Any,
     /// By this rule, or with this code.
     By(String),
 }
 
-impl Denial {
+impl ExpectedDenial {
     /// Whether a denial is the one that is meant.
     #[must_use]
-    pub fn is(&self, rule: Option<&str>, code: Code) -> bool {
+    pub fn matches(&self, rule: Option<&str>, code: Code) -> bool {
         match self {
             Self::Any => true,
             Self::By(name) => rule == Some(name) || code.slug() == name,
@@ -39,7 +39,7 @@ impl Denial {
     }
 }
 
-impl fmt::Display for Denial {
+impl fmt::Display for ExpectedDenial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Any => f.write_str("any denial"),
@@ -50,7 +50,7 @@ impl fmt::Display for Denial {
 
 /// What a field must be. Every part that is given must hold.
 #[derive(Clone, Debug, Default)]
-pub struct Matcher {
+pub struct FieldMatcher {
     /// Exactly this.
     pub equals: Option<Value>,
     /// At most so long (text in bytes, lists in items) or so large.
@@ -68,14 +68,14 @@ pub struct Matcher {
 }
 
 /// The kinds that a value can be expected to be.
-pub(crate) const KINDS: &[&str] = &["string", "number", "boolean", "array", "object", "null"];
+pub(crate) const VALUE_KINDS: &[&str] = &["string", "number", "boolean", "array", "object", "null"];
 
-impl Matcher {
+impl FieldMatcher {
     /// Says what does not hold; none if everything does.
     #[must_use]
     pub fn mismatch(&self, value: &Value) -> Option<String> {
         if let Some(wanted) = self.equals.as_ref().filter(|wanted| *wanted != value) {
-            return Some(format!("is {}, not {}", brief(value), brief(wanted)));
+            return Some(format!("is {}, not {}", short_text(value), short_text(wanted)));
         }
         if let Some(kind) = self.kind.filter(|kind| *kind != kind_of(value)) {
             return Some(format!("is a value of kind {}, not {kind}", kind_of(value)));
@@ -90,15 +90,15 @@ impl Matcher {
         if let Some(most) = self.max
             && extent.is_none_or(|extent| extent > most)
         {
-            return Some(format!("is more than {most}: {}", told(extent)));
+            return Some(format!("is more than {most}: {}", extent_text(extent)));
         }
         if let Some(least) = self.min
             && extent.is_none_or(|extent| extent < least)
         {
-            return Some(format!("is less than {least}: {}", told(extent)));
+            return Some(format!("is less than {least}: {}", extent_text(extent)));
         }
-        if let Some(part) = self.contains.as_ref().filter(|part| !contains(value, part)) {
-            return Some(format!("does not contain {}", brief(part)));
+        if let Some(part) = self.contains.as_ref().filter(|part| !holds_part(value, part)) {
+            return Some(format!("does not contain {}", short_text(part)));
         }
         if let Some(regex) = &self.matches
             && !value.as_str().is_some_and(|text| regex.is_match(text))
@@ -109,7 +109,7 @@ impl Matcher {
     }
 }
 
-fn told(extent: Option<u64>) -> String {
+fn extent_text(extent: Option<u64>) -> String {
     extent.map_or_else(|| "it has no size".into(), |extent| extent.to_string())
 }
 
@@ -135,7 +135,7 @@ fn extent(value: &Value) -> Option<u64> {
     u64::try_from(length).ok()
 }
 
-fn contains(value: &Value, part: &Value) -> bool {
+fn holds_part(value: &Value, part: &Value) -> bool {
     match (value, part) {
         (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
         (Value::Array(items), part) => items.contains(part),
@@ -144,7 +144,7 @@ fn contains(value: &Value, part: &Value) -> bool {
 }
 
 /// A value short enough for a message.
-fn brief(value: &Value) -> String {
+fn short_text(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or("")),
@@ -160,22 +160,22 @@ mod tests {
 
     #[test]
     fn matchers_say_what_does_not_hold() {
-        let check = |matcher: Matcher, value: Value, good: bool| {
+        let check = |matcher: FieldMatcher, value: Value, good: bool| {
             assert_eq!(matcher.mismatch(&value).is_none(), good, "{matcher:?} {value}");
         };
-        let default = Matcher::default;
-        check(Matcher { equals: Some(json!(0)), ..default() }, json!(0), true);
-        check(Matcher { equals: Some(json!(0)), ..default() }, json!(1), false);
-        check(Matcher { max: Some(3), ..default() }, json!("abcd"), false);
-        check(Matcher { max: Some(4), min: Some(4), ..default() }, json!("abcd"), true);
-        check(Matcher { max: Some(4), ..default() }, json!(null), false);
-        check(Matcher { not_empty: Some(true), ..default() }, json!(" \n"), false);
-        check(Matcher { kind: Some("array"), ..default() }, json!([]), true);
-        check(Matcher { kind: Some("array"), ..default() }, json!({}), false);
-        check(Matcher { contains: Some(json!("b")), ..default() }, json!("abc"), true);
-        check(Matcher { contains: Some(json!("b")), ..default() }, json!(["b"]), true);
-        check(Matcher { contains: Some(json!("d")), ..default() }, json!("abc"), false);
+        let default = FieldMatcher::default;
+        check(FieldMatcher { equals: Some(json!(0)), ..default() }, json!(0), true);
+        check(FieldMatcher { equals: Some(json!(0)), ..default() }, json!(1), false);
+        check(FieldMatcher { max: Some(3), ..default() }, json!("abcd"), false);
+        check(FieldMatcher { max: Some(4), min: Some(4), ..default() }, json!("abcd"), true);
+        check(FieldMatcher { max: Some(4), ..default() }, json!(null), false);
+        check(FieldMatcher { not_empty: Some(true), ..default() }, json!(" \n"), false);
+        check(FieldMatcher { kind: Some("array"), ..default() }, json!([]), true);
+        check(FieldMatcher { kind: Some("array"), ..default() }, json!({}), false);
+        check(FieldMatcher { contains: Some(json!("b")), ..default() }, json!("abc"), true);
+        check(FieldMatcher { contains: Some(json!("b")), ..default() }, json!(["b"]), true);
+        check(FieldMatcher { contains: Some(json!("d")), ..default() }, json!("abc"), false);
         let regex = regex::Regex::new("^a.c$").ok();
-        check(Matcher { matches: regex, ..default() }, json!("abc"), true);
+        check(FieldMatcher { matches: regex, ..default() }, json!("abc"), true);
     }
 }

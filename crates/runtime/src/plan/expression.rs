@@ -10,7 +10,7 @@ pub enum Expression {
     /// The value itself.
     Value(Value),
     /// A list of items.
-    List(Vec<Item>),
+    List(Vec<ListItem>),
     /// A map; keys are never made.
     Map(Vec<(String, Expression)>),
     /// `{ $ref: steps.log.stdout }`: a value from before.
@@ -41,9 +41,9 @@ pub enum Expression {
 
 /// An item of a list.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum ListItem {
     /// One value.
-    One(Expression),
+    Single(Expression),
     /// `{ $spread: .. }`: every item of a list.
     Spread(Expression),
 }
@@ -58,13 +58,13 @@ pub enum Reference {
         /// The step.
         id: String,
         /// The way to the value; the first segment is the field.
-        way: Vec<Segment>,
+        path: Vec<ValueSegment>,
     },
 }
 
 /// One step of the way into a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum ValueSegment {
     /// A key of a map.
     Key(String),
     /// A place in a list.
@@ -83,15 +83,15 @@ impl Reference {
                 Ok(Self::Input(name.into()))
             }
             (Some("steps"), Some(id)) if !id.is_empty() => {
-                let way: Vec<Segment> = parts
+                let way: Vec<ValueSegment> = parts
                     .map(|part| match part.parse() {
-                        Ok(index) => Segment::Index(index),
-                        Err(_) => Segment::Key(part.into()),
+                        Ok(index) => ValueSegment::Index(index),
+                        Err(_) => ValueSegment::Key(part.into()),
                     })
                     .collect();
                 match way.first() {
-                    Some(Segment::Key(field)) if !field.is_empty() => {
-                        Ok(Self::Step { id: id.into(), way })
+                    Some(ValueSegment::Key(field)) if !field.is_empty() => {
+                        Ok(Self::Step { id: id.into(), path: way })
                     }
                     _ => Err("a step's result is named by its field: `steps.log.stdout`"),
                 }
@@ -105,11 +105,11 @@ impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(name) => write!(f, "inputs.{name}"),
-            Self::Step { id, way } => {
+            Self::Step { id, path: way } => {
                 write!(f, "steps.{id}")?;
                 way.iter().try_for_each(|segment| match segment {
-                    Segment::Key(key) => write!(f, ".{key}"),
-                    Segment::Index(index) => write!(f, ".{index}"),
+                    ValueSegment::Key(key) => write!(f, ".{key}"),
+                    ValueSegment::Index(index) => write!(f, ".{index}"),
                 })
             }
         }
@@ -118,24 +118,24 @@ impl fmt::Display for Reference {
 
 impl Expression {
     /// Visits every reference in it, and says of each whether what it leads to is spread.
-    pub fn references(&self, spread: bool, visit: &mut dyn FnMut(&Reference, bool)) {
+    pub fn visit_references(&self, spread: bool, visit: &mut dyn FnMut(&Reference, bool)) {
         match self {
             Self::Value(_) => {}
             Self::Ref(reference) => visit(reference, spread),
-            Self::Lines(inner) | Self::NotEmpty(inner) => inner.references(spread, visit),
+            Self::Lines(inner) | Self::NotEmpty(inner) => inner.visit_references(spread, visit),
             Self::Concat(items) | Self::Default(items) => {
-                items.iter().for_each(|item| item.references(spread, visit));
+                items.iter().for_each(|item| item.visit_references(spread, visit));
             }
             Self::Map(entries) => {
-                entries.iter().for_each(|(_, item)| item.references(spread, visit))
+                entries.iter().for_each(|(_, item)| item.visit_references(spread, visit))
             }
             Self::Url { base: text, query: entries } | Self::Template { text, vars: entries } => {
-                text.references(spread, visit);
-                entries.iter().for_each(|(_, item)| item.references(spread, visit));
+                text.visit_references(spread, visit);
+                entries.iter().for_each(|(_, item)| item.visit_references(spread, visit));
             }
             Self::List(items) => items.iter().for_each(|item| match item {
-                Item::One(inner) => inner.references(spread, visit),
-                Item::Spread(inner) => inner.references(true, visit),
+                ListItem::Single(inner) => inner.visit_references(spread, visit),
+                ListItem::Spread(inner) => inner.visit_references(true, visit),
             }),
         }
     }

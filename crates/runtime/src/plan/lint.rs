@@ -18,7 +18,7 @@ pub fn lint(plan: &Plan) -> Diagnostics {
     for step in &plan.steps {
         for (name, expression) in &step.args {
             let mut sources = Vec::new();
-            expression.references(false, &mut |reference, spread| {
+            expression.visit_references(false, &mut |reference, spread| {
                 if let (Reference::Step { id, .. }, true) = (reference, spread) {
                     sources.push(id.clone());
                 }

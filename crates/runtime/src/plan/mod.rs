@@ -8,20 +8,22 @@ mod evaluate;
 mod execute;
 mod expect;
 mod expression;
+mod forecast;
 mod lint;
-mod outlook;
 mod parse;
+mod requirements;
 mod schema;
-mod union;
 
-pub use evaluate::{Made, Scope, StepResult};
-pub use execute::{Executed, Foreseen, Progress, execute, foresee, go_on};
-pub use expect::{Denial, Expect, Matcher};
-pub use expression::{Expression, Item, Reference, Segment};
+pub use evaluate::{EvalScope, StepResult, TaintedValue};
+pub use execute::{
+    PlanProgress, PlanResult, PredictedEnding, execute, predict_ending, resume_plan,
+};
+pub use expect::{ExpectedDenial, FieldMatcher, StepExpectation};
+pub use expression::{Expression, ListItem, Reference, ValueSegment};
+pub use forecast::{StepForecast, forecast_steps};
 pub use lint::lint;
-pub use outlook::{Outlook, outlook};
-pub use schema::schema;
-pub use union::Union;
+pub use requirements::PlanRequirements;
+pub use schema::plan_schema;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -36,16 +38,16 @@ pub struct Plan {
     /// What it is called.
     pub name: String,
     /// What it must be given.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<PlanInput>,
     /// Its steps, in the order in which they run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// What it gives, by name.
     pub outputs: Vec<(String, Expression)>,
 }
 
 /// Something that a plan must be given.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct PlanInput {
     /// Its name.
     pub name: String,
     /// What it may be.
@@ -69,7 +71,7 @@ pub enum InputKind {
 
 /// A step.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PlanStep {
     /// Its id; its number where the plan gives none.
     pub id: String,
     /// Its tool.
@@ -77,7 +79,7 @@ pub struct Step {
     /// Its arguments.
     pub args: Vec<(String, Expression)>,
     /// What it must give.
-    pub expect: Expect,
+    pub expect: StepExpectation,
     /// What to do when it goes wrong.
     pub on_error: OnError,
     /// The steps that must have gone well.
@@ -100,10 +102,12 @@ impl Plan {
                 steps.insert(id.clone());
             }
         };
-        let own = self.steps.iter().flat_map(|step| step.args.iter().map(|(_, arg)| arg));
+        let item = self.steps.iter().flat_map(|step| step.args.iter().map(|(_, arg)| arg));
         let when = self.steps.iter().filter_map(|step| step.when.as_ref());
         let outputs = self.outputs.iter().map(|(_, output)| output);
-        own.chain(when).chain(outputs).for_each(|own| own.references(false, &mut visit));
+        item.chain(when)
+            .chain(outputs)
+            .for_each(|expression| expression.visit_references(false, &mut visit));
         steps
     }
 }

@@ -7,14 +7,14 @@ use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolSignature};
 use capsule_core::yaml::KeySpec;
 use serde_json::{Map, Value, json};
 
-use crate::plan::expect::KINDS;
+use crate::plan::expect::VALUE_KINDS;
 use crate::plan::parse::{
     DEFAULTS, EXPECT, FUNCTIONS, INPUT, INPUT_KINDS, MATCHER, ON_ERROR, RETRY, STEP, TOP,
 };
 
 /// The schema (draft 2020-12) of plans over these tools.
 #[must_use]
-pub fn schema(tools: Catalogue) -> Value {
+pub fn plan_schema(tools: Catalogue) -> Value {
     let steps = json!({ "type": "array", "items": { "$ref": "#/$defs/step" } });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -153,8 +153,12 @@ fn tool_step(tool: &ToolSignature) -> Value {
         .iter()
         .map(|argument| (argument.name.to_owned(), argument_schema(argument)))
         .collect();
-    let required: Vec<&str> =
-        tool.arguments.iter().filter(|own| own.required).map(|own| own.name).collect();
+    let required: Vec<&str> = tool
+        .arguments
+        .iter()
+        .filter(|argument| argument.required)
+        .map(|argument| argument.name)
+        .collect();
     json!({
         "if": { "properties": { "tool": { "enum": names } } },
         "then": { "properties": { "args": {
@@ -215,7 +219,7 @@ fn matcher() -> Value {
     let constraints = object(MATCHER, &[], |key| match key {
         "max" | "min" => json!({ "type": ["integer", "string"] }),
         "not_empty" => json!({ "type": "boolean" }),
-        "type" => json!({ "enum": KINDS }),
+        "type" => json!({ "enum": VALUE_KINDS }),
         "matches" => text("A regular expression."),
         _ => json!({}),
     });

@@ -8,7 +8,7 @@ use crate::replay::Recording;
 
 /// Why a replay differs: a closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum DivergenceCause {
     /// Another plan was given.
     PlanChanged,
     /// The call has other arguments.
@@ -27,10 +27,10 @@ pub enum Cause {
     EngineBug,
 }
 
-impl Cause {
+impl DivergenceCause {
     /// The words that are shown.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::PlanChanged => "the plan changed",
             Self::ArgumentsChanged => "arguments changed",
@@ -48,7 +48,7 @@ impl Cause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What: `tool`, `args.path`, `url.query`, `decision`.
-    pub what: String,
+    pub name: String,
     /// As it was recorded.
     pub recorded: String,
     /// As it is now.
@@ -59,11 +59,11 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
     /// Why.
-    pub cause: Cause,
+    pub cause: DivergenceCause,
     /// The step that it happened in.
     pub step: Option<String>,
     /// Where that step stands, now and then, where another plan was given.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// How many calls were served before.
     pub served: u64,
     /// How many calls the recording has.
@@ -76,19 +76,21 @@ pub struct Divergence {
 
 impl Divergence {
     /// Compares what was recorded with what the replay would write in its place.
-    pub(super) fn at(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Self {
-        let mut divergence = Self::empty(recording, cause(recording, recorded, now));
+    pub(super) fn between(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Self {
+        let mut divergence = Self::empty(recording, find_cause(recording, recorded, now));
         divergence.differences = differences(recording, recorded, now);
         if let Event::CallProposed(call) = now {
             divergence.step.clone_from(&call.step);
-            divergence.nearest = nearest(recording, call);
+            divergence.nearest = nearest_call(recording, call);
         }
         if divergence.step.is_none() {
             divergence.step = match (now, recorded) {
                 (Event::StepEnded(ended), _) => Some(ended.step.clone()),
                 (Event::CallDecided(CallDecided { call, .. }), _)
                 | (Event::CallStarted(CallStarted { call, .. }), _)
-                | (Event::CallFinished(CallFinished { call, .. }), _) => step_of(recording, *call),
+                | (Event::CallFinished(CallFinished { call, .. }), _) => {
+                    step_of_call(recording, *call)
+                }
                 (_, Some(Event::CallProposed(call))) => call.step.clone(),
                 (_, Some(Event::StepEnded(ended))) => Some(ended.step.clone()),
                 _ => None,
@@ -99,14 +101,14 @@ impl Divergence {
 
     /// The recording goes on where the replay ended.
     pub(super) fn unconsumed(recording: &Recording) -> Self {
-        Self::empty(recording, Cause::MissingCall)
+        Self::empty(recording, DivergenceCause::MissingCall)
     }
 
-    fn empty(recording: &Recording, cause: Cause) -> Self {
+    fn empty(recording: &Recording, cause: DivergenceCause) -> Self {
         Self {
             cause,
             step: None,
-            place: None,
+            location: None,
             // A call that was proposed and then differed was not served.
             served: recording.served,
             calls: u64::try_from(recording.calls().len()).unwrap_or(u64::MAX),
@@ -117,42 +119,56 @@ impl Divergence {
 }
 
 /// The step that made a call.
-fn step_of(recording: &Recording, call: u64) -> Option<String> {
+fn step_of_call(recording: &Recording, call: u64) -> Option<String> {
     recording.calls().iter().find(|known| known.call == call)?.step.clone()
 }
 
-fn cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Cause {
-    let by_plan = |other| if recording.changed_plan { Cause::PlanChanged } else { other };
+fn find_cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> DivergenceCause {
+    let by_plan = |other| if recording.changed_plan { DivergenceCause::PlanChanged } else { other };
     match (recorded, now) {
         (Some(Event::CallProposed(then)), Event::CallProposed(call)) => {
             let same = then.tool == call.tool && then.step == call.step;
-            by_plan(if same { Cause::ArgumentsChanged } else { Cause::OrderChanged })
+            by_plan(if same {
+                DivergenceCause::ArgumentsChanged
+            } else {
+                DivergenceCause::OrderChanged
+            })
         }
-        (_, Event::CallProposed(_)) => by_plan(Cause::ExtraCall),
-        (Some(Event::CallProposed(_)), _) => by_plan(Cause::MissingCall),
+        (_, Event::CallProposed(_)) => by_plan(DivergenceCause::ExtraCall),
+        (Some(Event::CallProposed(_)), _) => by_plan(DivergenceCause::MissingCall),
         (Some(Event::CallDecided(then)), Event::CallDecided(call)) => {
-            let word = |own: &CallDecided| {
+            let word = |decided: &CallDecided| {
                 (
-                    own.decision,
-                    own.code,
-                    own.rule.clone(),
-                    own.at.clone(),
-                    own.risk,
-                    own.capabilities,
+                    decided.decision,
+                    decided.code,
+                    decided.rule.clone(),
+                    decided.at.clone(),
+                    decided.risk,
+                    decided.capabilities,
                 )
             };
             // What was decided is the same and its bytes are not: no policy does that.
             let same = word(then) == word(call);
-            if recording.same_engine && !same { Cause::PolicyChanged } else { other(recording) }
+            if recording.same_engine && !same {
+                DivergenceCause::PolicyChanged
+            } else {
+                default_cause(recording)
+            }
         }
-        (Some(Event::StepEnded(_)), Event::StepEnded(_)) => by_plan(other(recording)),
-        (Some(Event::RunSealed(_)), _) | (_, Event::RunSealed(_)) => by_plan(other(recording)),
-        _ => other(recording),
+        (Some(Event::StepEnded(_)), Event::StepEnded(_)) => by_plan(default_cause(recording)),
+        (Some(Event::RunSealed(_)), _) | (_, Event::RunSealed(_)) => {
+            by_plan(default_cause(recording))
+        }
+        _ => default_cause(recording),
     }
 }
 
-fn other(recording: &Recording) -> Cause {
-    if recording.same_engine { Cause::EngineBug } else { Cause::ToolVersionChanged }
+fn default_cause(recording: &Recording) -> DivergenceCause {
+    if recording.same_engine {
+        DivergenceCause::EngineBug
+    } else {
+        DivergenceCause::ToolVersionChanged
+    }
 }
 
 /// What differs, in words.
@@ -160,7 +176,7 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
     let mut found = Vec::new();
     let mut compare = |what: &str, recorded: String, now: String| {
         if recorded != now {
-            found.push(Difference { what: what.to_owned(), recorded, now });
+            found.push(Difference { name: what.to_owned(), recorded, now });
         }
     };
     let nothing = || String::from("(nothing)");
@@ -171,7 +187,7 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
             compare("step", name(&then.step), name(&call.step));
             if then.args != call.args {
                 let recorded = recording.payload(1, &then.args).unwrap_or_default();
-                found.extend(parts("args", &recorded, recording.strange()));
+                found.extend(json_differences("args", &recorded, recording.unmatched_payload()));
             }
         }
         (recorded, now) => {
@@ -185,21 +201,27 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
             }
             if let (Some(Event::StepEnded(then)), Event::StepEnded(ended)) = (recorded, now) {
                 compare("step", then.step.clone(), ended.step.clone());
-                compare("ending", word(&then.ending), word(&ended.ending));
+                compare("ending", serialized_word(&then.ending), serialized_word(&ended.ending));
                 compare("goes on", then.goes_on.to_string(), ended.goes_on.to_string());
                 if then.note != ended.note {
                     let recorded = then.note.and_then(|note| recording.payload(1, &note));
-                    let now = if ended.note.is_some() { recording.strange() } else { &[] };
-                    compare("note", message(&recorded.unwrap_or_default()), message(now));
+                    let now =
+                        if ended.note.is_some() { recording.unmatched_payload() } else { &[] };
+                    compare(
+                        "note",
+                        problem_message(&recorded.unwrap_or_default()),
+                        problem_message(now),
+                    );
                 }
             }
             if let (Some(Event::RunSealed(then)), Event::RunSealed(sealed)) = (recorded, now) {
                 compare("exit", then.exit.status().to_string(), sealed.exit.status().to_string());
                 compare("calls", then.calls.to_string(), sealed.calls.to_string());
                 if then.outputs != sealed.outputs {
-                    let recorded = then.outputs.and_then(|own| recording.payload(1, &own));
-                    let now = if sealed.outputs.is_some() { recording.strange() } else { &[] };
-                    found.extend(parts("outputs", &recorded.unwrap_or_default(), now));
+                    let recorded = then.outputs.and_then(|output| recording.payload(1, &output));
+                    let now =
+                        if sealed.outputs.is_some() { recording.unmatched_payload() } else { &[] };
+                    found.extend(json_differences("outputs", &recorded.unwrap_or_default(), now));
                 }
             }
         }
@@ -209,27 +231,27 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
 
 /// The recorded call that comes nearest to one that was not recorded: the last of the same tool in
 /// the same step, else the first of the same tool.
-fn nearest(recording: &Recording, call: &CallProposed) -> Option<u64> {
+fn nearest_call(recording: &Recording, call: &CallProposed) -> Option<u64> {
     let mut same = recording.calls().iter().filter(|then| then.tool == call.tool);
     let near = same.clone().rfind(|then| then.step == call.step).or_else(|| same.next());
     near.map(|then| then.call)
 }
 
 /// A word of a closed list, as it is recorded.
-fn word(value: &impl serde::Serialize) -> String {
+fn serialized_word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// What a recorded problem says.
-fn message(bytes: &[u8]) -> String {
+fn problem_message(bytes: &[u8]) -> String {
     let problem: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let message = problem.get("message").and_then(Value::as_str);
     message.map_or_else(|| "(nothing)".to_owned(), str::to_owned)
 }
 
 /// The parts of arguments or outputs that differ, one by one; of URLs the query by itself.
-fn parts(of: &str, recorded: &[u8], now: &[u8]) -> Vec<Difference> {
+fn json_differences(of: &str, recorded: &[u8], now: &[u8]) -> Vec<Difference> {
     let read = |bytes| serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let (recorded, now): (Value, Value) = (read(recorded), read(now));
     let empty = serde_json::Map::new();
@@ -245,17 +267,17 @@ fn parts(of: &str, recorded: &[u8], now: &[u8]) -> Vec<Difference> {
         .filter(|name| then.get(*name) != call.get(*name))
         .map(|name| {
             let (one, other) = (show(then.get(name)), show(call.get(name)));
-            match (query(&one), query(&other)) {
+            match (split_query(&one), split_query(&other)) {
                 (Some((base, one)), Some((other_base, other))) if base == other_base => {
-                    Difference { what: format!("{name}.query"), recorded: one, now: other }
+                    Difference { name: format!("{name}.query"), recorded: one, now: other }
                 }
-                _ => Difference { what: format!("{of}.{name}"), recorded: one, now: other },
+                _ => Difference { name: format!("{of}.{name}"), recorded: one, now: other },
             }
         })
         .collect()
 }
 
-fn query(url: &str) -> Option<(String, String)> {
+fn split_query(url: &str) -> Option<(String, String)> {
     let target = capsule_core::action::UrlTarget::parse(url);
     let ParsedUrl::Url(address) = target.parsed else { return None };
     let (base, query) = address.as_str().split_once('?')?;

@@ -5,7 +5,7 @@
 //! and never falls through to the world.
 
 mod divergence;
-mod places;
+mod plan_locations;
 mod recording;
 
 use std::cell::RefCell;
@@ -20,17 +20,17 @@ use capsule_core::policy::Policy;
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
-use crate::hands::Recorded;
-use crate::law::{Law, Texts};
-use crate::observe::{Observed, Observer};
-use crate::path::submit;
-use crate::plan::{Executed, Plan, Progress, execute, go_on};
-use crate::run::{Run, engine, seal, tools_digest};
+use crate::backend::ReplayBackend;
+use crate::bound_policy::{BoundPolicy, PolicyTexts};
+use crate::lifecycle::submit;
+use crate::observer::{ObservedJournal, Observer};
+use crate::plan::{Plan, PlanProgress, PlanResult, execute, resume_plan};
+use crate::run::{Run, engine_version, seal_run, tools_digest};
 use crate::source_text::Text;
-pub use divergence::{Cause, Difference, Divergence};
-use places::Places;
+pub use divergence::{Difference, Divergence, DivergenceCause};
+use plan_locations::StepLocations;
 pub(crate) use recording::Recording;
-use recording::Shared;
+use recording::SharedRecording;
 
 /// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum ReplayError {
 
 /// What a replay came to.
 #[derive(Debug)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// The exit status of the run's process, then and now. For a command that stood for itself it
     /// is the command's own.
     pub status: u8,
@@ -57,7 +57,7 @@ pub struct Replayed {
 }
 
 /// What a replay starts from.
-pub struct Source<'s> {
+pub struct ReplaySource<'s> {
     /// The store that holds the run.
     pub store: Store,
     /// The run's full id.
@@ -74,18 +74,21 @@ pub struct Source<'s> {
 /// # Errors
 /// [`ReplayError::Diverged`] at the first difference, or with all that were met; nothing is executed
 /// in any case.
-pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replayed, ReplayError> {
-    let Source { store, run: id, plan, keep_going } = source;
+pub fn replay(
+    source: ReplaySource<'_>,
+    observer: &mut dyn Observer,
+) -> Result<ReplayResult, ReplayError> {
+    let ReplaySource { store, run: id, plan, keep_going } = source;
     let (text, plan) = plan.map_or((None, None), |(text, plan)| (Some(text), Some(plan)));
-    let mut recording = Recording::of(store, id, plan.is_some())?;
+    let mut recording = Recording::open(store, id, plan.is_some())?;
     recording.keep_going = keep_going;
     let places = match (&text, &plan) {
-        (Some(text), Some(plan)) => Places::of(&recording, text, plan),
-        _ => Places::default(),
+        (Some(text), Some(plan)) => StepLocations::read(&recording, text, plan),
+        _ => StepLocations::default(),
     };
     let recording = Rc::new(RefCell::new(recording));
-    let replayed = walk(&recording, plan, observer).map(|(replayed, _)| replayed);
-    let mut met = std::mem::take(&mut recording.borrow_mut().met);
+    let replayed = run_replay(&recording, plan, observer).map(|(replayed, _)| replayed);
+    let mut met = std::mem::take(&mut recording.borrow_mut().divergences);
     match replayed {
         Ok(replayed) if met.is_empty() => return Ok(replayed),
         Ok(_) => {}
@@ -94,7 +97,7 @@ pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replaye
         // What cannot be served behind a difference says nothing that the difference did not.
         Err(_) => {}
     }
-    met.iter_mut().for_each(|divergence| places.tell(divergence));
+    met.iter_mut().for_each(|divergence| places.add_location(divergence));
     Err(ReplayError::Diverged(met))
 }
 
@@ -102,28 +105,28 @@ pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replaye
 ///
 /// # Errors
 /// As [`replay`].
-pub(crate) fn come_to(
+pub(crate) fn replay_to_suspension(
     store: Store,
     run: &str,
     observer: &mut dyn Observer,
-) -> Result<Option<Progress>, ReplayError> {
-    let recording = Rc::new(RefCell::new(Recording::of(store, run, false)?));
-    let (_, executed) = walk(&recording, None, observer)?;
+) -> Result<Option<PlanProgress>, ReplayError> {
+    let recording = Rc::new(RefCell::new(Recording::open(store, run, false)?));
+    let (_, executed) = run_replay(&recording, None, observer)?;
     Ok(executed.progress.map(|progress| *progress))
 }
 
 /// Takes the recorded run again, with recorded hands.
-fn walk(
+fn run_replay(
     recording: &Rc<RefCell<Recording>>,
     plan: Option<Plan>,
     observer: &mut dyn Observer,
-) -> Result<(Replayed, Executed), ReplayError> {
-    let opened = match recording.borrow_mut().ahead(1) {
+) -> Result<(ReplayResult, PlanResult), ReplayError> {
+    let opened = match recording.borrow_mut().peek(1) {
         Some(Event::RunOpened(opened)) => opened,
         _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
     };
     recording.borrow_mut().same_engine =
-        opened.engine == engine() && opened.tools == tools_digest();
+        opened.engine == engine_version() && opened.tools == tools_digest();
     let policy = recorded_policy(recording, &opened)?;
     let inputs = recorded_inputs(recording, &opened)?;
     let plan = match (opened.origin, plan) {
@@ -134,14 +137,14 @@ fn walk(
         }
         (_, given) => given,
     };
-    let journal = Observed::new(Shared::new(Rc::clone(recording)), observer);
-    let hands = Recorded::new(Rc::clone(recording));
-    let mut run = Run::new(policy, journal, hands);
-    open_again(&mut run, recording, &opened)?;
+    let journal = ObservedJournal::new(SharedRecording::new(Rc::clone(recording)), observer);
+    let backend = ReplayBackend::new(Rc::clone(recording));
+    let mut run = Run::new(policy, journal, backend);
+    replay_opening(&mut run, recording, &opened)?;
     let (outcome, status) = match plan {
         Some(plan) => {
-            let mut executed = match resumed(&mut run, recording)? {
-                Some(from) => go_on(&mut run, &plan, inputs, from)?,
+            let mut executed = match resumed_progress(&mut run, recording)? {
+                Some(from) => resume_plan(&mut run, &plan, inputs, from)?,
                 None => execute(&mut run, &plan, inputs)?,
             };
             if recording.borrow().was_interrupted() {
@@ -150,20 +153,20 @@ fn walk(
             let status = executed.exit.status();
             (executed, status)
         }
-        None => one_call(&mut run, recording, opened.origin)?,
+        None => replay_single_call(&mut run, recording, opened.origin)?,
     };
-    seal(&mut run, outcome.exit, outcome.outputs.as_ref())?;
+    seal_run(&mut run, outcome.exit, outcome.outputs.as_ref())?;
     let calls = run.calls;
-    recording.borrow().consumed()?;
-    Ok((Replayed { status, calls }, outcome))
+    recording.borrow().require_consumed()?;
+    Ok((ReplayResult { status, calls }, outcome))
 }
 
 /// How far the run had come that this one goes on with; none where it goes on with none.
-fn resumed(
-    run: &mut Replaying<'_>,
+fn resumed_progress(
+    run: &mut ReplayRun<'_>,
     recording: &Rc<RefCell<Recording>>,
-) -> Result<Option<Progress>, ReplayError> {
-    let ahead = recording.borrow().ahead(1);
+) -> Result<Option<PlanProgress>, ReplayError> {
+    let ahead = recording.borrow().peek(1);
     let Some(Event::RunResumed(resumed)) = ahead else { return Ok(None) };
     let kept = recording.borrow().payload(1, &resumed.progress);
     let missing = || ReplayError::Incomplete("how far the run came was not kept".into());
@@ -171,15 +174,15 @@ fn resumed(
     let progress = serde_json::from_slice(&kept).map_err(|_| missing())?;
     run.journal.put_payload(PayloadClass::Output, &kept)?;
     run.write(Event::RunResumed(resumed))?;
-    run.awaited = true;
+    run.next_is_answered = true;
     Ok(Some(progress))
 }
 
-type Replaying<'o> = Run<Observed<'o, Shared>, Recorded>;
+type ReplayRun<'o> = Run<ObservedJournal<'o, SharedRecording>, ReplayBackend>;
 
 /// Writes the beginning of the run as it was.
-fn open_again(
-    run: &mut Replaying<'_>,
+fn replay_opening(
+    run: &mut ReplayRun<'_>,
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
 ) -> Result<(), ReplayError> {
@@ -203,23 +206,24 @@ fn recorded_policy(
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
 ) -> Result<Arc<Policy>, ReplayError> {
-    let texts = Texts::of(opened, |wanted| recording.borrow().payload(1, wanted));
+    let texts = PolicyTexts::from_record(opened, |wanted| recording.borrow().payload(1, wanted));
     let texts = texts.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
     recording.borrow_mut().masked_policy = texts.are_masked();
-    Law::recorded(&texts, opened).map_err(|problems| unread("policy", &problems))
+    BoundPolicy::bind_recorded(&texts, opened)
+        .map_err(|problems| unreadable_error("policy", &problems))
 }
 
 fn recorded_plan(
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
 ) -> Result<Plan, ReplayError> {
-    let text = opened.plan.as_ref().and_then(|plan| recording.borrow().text(plan));
+    let text = opened.plan.as_ref().and_then(|plan| recording.borrow().peek_text(plan));
     let text = text.ok_or_else(|| ReplayError::Incomplete("the plan was not kept".into()))?;
     Plan::parse(&text.text, &opened.name, capsule_tools::CATALOGUE)
-        .map_err(|problems| unread("plan", &problems))
+        .map_err(|problems| unreadable_error("plan", &problems))
 }
 
-fn unread(what: &str, problems: &Diagnostics) -> ReplayError {
+fn unreadable_error(what: &str, problems: &Diagnostics) -> ReplayError {
     let first = problems.first().map_or("", |problem| &problem.message);
     ReplayError::Incomplete(format!("this build does not read the recorded {what}: {first}"))
 }
@@ -236,36 +240,36 @@ fn recorded_inputs(
 }
 
 /// A run that says what a person thinks of another one: it is said again.
-fn said_again(
-    run: &mut Replaying<'_>,
+fn replay_annotation(
+    run: &mut ReplayRun<'_>,
     recording: &Rc<RefCell<Recording>>,
     event: Event,
-) -> Result<(Executed, u8), ReplayError> {
+) -> Result<(PlanResult, u8), ReplayError> {
     for (why, _) in event.payloads() {
         let kept = recording.borrow_mut().payload(1, &why);
         let kept = kept.ok_or_else(|| ReplayError::Incomplete("the reason was not kept".into()))?;
         run.journal.put_payload(PayloadClass::Text, &kept)?;
     }
     run.write(event)?;
-    Ok((Executed::ended(Exit::Ok, None), Exit::Ok.status()))
+    Ok((PlanResult::ended(Exit::Ok, None), Exit::Ok.status()))
 }
 
 /// A run of one call: what was proposed is proposed again. Gives the status of its process too.
-fn one_call(
-    run: &mut Replaying<'_>,
+fn replay_single_call(
+    run: &mut ReplayRun<'_>,
     recording: &Rc<RefCell<Recording>>,
     origin: RunKind,
-) -> Result<(Executed, u8), ReplayError> {
+) -> Result<(PlanResult, u8), ReplayError> {
     // A single call goes on from nothing but its question.
-    resumed(run, recording)?;
-    let ahead = recording.borrow().ahead(1);
+    resumed_progress(run, recording)?;
+    let ahead = recording.borrow().peek(1);
     let proposed = match ahead {
         Some(Event::CallProposed(proposed)) => proposed,
         Some(said @ (Event::FeedbackGiven(_) | Event::AnswerGiven(_))) => {
-            return said_again(run, recording, said);
+            return replay_annotation(run, recording, said);
         }
         Some(Event::RunSealed(sealed)) => {
-            return Ok((Executed::ended(sealed.exit, None), sealed.exit.status()));
+            return Ok((PlanResult::ended(sealed.exit, None), sealed.exit.status()));
         }
         _ => return Err(ReplayError::Incomplete("the call is missing".into())),
     };
@@ -296,5 +300,5 @@ fn one_call(
         | RunKind::Resume => exit.status(),
     };
     let progress = run.waiting().map(|_| Box::default());
-    Ok((Executed { progress, ..Executed::ended(exit, None) }, status))
+    Ok((PlanResult { progress, ..PlanResult::ended(exit, None) }, status))
 }

@@ -16,20 +16,20 @@ use capsule_core::lifecycle::recorded_decision;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::ToolName;
 use capsule_redact::holds_mask;
-use capsule_store::{Payload, RunState, Store, StoreError, Stored};
+use capsule_store::{RunState, Store, StoreError, StoredEvent, StoredPayload};
 
 use crate::replay::ReplayError;
 use crate::replay::divergence::Divergence;
 use crate::source_text::{Text, shown_name};
 
 /// A recorded event that was read, with its payloads once somebody asks for them.
-struct Near {
-    stored: Stored,
-    payloads: OnceCell<Vec<(PayloadRef, Payload)>>,
+struct LoadedEvent {
+    stored: StoredEvent,
+    payloads: OnceCell<Vec<(PayloadRef, StoredPayload)>>,
 }
 
 /// A recorded call, for whoever looks for one like it.
-pub(super) struct Known {
+pub(super) struct KnownCall {
     pub(super) call: u64,
     pub(super) tool: ToolName,
     pub(super) step: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Recording {
     /// Whether to go on behind a difference.
     pub(super) keep_going: bool,
     /// The differences that were met so far.
-    pub(super) met: Vec<Divergence>,
+    pub(super) divergences: Vec<Divergence>,
     /// Whether this build, with these tools, made the record.
     pub(super) same_engine: bool,
     /// How many calls were served to their decision.
@@ -58,17 +58,17 @@ pub(crate) struct Recording {
     /// Whether the last event that was written proposes a call.
     proposed: bool,
     /// What was read of the events from here on, by number.
-    near: RefCell<BTreeMap<u64, Rc<Near>>>,
+    loaded: RefCell<BTreeMap<u64, Rc<LoadedEvent>>>,
     /// The recorded calls, looked up at the first difference.
-    calls: OnceCell<Vec<Known>>,
+    calls: OnceCell<Vec<KnownCall>>,
     /// What was found missing; it ends the replay at the next event.
     missing: Option<String>,
     /// The last payload that was not the recorded one.
-    strange: Vec<u8>,
+    unmatched_payload: Vec<u8>,
 }
 
 impl Recording {
-    pub(super) fn of(store: Store, run: &str, changed_plan: bool) -> Result<Self, ReplayError> {
+    pub(super) fn open(store: Store, run: &str, changed_plan: bool) -> Result<Self, ReplayError> {
         let incomplete = |why: &str| Err(ReplayError::Incomplete(why.into()));
         match store.state(run)? {
             RunState::Sealed(_) => {}
@@ -83,49 +83,49 @@ impl Recording {
             changed_plan,
             masked_policy: false,
             keep_going: false,
-            met: Vec::new(),
+            divergences: Vec::new(),
             seq: 0,
             prev: None,
             same_engine: false,
             served: 0,
             proposed: false,
-            near: RefCell::default(),
+            loaded: RefCell::default(),
             calls: OnceCell::new(),
             missing: None,
-            strange: Vec::new(),
+            unmatched_payload: Vec::new(),
         })
     }
 
     /// The recorded event so many places ahead of the last one that was written; it is read and
     /// hashed once.
-    fn near(&self, places: u64) -> Result<Option<Rc<Near>>, StoreError> {
+    fn load_event(&self, places: u64) -> Result<Option<Rc<LoadedEvent>>, StoreError> {
         let seq = self.seq + places;
-        if let Some(near) = self.near.borrow().get(&seq) {
+        if let Some(near) = self.loaded.borrow().get(&seq) {
             return Ok(Some(Rc::clone(near)));
         }
         let Some(stored) = self.store.event(&self.run, seq)? else { return Ok(None) };
-        let near = Rc::new(Near { stored, payloads: OnceCell::new() });
-        self.near.borrow_mut().insert(seq, Rc::clone(&near));
+        let near = Rc::new(LoadedEvent { stored, payloads: OnceCell::new() });
+        self.loaded.borrow_mut().insert(seq, Rc::clone(&near));
         Ok(Some(near))
     }
 
     /// The recorded event so many places ahead; none where it cannot be read either, which
     /// whoever writes the next event is told.
-    pub(crate) fn ahead(&self, places: u64) -> Option<Event> {
-        Some(self.near(places).ok()??.stored.entry.event.clone())
+    pub(crate) fn peek(&self, places: u64) -> Option<Event> {
+        Some(self.load_event(places).ok()??.stored.entry.event.clone())
     }
 
     /// Looks for a payload of the event so many places ahead.
-    fn look<T>(
+    fn find_payload<T>(
         &self,
         places: u64,
-        found: impl Fn(&PayloadRef, &Payload) -> Option<T>,
+        found: impl Fn(&PayloadRef, &StoredPayload) -> Option<T>,
     ) -> Result<Option<T>, StoreError> {
-        let Some(near) = self.near(places)? else { return Ok(None) };
+        let Some(near) = self.load_event(places)? else { return Ok(None) };
         let payloads = match near.payloads.get() {
             Some(payloads) => payloads,
             None => {
-                let Stored { leaf, entry, .. } = &near.stored;
+                let StoredEvent { leaf, entry, .. } = &near.stored;
                 let read = self.store.payloads(*leaf, &entry.event)?;
                 near.payloads.get_or_init(|| read)
             }
@@ -135,28 +135,28 @@ impl Recording {
 
     /// The bytes of a payload of the event so many places ahead, if they were kept.
     pub(crate) fn payload(&self, places: u64, wanted: &PayloadRef) -> Option<Vec<u8>> {
-        let own = |reference: &PayloadRef, payload: &Payload| {
+        let item = |reference: &PayloadRef, payload: &StoredPayload| {
             (reference == wanted).then(|| payload.bytes.clone())
         };
-        self.look(places, own).ok()??
+        self.find_payload(places, item).ok()??
     }
 
     /// A text that the run began with, where that is what comes next.
-    pub(super) fn text(&self, document: &Document) -> Option<Text> {
+    pub(super) fn peek_text(&self, document: &Document) -> Option<Text> {
         let text = String::from_utf8(self.payload(1, &document.text)?).ok()?;
         Some(Text { name: shown_name(&document.path), text })
     }
 
     /// The recorded calls. A recording that cannot be read to its end still has a place where it
     /// diverged.
-    pub(super) fn calls(&self) -> &[Known] {
+    pub(super) fn calls(&self) -> &[KnownCall] {
         self.calls.get_or_init(|| {
             let mut calls = Vec::new();
             let _ = self.store.visit::<StoreError>(&self.run, |stored| {
                 if let Event::CallProposed(CallProposed { call, tool, step, .. }) =
                     stored.entry.event
                 {
-                    calls.push(Known { call, tool, step });
+                    calls.push(KnownCall { call, tool, step });
                 }
                 Ok(())
             });
@@ -167,20 +167,20 @@ impl Recording {
     /// Whether the run ends here because it was interrupted. A signal can come after the last call
     /// as well as in it; which it was is in the record.
     pub(crate) fn was_interrupted(&self) -> bool {
-        let sealed = self.ahead(1);
+        let sealed = self.peek(1);
         matches!(sealed, Some(Event::RunSealed(sealed)) if sealed.exit == Exit::Interrupted)
     }
 
     /// What was decided on the call at hand, where masks stand in the record in place of what was
     /// judged, or in the policy that judged it: the policy cannot be asked again.
-    fn recall(&self) -> Option<RecordedDecision> {
-        let Some(Event::CallDecided(decided)) = self.ahead(1) else { return None };
+    fn recorded_decision(&self) -> Option<RecordedDecision> {
+        let Some(Event::CallDecided(decided)) = self.peek(1) else { return None };
         let considered = self.payload(1, &decided.action?)?;
         if !self.masked_policy && !holds_mask(&considered) {
             return None;
         }
         let decision = recorded_decision(&decided, &self.payload(1, &decided.text)?)?;
-        let confinement = match self.ahead(2) {
+        let confinement = match self.peek(2) {
             Some(Event::CallStarted(started)) => started.confinement,
             _ => None,
         };
@@ -188,29 +188,33 @@ impl Recording {
     }
 
     /// Notes that something is missing, and says so to whoever asked.
-    pub(crate) fn incomplete(&mut self, what: &str) -> CodedError {
+    pub(crate) fn note_missing(&mut self, what: &str) -> CodedError {
         self.missing.get_or_insert_with(|| what.to_owned());
         CodedError::new(Code::ReplayIncomplete, what)
     }
 
     /// Says whether everything that was recorded was used.
-    pub(super) fn consumed(&self) -> Result<(), ReplayError> {
-        match self.near(1)? {
+    pub(super) fn require_consumed(&self) -> Result<(), ReplayError> {
+        match self.load_event(1)? {
             None => Ok(()),
             Some(_) => Err(ReplayError::Diverged(vec![Divergence::unconsumed(self)])),
         }
     }
 
     /// The last payload that was not the recorded one.
-    pub(super) fn strange(&self) -> &[u8] {
-        &self.strange
+    pub(super) fn unmatched_payload(&self) -> &[u8] {
+        &self.unmatched_payload
     }
 
     /// The recorded payload of the next event that these bytes are; a commitment that is nobody's
     /// where there is none, so that the event differs. Where what these bytes would be compared
     /// with was not kept, nobody can say whether it does.
-    fn recognise(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, StoreError> {
-        let recorded = self.look(1, |reference, known| {
+    fn match_payload(
+        &mut self,
+        class: PayloadClass,
+        payload: &[u8],
+    ) -> Result<PayloadRef, StoreError> {
+        let recorded = self.find_payload(1, |reference, known| {
             // Private payloads are not needed to replay, and may be erased.
             let same = known.class == class
                 && (class.is_private() || known.bytes.as_deref() == Some(payload));
@@ -219,22 +223,22 @@ impl Recording {
         if let Some(reference) = recorded {
             return Ok(reference);
         }
-        let gone = |_: &PayloadRef, known: &Payload| {
+        let gone = |_: &PayloadRef, known: &StoredPayload| {
             (known.class == class && known.bytes.is_none()).then_some(())
         };
-        if self.look(1, gone)?.is_some() {
+        if self.find_payload(1, gone)?.is_some() {
             let what =
                 format!("a payload of event {} ({}) was not kept", self.seq + 1, class.name());
-            self.incomplete(&what);
+            self.note_missing(&what);
         }
-        self.strange = payload.to_vec();
+        self.unmatched_payload = payload.to_vec();
         let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
         Ok(PayloadRef { commit: Digest::of(payload), bytes })
     }
 
     fn append(&mut self, event: Event) -> Result<EntryPosition, ReplayError> {
-        let Some(near) = self.near(1)? else {
-            return Err(ReplayError::Diverged(vec![Divergence::at(self, None, &event)]));
+        let Some(near) = self.load_event(1)? else {
+            return Err(ReplayError::Diverged(vec![Divergence::between(self, None, &event)]));
         };
         let recorded = &near.stored;
         let entry = Entry {
@@ -251,24 +255,24 @@ impl Recording {
         }
         if bytes != recorded.bytes {
             let known = Some(&recorded.entry.event);
-            let divergence = Divergence::at(self, known, &entry.event);
-            if !self.keep_going || !side_by_side(&recorded.entry.event, &entry.event) {
+            let divergence = Divergence::between(self, known, &entry.event);
+            if !self.keep_going || !can_align(&recorded.entry.event, &entry.event) {
                 return Err(ReplayError::Diverged(vec![divergence]));
             }
-            self.met.push(divergence);
+            self.divergences.push(divergence);
         }
         self.served += u64::from(self.proposed);
         self.proposed = matches!(recorded.entry.event, Event::CallProposed(_));
         self.seq += 1;
         self.prev = Some(Digest::of(&recorded.bytes));
-        self.near.borrow_mut().retain(|seq, _| *seq > self.seq);
+        self.loaded.borrow_mut().retain(|seq, _| *seq > self.seq);
         Ok(EntryPosition { seq: self.seq, at: entry.at })
     }
 }
 
 /// Whether the recorded event can be taken as what happened: it is about the same call or step. Where
 /// calls come in another order, are missing or are new, nothing behind can be compared.
-fn side_by_side(recorded: &Event, now: &Event) -> bool {
+fn can_align(recorded: &Event, now: &Event) -> bool {
     match (recorded, now) {
         (Event::CallProposed(then), Event::CallProposed(call)) => {
             (&then.tool, &then.step, then.attempt) == (&call.tool, &call.step, call.attempt)
@@ -280,15 +284,15 @@ fn side_by_side(recorded: &Event, now: &Event) -> bool {
 }
 
 /// The recording as a journal, shared with the hands that serve from it.
-pub(crate) struct Shared(Rc<RefCell<Recording>>);
+pub(crate) struct SharedRecording(Rc<RefCell<Recording>>);
 
-impl Shared {
+impl SharedRecording {
     pub(super) const fn new(recording: Rc<RefCell<Recording>>) -> Self {
         Self(recording)
     }
 }
 
-impl Journal for Shared {
+impl Journal for SharedRecording {
     type Error = ReplayError;
 
     fn put_payload(
@@ -296,13 +300,13 @@ impl Journal for Shared {
         class: PayloadClass,
         payload: &[u8],
     ) -> Result<PayloadRef, ReplayError> {
-        Ok(self.0.borrow_mut().recognise(class, payload)?)
+        Ok(self.0.borrow_mut().match_payload(class, payload)?)
     }
 
     fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, ReplayError> {
         // The recorded arguments are masked, so the digest of the raw ones is served; that the
         // masked ones agree is what their payload shows.
-        Ok(match self.0.borrow().ahead(1) {
+        Ok(match self.0.borrow().peek(1) {
             Some(Event::CallProposed(proposed)) => proposed.args_mac,
             Some(Event::ApprovalWaiting(waiting)) => waiting.bound,
             _ => Digest::of(raw),
@@ -310,7 +314,7 @@ impl Journal for Shared {
     }
 
     fn recorded_decision(&mut self) -> Option<RecordedDecision> {
-        self.0.borrow().recall()
+        self.0.borrow().recorded_decision()
     }
 
     fn event_count(&self) -> u64 {
@@ -341,8 +345,8 @@ mod tests {
     use capsule_core::policy::PayloadRetention;
 
     use super::*;
-    use crate::observe::Silent;
-    use crate::replay::{Cause, Source, replay};
+    use crate::observer::NullObserver;
+    use crate::replay::{DivergenceCause, ReplaySource, replay};
 
     /// CAP-10, CAP-12: who replays without verifying first cannot replay a recording that has no
     /// beginning, and does not get past its end.
@@ -357,16 +361,16 @@ mod tests {
             RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None, suspended: None };
         let sealed = Event::RunSealed(sealed);
         writer.append(sealed.clone(), Durability::CrashSafe).unwrap();
-        let source = Source { store: store(), run: &run, plan: None, keep_going: false };
-        let replayed = replay(source, &mut Silent);
+        let source = ReplaySource { store: store(), run: &run, plan: None, keep_going: false };
+        let replayed = replay(source, &mut NullObserver);
         let Err(ReplayError::Incomplete(what)) = replayed else { panic!("{replayed:?}") };
         assert_eq!(what, "the run's beginning is missing");
-        let mut recording = Recording::of(store(), &run, false).unwrap();
+        let mut recording = Recording::open(store(), &run, false).unwrap();
         recording.append(sealed.clone()).unwrap();
-        recording.consumed().unwrap();
+        recording.require_consumed().unwrap();
         let behind = recording.append(sealed);
         let Err(ReplayError::Diverged(met)) = behind else { panic!("{behind:?}") };
-        assert_eq!(met[0].cause, Cause::ToolVersionChanged, "no engine is recorded");
+        assert_eq!(met[0].cause, DivergenceCause::ToolVersionChanged, "no engine is recorded");
         assert_eq!(met[0].differences[0].recorded, "(nothing)");
     }
 
@@ -393,13 +397,13 @@ mod tests {
         writer.finish().store.export(&run, &one).unwrap();
         let replayed = |path| {
             let store = Store::open_read_only(path).unwrap();
-            let mut recording = Recording::of(store, &run, false).unwrap();
+            let mut recording = Recording::open(store, &run, false).unwrap();
             recording.append(sealed.clone()).unwrap();
-            recording.consumed()
+            recording.require_consumed()
         };
         assert!(matches!(replayed(&one), Err(ReplayError::Diverged(_))));
         let bytes = fs::read(&one).unwrap();
-        let at = bytes.windows(6).position(|own| own == b"a-step").unwrap();
+        let at = bytes.windows(6).position(|item| item == b"a-step").unwrap();
         let changed = [&bytes[..at], b"b-step", &bytes[at + 6..]].concat();
         fs::write(&one, changed).unwrap();
         assert!(matches!(replayed(&one), Err(ReplayError::Store(_))));

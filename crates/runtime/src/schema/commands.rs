@@ -6,20 +6,25 @@ use capsule_core::limits;
 use capsule_core::tool::ToolSignature;
 use serde_json::{Map, Value, json};
 
-use crate::schema::{about, list, object, of, text, whole_from, words};
+use crate::schema::{
+    definition_ref, enum_schema, integer_schema_from, list, object, text, with_description,
+};
 
 /// The keys that a tool has that runs programs.
-pub(super) fn keys(tool: &ToolSignature, put: &mut impl FnMut(&str, Value)) {
+pub(super) fn command_keys(tool: &ToolSignature, put: &mut impl FnMut(&str, Value)) {
     put(
         "form",
-        about("Lists of words, or also command lines as text.", words(["argv", "command"])),
+        with_description(
+            "Lists of words, or also command lines as text.",
+            enum_schema(["argv", "command"]),
+        ),
     );
     put("executables", executables(tool));
     let effects: Map<String, Value> = Effect::ALL
         .into_iter()
         .map(|effect| {
             let says = format!("A command that {}.", effect.description());
-            (effect.name().to_owned(), about(&says, of("word")))
+            (effect.name().to_owned(), with_description(&says, definition_ref("word")))
         })
         .collect();
     put(
@@ -33,14 +38,14 @@ pub(super) fn keys(tool: &ToolSignature, put: &mut impl FnMut(&str, Value)) {
     );
     put(
         "denied_tokens",
-        about(
+        with_description(
             "Words that no command line may hold.",
-            list(json!({ "anyOf": [text("The whole word."), of("regex")] })),
+            list(json!({ "anyOf": [text("The whole word."), definition_ref("regex")] })),
         ),
     );
     put(
         "cwd",
-        about(
+        with_description(
             "The folders that commands may run in: `.`, and patterns for those beneath.",
             list(text("A folder.")),
         ),
@@ -52,7 +57,7 @@ pub(super) fn keys(tool: &ToolSignature, put: &mut impl FnMut(&str, Value)) {
 pub(super) fn test_keys(put: &mut impl FnMut(&str, Value)) {
     let words =
         |least: u64| json!({ "type": "array", "minItems": least, "items": text("A word.") });
-    put("command", about("The command of the tests, as a list of words.", words(1)));
+    put("command", with_description("The command of the tests, as a list of words.", words(1)));
     put("cwd", text("The folder of the workspace to run in."));
     let truth = json!({ "enum": [true, false, "true", "false"] });
     // One of the two is enough.
@@ -71,34 +76,37 @@ pub(super) fn test_keys(put: &mut impl FnMut(&str, Value)) {
 }
 
 /// The name of a variable.
-const VARIABLE: &str = "^[A-Za-z0-9_]+$";
+const VARIABLE_PATTERN: &str = "^[A-Za-z0-9_]+$";
 
 fn environment() -> Value {
     let variables = |pattern: &str| {
         let kinds = ["string", "number", "boolean"];
         list(json!({ "type": kinds, "pattern": pattern }))
     };
-    about(
+    with_description(
         "What programs find in their environment.",
         object(
             &[],
             [
                 (
                     "pass",
-                    about("Variables of the user's own that are passed on.", variables(VARIABLE)),
+                    with_description(
+                        "Variables of the user's own that are passed on.",
+                        variables(VARIABLE_PATTERN),
+                    ),
                 ),
                 (
                     "set",
                     json!({
                         "description": "Variables with their values.",
                         "type": "object",
-                        "propertyNames": { "pattern": VARIABLE },
+                        "propertyNames": { "pattern": VARIABLE_PATTERN },
                         "additionalProperties": text("The value.")
                     }),
                 ),
                 (
                     "accept",
-                    about(
+                    with_description(
                         "Variables that a command line may set: `NAME`, or `NAME=VALUE` for this value alone, where a `*` at the end stands for letters, digits, `.`, `_` and `-`.",
                         variables("^[A-Za-z0-9_]+(=[^*]*\\*?)?$"),
                     ),
@@ -109,19 +117,19 @@ fn environment() -> Value {
 }
 
 /// A program goes by its plain name.
-const NAME: &str = "^[^-/* ][^/* ]*$";
+const PROGRAM_NAME_PATTERN: &str = "^[^-/* ][^/* ]*$";
 
 /// A list alone is short for a map with empty bodies.
 fn executables(tool: &ToolSignature) -> Value {
-    let name = json!({ "type": ["string", "number", "boolean"], "pattern": NAME });
+    let name = json!({ "type": ["string", "number", "boolean"], "pattern": PROGRAM_NAME_PATTERN });
     json!({
         "description": "The programs that may run.",
         "anyOf": [
             list(name),
             {
                 "type": "object",
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "anyOf": [of("word"), program(tool)] }
+                "propertyNames": { "pattern": PROGRAM_NAME_PATTERN },
+                "additionalProperties": { "anyOf": [definition_ref("word"), program(tool)] }
             }
         ]
     })
@@ -147,17 +155,20 @@ fn program(tool: &ToolSignature) -> Value {
                     "pattern": "^[0-9a-f]{64}$"
                 }),
             ),
-            ("global_flags", about("Options before a subcommand.", of("flags"))),
-            ("limits", of("processLimits")),
-            ("decision", of("word")),
-            ("flags", of("flags")),
-            ("subcommands", of("subcommands")),
-            ("because", of("because")),
-            ("suggest", of("suggest")),
+            (
+                "global_flags",
+                with_description("Options before a subcommand.", definition_ref("flags")),
+            ),
+            ("limits", definition_ref("processLimits")),
+            ("decision", definition_ref("word")),
+            ("flags", definition_ref("flags")),
+            ("subcommands", definition_ref("subcommands")),
+            ("because", definition_ref("because")),
+            ("suggest", definition_ref("suggest")),
             ("examples", super::tools::examples(tool)),
-            ("capabilities", of("powers")),
-            ("reads", of("reads")),
-            ("writes", of("writes")),
+            ("capabilities", definition_ref("powers")),
+            ("reads", definition_ref("reads")),
+            ("writes", definition_ref("writes")),
         ],
     )
 }
@@ -176,26 +187,26 @@ pub(super) fn definitions() -> Map<String, Value> {
     let command = object(
         &[],
         [
-            ("decision", of("word")),
-            ("flags", of("flags")),
-            ("subcommands", of("subcommands")),
-            ("because", of("because")),
-            ("suggest", of("suggest")),
-            ("capabilities", of("powers")),
-            ("reads", of("reads")),
-            ("writes", of("writes")),
+            ("decision", definition_ref("word")),
+            ("flags", definition_ref("flags")),
+            ("subcommands", definition_ref("subcommands")),
+            ("because", definition_ref("because")),
+            ("suggest", definition_ref("suggest")),
+            ("capabilities", definition_ref("powers")),
+            ("reads", definition_ref("reads")),
+            ("writes", definition_ref("writes")),
         ],
     );
-    let own = [
+    let item = [
         (
             "flags",
-            about(
+            with_description(
                 "Options that may be used.",
                 object(
                     &[],
                     [
-                        ("allow", about("Only these.", flag())),
-                        ("deny", about("None of these.", flag())),
+                        ("allow", with_description("Only these.", flag())),
+                        ("deny", with_description("None of these.", flag())),
                     ],
                 ),
             ),
@@ -205,36 +216,54 @@ pub(super) fn definitions() -> Map<String, Value> {
             json!({
                 "description": "Subcommands by name; `*` is any other.",
                 "type": "object",
-                "additionalProperties": { "anyOf": [of("word"), command] }
+                "additionalProperties": { "anyOf": [definition_ref("word"), command] }
             }),
         ),
         (
             "powers",
-            about(
+            with_description(
                 "What it needs besides what its words show; it gives nothing, but with `proc.unconfined` it may run where there is no sandbox.",
-                list(words(Capability::ALL.map(Capability::name))),
+                list(enum_schema(Capability::ALL.map(Capability::name))),
             ),
         ),
-        ("reads", about("What the program sees of the workspace.", of("globs"))),
-        ("writes", about("What the program may change.", of("globs"))),
+        (
+            "reads",
+            with_description("What the program sees of the workspace.", definition_ref("globs")),
+        ),
+        ("writes", with_description("What the program may change.", definition_ref("globs"))),
         ("processLimits", process_limits()),
     ];
-    own.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+    item.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
 fn process_limits() -> Value {
-    about(
+    with_description(
         "The bounds of a command.",
         object(
             &[],
             [
-                ("timeout", about("Where a call names none.", of("duration"))),
-                ("timeout_max", about("The longest that a call may ask for.", of("duration"))),
-                ("stdout_max", about("Standard output that is kept.", of("size"))),
-                ("stderr_max", about("Standard error that is kept.", of("size"))),
+                (
+                    "timeout",
+                    with_description("Where a call names none.", definition_ref("duration")),
+                ),
+                (
+                    "timeout_max",
+                    with_description(
+                        "The longest that a call may ask for.",
+                        definition_ref("duration"),
+                    ),
+                ),
+                (
+                    "stdout_max",
+                    with_description("Standard output that is kept.", definition_ref("size")),
+                ),
+                (
+                    "stderr_max",
+                    with_description("Standard error that is kept.", definition_ref("size")),
+                ),
                 (
                     "processes_max",
-                    whole_from(
+                    integer_schema_from(
                         1,
                         "Processes and threads of the whole tree.",
                         Some(limits::PROCESSES_MAX),
@@ -242,12 +271,18 @@ fn process_limits() -> Value {
                 ),
                 (
                     "cpu",
-                    about(
+                    with_description(
                         "Processor time of the whole tree, rounded up to seconds.",
-                        of("duration"),
+                        definition_ref("duration"),
                     ),
                 ),
-                ("memory", about("Memory of the whole tree, 1 MB or more.", of("size"))),
+                (
+                    "memory",
+                    with_description(
+                        "Memory of the whole tree, 1 MB or more.",
+                        definition_ref("size"),
+                    ),
+                ),
             ],
         ),
     )

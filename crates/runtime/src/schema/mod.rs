@@ -4,8 +4,8 @@
 //! every section are compared with what the parser says that it knows, by a test over the binary.
 
 mod commands;
+mod risk;
 mod secrets;
-mod stakes;
 mod tools;
 
 use capsule_core::capability::Capability;
@@ -44,7 +44,7 @@ fn object<const N: usize>(required: &[&str], keys: [(&str, Value); N]) -> Value 
 }
 
 /// A schema with what it is for.
-fn about(text: &str, mut schema: Value) -> Value {
+fn with_description(text: &str, mut schema: Value) -> Value {
     if let Some(map) = schema.as_object_mut() {
         map.insert("description".into(), text.into());
     }
@@ -52,7 +52,7 @@ fn about(text: &str, mut schema: Value) -> Value {
 }
 
 /// What another part of the schema describes.
-fn of(name: &str) -> Value {
+fn definition_ref(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
@@ -60,7 +60,7 @@ fn list(items: Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-fn words<'w>(words: impl IntoIterator<Item = &'w str>) -> Value {
+fn enum_schema<'w>(words: impl IntoIterator<Item = &'w str>) -> Value {
     json!({ "enum": words.into_iter().collect::<Vec<_>>() })
 }
 
@@ -68,11 +68,11 @@ fn text(about: &str) -> Value {
     json!({ "type": ["string", "number", "boolean"], "description": about })
 }
 
-fn whole(about: &str, most: Option<u64>) -> Value {
-    whole_from(0, about, most)
+fn integer_schema(about: &str, most: Option<u64>) -> Value {
+    integer_schema_from(0, about, most)
 }
 
-fn whole_from(least: u64, about: &str, most: Option<u64>) -> Value {
+fn integer_schema_from(least: u64, about: &str, most: Option<u64>) -> Value {
     let mut schema = json!({ "type": "integer", "minimum": least, "description": about });
     if let (Some(map), Some(most)) = (schema.as_object_mut(), most) {
         map.insert("maximum".into(), most.into());
@@ -93,21 +93,21 @@ fn policy(tools: Catalogue) -> Value {
             ("description", text("What the policy is for.")),
             (
                 "extends",
-                about(
+                with_description(
                     "The policy that this one is laid over; `builtin:base` always applies.",
-                    words(extends),
+                    enum_schema(extends),
                 ),
             ),
             (
                 "layer",
-                about(
+                with_description(
                     "Whose layer it is, where it is no policy and tightens others.",
-                    words(LayerKind::ALL.map(LayerKind::keyword)),
+                    enum_schema(LayerKind::ALL.map(LayerKind::keyword)),
                 ),
             ),
             (
                 "workspace",
-                about(
+                with_description(
                     "The folder that tools work in.",
                     object(
                         &["root"],
@@ -115,23 +115,29 @@ fn policy(tools: Catalogue) -> Value {
                     ),
                 ),
             ),
-            ("default", about("What is not named is denied.", words(["deny"]))),
-            ("never", about("What no profile, grant, flag or approval lifts.", list(of("never")))),
-            ("lift", about("Rules of the base policy that are dropped.", list(lift()))),
-            ("tools", of("tools")),
+            ("default", with_description("What is not named is denied.", enum_schema(["deny"]))),
+            (
+                "never",
+                with_description(
+                    "What no profile, grant, flag or approval lifts.",
+                    list(definition_ref("never")),
+                ),
+            ),
+            ("lift", with_description("Rules of the base policy that are dropped.", list(lift()))),
+            ("tools", definition_ref("tools")),
             (
                 "profile",
                 text(
                     "The profile where none is chosen: supervised, autonomous, readonly, or one of `profiles`.",
                 ),
             ),
-            ("profiles", stakes::profiles()),
-            ("capabilities", stakes::capabilities()),
-            ("risk", stakes::risk()),
-            ("budgets", stakes::budgets()),
-            ("grants", stakes::grants()),
-            ("composites", stakes::composites()),
-            ("tests", stakes::tests(tools)),
+            ("profiles", risk::profiles()),
+            ("capabilities", risk::capabilities()),
+            ("risk", risk::risk()),
+            ("budgets", risk::budgets()),
+            ("grants", risk::grants()),
+            ("composites", risk::composites()),
+            ("tests", risk::tests(tools)),
             ("sandbox", sandbox()),
             ("secrets", secrets::secrets()),
             ("redaction", secrets::redaction()),
@@ -143,49 +149,52 @@ fn policy(tools: Catalogue) -> Value {
 fn lift() -> Value {
     object(
         &["id", "because"],
-        [("id", of("id")), ("because", text("Why the rule does not hold here."))],
+        [("id", definition_ref("id")), ("because", text("Why the rule does not hold here."))],
     )
 }
 
 fn sandbox() -> Value {
-    let network = object(&[], [("shell.run", words(["none"]))]);
-    about(
+    let network = object(&[], [("shell.run", enum_schema(["none"]))]);
+    with_description(
         "What commands are confined to.",
         object(
             &[],
             [
                 (
                     "require",
-                    about(
+                    with_description(
                         "No sandbox, no run; with `false`, rules that name `proc.unconfined` are asked.",
                         json!({ "enum": [true, "true", false, "false"] }),
                     ),
                 ),
                 (
                     "floor",
-                    about("The weakest sandbox that will do.", words(["namespaces", "landlock"])),
+                    with_description(
+                        "The weakest sandbox that will do.",
+                        enum_schema(["namespaces", "landlock"]),
+                    ),
                 ),
                 (
                     "level",
-                    about(
+                    with_description(
                         "What commands may change that no rule bounds: nothing, or the workspace.",
-                        words(["strict", "workspace-write"]),
+                        enum_schema(["strict", "workspace-write"]),
                     ),
                 ),
                 (
                     "network",
                     json!({
                         "description": "What commands may reach.",
-                        "anyOf": [words(["none"]), network]
+                        "anyOf": [enum_schema(["none"]), network]
                     }),
                 ),
-                ("tmp", about("Where `/tmp` is.", words(["private"]))),
+                ("tmp", with_description("Where `/tmp` is.", enum_schema(["private"]))),
                 (
                     "workspace",
-                    about(
+                    with_description(
                         "What becomes of changes that commands make; `read-only` binds them alone, and not `fs.write`, \
                          `fs.edit` and `fs.delete`.",
-                        words(["staged", "read-only", "direct"]),
+                        enum_schema(["staged", "read-only", "direct"]),
                     ),
                 ),
             ],
@@ -194,22 +203,22 @@ fn sandbox() -> Value {
 }
 
 fn audit() -> Value {
-    about(
+    with_description(
         "What is kept.",
         object(
             &[],
             [
                 (
                     "payloads",
-                    about(
+                    with_description(
                         "All, or only digests: such a run cannot be replayed.",
-                        words(["full", "digest"]),
+                        enum_schema(["full", "digest"]),
                     ),
                 ),
                 ("checkpoint", checkpoint()),
                 (
                     "anchors",
-                    about(
+                    with_description(
                         "Files that every checkpoint is added to: `file:` and a path from the root or \
                          the home folder on.",
                         json!({
@@ -221,10 +230,10 @@ fn audit() -> Value {
                 ),
                 (
                     "erase_payloads_after",
-                    about(
+                    with_description(
                         "When payloads are erased: so long after their run ended, when a later run ends \
                          or somebody asks. Events and hashes stay.",
-                        json!({ "anyOf": [words(["never"]), of("duration")] }),
+                        json!({ "anyOf": [enum_schema(["never"]), definition_ref("duration")] }),
                     ),
                 ),
             ],
@@ -239,48 +248,54 @@ fn checkpoint() -> Value {
         "maximum": limits::CHECKPOINT_EVERY,
         "description": "Each time that the record has so many events more.",
     });
-    let on = about("And at these moments.", list(words(CheckpointRule::MOMENTS)));
-    about("When the record is signed.", object(&[], [("every", every), ("on", on)]))
+    let on = with_description("And at these moments.", list(enum_schema(CheckpointRule::MOMENTS)));
+    with_description("When the record is signed.", object(&[], [("every", every), ("on", on)]))
 }
 
 fn never() -> Value {
-    let effects = || list(words(Effect::ALL.map(Effect::name)));
+    let effects = || list(enum_schema(Effect::ALL.map(Effect::name)));
     let command_line = json!({
         "type": "array",
         "minItems": 1,
         "items": { "anyOf": [
             text("A word; `...` stands for any words, and an option may stand anywhere."),
-            of("wordPattern")
+            definition_ref("wordPattern")
         ] }
     });
     object(
         &["id"],
         [
-            ("id", of("id")),
+            ("id", definition_ref("id")),
             (
                 "capabilities",
-                about(
+                with_description(
                     "The powers that are forbidden on the paths; all of them if left out.",
-                    list(words(Capability::ALL.map(Capability::name))),
+                    list(enum_schema(Capability::ALL.map(Capability::name))),
                 ),
             ),
-            ("paths", about("The paths that are protected.", of("globs"))),
-            ("except", about("Carve-outs from this rule's own paths.", of("globs"))),
-            ("tool", about("The tool that the rule is about.", of("tool"))),
+            ("paths", with_description("The paths that are protected.", definition_ref("globs"))),
+            (
+                "except",
+                with_description("Carve-outs from this rule's own paths.", definition_ref("globs")),
+            ),
+            ("tool", with_description("The tool that the rule is about.", definition_ref("tool"))),
             (
                 "argv",
-                about(
+                with_description(
                     "Command lines that are forbidden, by their program and words.",
                     list(command_line),
                 ),
             ),
-            ("effects", about("What no command may do.", effects())),
+            ("effects", with_description("What no command may do.", effects())),
             (
                 "into",
-                about("What a program does that may not be fed by such a command.", effects()),
+                with_description(
+                    "What a program does that may not be fed by such a command.",
+                    effects(),
+                ),
             ),
-            ("because", of("because")),
-            ("suggest", of("suggest")),
+            ("because", definition_ref("because")),
+            ("suggest", definition_ref("suggest")),
         ],
     )
 }
@@ -289,7 +304,7 @@ fn word_pattern(required: &str) -> Value {
     object(
         &[required],
         [
-            ("any", about("One of these words.", list(text("A word.")))),
+            ("any", with_description("One of these words.", list(text("A word.")))),
             ("regex", text("An expression that must match a word as a whole.")),
         ],
     )
@@ -297,7 +312,7 @@ fn word_pattern(required: &str) -> Value {
 
 fn definitions(tools: Catalogue) -> Value {
     let units = limits::UNIT_DIGITS;
-    let mut own = json!({
+    let mut value = json!({
         "word": {
             "description": "allow: it may run · ask: a person is asked, and a grant may answer · ask-each: a person is asked every time · deny: it may not run",
             "enum": Verdict::KEYWORDS
@@ -330,11 +345,11 @@ fn definitions(tools: Catalogue) -> Value {
             [("regex", text("An expression that must match a word as a whole."))],
         ),
         "never": never(),
-        "tool": words(tools.0.iter().flat_map(|tool| tools::names(tool))),
+        "tool": enum_schema(tools.0.iter().flat_map(|tool| tools::names(tool))),
     });
-    if let Some(map) = own.as_object_mut() {
+    if let Some(map) = value.as_object_mut() {
         map.extend(tools::definitions(tools));
         map.extend(commands::definitions());
     }
-    own
+    value
 }

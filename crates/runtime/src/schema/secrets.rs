@@ -4,14 +4,14 @@ use capsule_core::policy::ReturnedMasks;
 use capsule_redact::limits;
 use serde_json::{Value, json};
 
-use crate::schema::{about, list, object, of, text, words};
+use crate::schema::{definition_ref, enum_schema, list, object, text, with_description};
 
 /// What is masked, and what becomes of masks.
 pub(super) fn redaction() -> Value {
     let pattern = object(
         &["id", "regex"],
         [
-            ("id", of("id")),
+            ("id", definition_ref("id")),
             (
                 "regex",
                 text("What it looks like, with a bound on its length: `acme_[A-Za-z0-9]{32}`."),
@@ -24,25 +24,37 @@ pub(super) fn redaction() -> Value {
         "maxItems": limits::PATTERNS,
         "items": pattern
     });
-    let shown = words(["executable", "flag", "path", "host"]);
+    let shown = enum_schema(["executable", "flag", "path", "host"]);
     let previews = object(
         &[],
-        [("never_mask", about("What a person has to see; all four are needed.", list(shown)))],
+        [(
+            "never_mask",
+            with_description("What a person has to see; all four are needed.", list(shown)),
+        )],
     );
-    about(
+    with_description(
         "What is masked, and what becomes of masks.",
         object(
             &[],
             [
-                ("at", about("Before the record, the model and the screen.", words(["boundary"]))),
-                ("detectors", about("The rules of this build.", list(words(["builtin"])))),
+                (
+                    "at",
+                    with_description(
+                        "Before the record, the model and the screen.",
+                        enum_schema(["boundary"]),
+                    ),
+                ),
+                (
+                    "detectors",
+                    with_description("The rules of this build.", list(enum_schema(["builtin"]))),
+                ),
                 ("patterns", patterns),
-                ("previews", about("What is shown to whoever is asked.", previews)),
+                ("previews", with_description("What is shown to whoever is asked.", previews)),
                 (
                     "returned_masks",
-                    about(
+                    with_description(
                         "A mask in what is to be written: refused, or put back into what the same line of the file held.",
-                        words(ReturnedMasks::KEYWORDS),
+                        enum_schema(ReturnedMasks::KEYWORDS),
                     ),
                 ),
             ],
@@ -62,12 +74,21 @@ pub(super) fn secrets() -> Value {
     let secret = object(
         &["from", "only_for", "as"],
         [
-            ("from", about("Where its value is: a variable of that name.", words(["env"]))),
+            (
+                "from",
+                with_description(
+                    "Where its value is: a variable of that name.",
+                    enum_schema(["env"]),
+                ),
+            ),
             (
                 "only_for",
-                about("The rules under which it is sent.", list(text("A rule: `http.get/ID`."))),
+                with_description(
+                    "The rules under which it is sent.",
+                    list(text("A rule: `http.get/ID`.")),
+                ),
             ),
-            ("as", about("How it is sent.", shape)),
+            ("as", with_description("How it is sent.", shape)),
         ],
     );
     json!({

@@ -7,7 +7,9 @@ use capsule_core::limits;
 use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use crate::schema::{about, list, object, of, text, whole, words};
+use crate::schema::{
+    definition_ref, enum_schema, integer_schema, list, object, text, with_description,
+};
 
 /// Every name that a tool goes by.
 pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {
@@ -16,12 +18,12 @@ pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {
 
 /// The tools, and what each shape of tool adds.
 pub(super) fn definitions(tools: Catalogue) -> Map<String, Value> {
-    let mut own = Map::new();
+    let mut map = Map::new();
     let mut properties = Map::new();
     for tool in tools.0 {
-        own.insert(format!("tool.{}", tool.id), one(tool));
+        map.insert(format!("tool.{}", tool.id), tool_schema(tool));
         for name in names(tool) {
-            properties.insert(name.to_owned(), of(&format!("tool.{}", tool.id)));
+            properties.insert(name.to_owned(), definition_ref(&format!("tool.{}", tool.id)));
         }
     }
     let all = json!({
@@ -30,51 +32,60 @@ pub(super) fn definitions(tools: Catalogue) -> Map<String, Value> {
         "properties": properties,
         "additionalProperties": false
     });
-    own.insert("tools".into(), all);
-    own.insert("paths".into(), paths());
-    own.insert("urlRule".into(), url_rule());
-    own.insert("redirects".into(), redirects());
-    own.insert("privateIps".into(), private_ips());
-    own
+    map.insert("tools".into(), all);
+    map.insert("paths".into(), paths());
+    map.insert("urlRule".into(), url_rule());
+    map.insert("redirects".into(), redirects());
+    map.insert("privateIps".into(), private_ips());
+    map
 }
 
 /// A word alone is short for `{ decision: .. }`.
-fn one(tool: &ToolSignature) -> Value {
+fn tool_schema(tool: &ToolSignature) -> Value {
     let mut keys = Map::new();
     let mut put = |key: &str, schema: Value| drop(keys.insert(key.to_owned(), schema));
-    put("decision", of("word"));
-    put("because", of("because"));
-    put("suggest", of("suggest"));
+    put("decision", definition_ref("word"));
+    put("because", definition_ref("because"));
+    put("suggest", definition_ref("suggest"));
     put("quota", quota(tool));
     put("output", output());
     put("examples", examples(tool));
     match tool.shape {
         ToolShape::Files => {
             put("limits", file_limits(tool));
-            put("paths", of("paths"));
+            put("paths", definition_ref("paths"));
             put("hidden", hidden());
             put("symlinks", symlinks());
             put("rules", list(path_rule(tool)));
             if tool.id == "fs.write" {
-                let each = WriteMode::ALL.map(|mode| (mode.keyword(), of("word")));
-                put("modes", about("A word for each way of writing.", object(&[], each)));
+                let each = WriteMode::ALL.map(|mode| (mode.keyword(), definition_ref("word")));
+                put(
+                    "modes",
+                    with_description("A word for each way of writing.", object(&[], each)),
+                );
             }
-            put("undo", about("There is always an undo record.", words(["always"])));
+            put(
+                "undo",
+                with_description("There is always an undo record.", enum_schema(["always"])),
+            );
         }
         ToolShape::Fetch => {
             put("limits", fetch_limits());
             put("urls", urls());
-            put("domains", about("Hosts that are open over https.", list(text("A host."))));
-            put("private_ips", of("privateIps"));
-            put("redirects", of("redirects"));
+            put(
+                "domains",
+                with_description("Hosts that are open over https.", list(text("A host."))),
+            );
+            put("private_ips", definition_ref("privateIps"));
+            put("redirects", definition_ref("redirects"));
         }
         ToolShape::Exec => {
-            put("limits", of("processLimits"));
-            super::commands::keys(tool, &mut put);
+            put("limits", definition_ref("processLimits"));
+            super::commands::command_keys(tool, &mut put);
         }
         ToolShape::Repository => put("limits", git_limits(tool)),
         ToolShape::Test => {
-            put("limits", of("processLimits"));
+            put("limits", definition_ref("processLimits"));
             super::commands::test_keys(&mut put);
         }
     }
@@ -86,23 +97,26 @@ fn one(tool: &ToolSignature) -> Value {
             if let Some(map) = long.as_object_mut() {
                 map.insert("required".into(), json!(["command"]));
             }
-            about(tool.about, long)
+            with_description(tool.about, long)
         }
-        _ => json!({ "description": tool.about, "anyOf": [of("word"), long] }),
+        _ => json!({ "description": tool.about, "anyOf": [definition_ref("word"), long] }),
     }
 }
 
 fn git_limits(tool: &ToolSignature) -> Value {
     let takes = tool.argument("limit").is_some();
     let mut keys = Map::new();
-    keys.insert("timeout".into(), of("duration"));
-    if tool.results.iter().any(|own| own.name == "text") {
-        keys.insert("bytes".into(), about("The most bytes of a call.", of("size")));
+    keys.insert("timeout".into(), definition_ref("duration"));
+    if tool.results.iter().any(|result| result.name == "text") {
+        keys.insert(
+            "bytes".into(),
+            with_description("The most bytes of a call.", definition_ref("size")),
+        );
     } else {
-        keys.insert("results".into(), whole("Where a call names no limit.", None));
+        keys.insert("results".into(), integer_schema("Where a call names no limit.", None));
     }
     if takes {
-        keys.insert("results_max".into(), whole("The most of any call.", None));
+        keys.insert("results_max".into(), integer_schema("The most of any call.", None));
     }
     json!({ "type": "object", "properties": keys, "additionalProperties": false })
 }
@@ -110,22 +124,26 @@ fn git_limits(tool: &ToolSignature) -> Value {
 fn quota(tool: &ToolSignature) -> Value {
     let mut quota = object(
         &[],
-        [("calls", whole("Calls.", None)), ("bytes", of("size")), ("wall", of("duration"))],
+        [
+            ("calls", integer_schema("Calls.", None)),
+            ("bytes", definition_ref("size")),
+            ("wall", definition_ref("duration")),
+        ],
     );
     if let (ToolShape::Fetch, Some(properties)) =
         (tool.shape, quota.pointer_mut("/properties").and_then(Value::as_object_mut))
     {
-        properties.insert("per_host".into(), whole("Calls to one host.", None));
+        properties.insert("per_host".into(), integer_schema("Calls to one host.", None));
     }
-    about("How much one run may use the tool.", quota)
+    with_description("How much one run may use the tool.", quota)
 }
 
 fn hidden() -> Value {
-    about("Names that begin with a dot.", words(["deny", "allow"]))
+    with_description("Names that begin with a dot.", enum_schema(["deny", "allow"]))
 }
 
 fn symlinks() -> Value {
-    about("Links: those that stay inside, or none.", words(["inside", "deny"]))
+    with_description("Links: those that stay inside, or none.", enum_schema(["inside", "deny"]))
 }
 
 /// A list alone is short for `{ allow: [..] }`.
@@ -133,26 +151,29 @@ fn paths() -> Value {
     let long = object(
         &[],
         [
-            ("allow", about("What is open; everything if left out.", of("globs"))),
-            ("deny", about("What is not.", of("globs"))),
+            (
+                "allow",
+                with_description("What is open; everything if left out.", definition_ref("globs")),
+            ),
+            ("deny", with_description("What is not.", definition_ref("globs"))),
             ("hidden", hidden()),
             ("symlinks", symlinks()),
         ],
     );
-    json!({ "description": "The paths that are open.", "anyOf": [of("globs"), long] })
+    json!({ "description": "The paths that are open.", "anyOf": [definition_ref("globs"), long] })
 }
 
 fn path_rule(tool: &ToolSignature) -> Value {
-    about(
+    with_description(
         "A rule for some of the paths, with a word of its own.",
         object(
             &["id", "paths"],
             [
-                ("id", of("id")),
-                ("paths", of("globs")),
-                ("decision", of("word")),
-                ("because", of("because")),
-                ("suggest", of("suggest")),
+                ("id", definition_ref("id")),
+                ("paths", definition_ref("globs")),
+                ("decision", definition_ref("word")),
+                ("because", definition_ref("because")),
+                ("suggest", definition_ref("suggest")),
                 ("examples", examples(tool)),
             ],
         ),
@@ -163,19 +184,22 @@ fn file_limits(tool: &ToolSignature) -> Value {
     let has = |capability| tool.capabilities.contains(&capability);
     let mut keys = Map::new();
     let mut put = |key: &str, schema: Value| drop(keys.insert(key.to_owned(), schema));
-    put("timeout", of("duration"));
+    put("timeout", definition_ref("duration"));
     match () {
         () if has(Capability::FsWrite) => {
-            put("bytes_max", about("The most of any call.", of("size")));
+            put("bytes_max", with_description("The most of any call.", definition_ref("size")));
         }
         () if has(Capability::FsRead) => {
-            put("bytes", about("Where a call names no limit.", of("size")));
-            put("bytes_max", about("The most of any call.", of("size")));
-            put("binary", about("Binary files come as a preview.", words(["preview"])));
+            put("bytes", with_description("Where a call names no limit.", definition_ref("size")));
+            put("bytes_max", with_description("The most of any call.", definition_ref("size")));
+            put(
+                "binary",
+                with_description("Binary files come as a preview.", enum_schema(["preview"])),
+            );
         }
         () if has(Capability::FsMeta) => {
-            put("results", whole("Where a call names no limit.", None));
-            put("results_max", whole("The most of any call.", None));
+            put("results", integer_schema("Where a call names no limit.", None));
+            put("results_max", integer_schema("The most of any call.", None));
         }
         () => {}
     }
@@ -186,23 +210,29 @@ fn fetch_limits() -> Value {
     object(
         &[],
         [
-            ("bytes_max", about("The most bytes over the wire.", of("size"))),
-            ("inflated_max", about("The most bytes after decompression.", of("size"))),
-            ("timeout", of("duration")),
+            (
+                "bytes_max",
+                with_description("The most bytes over the wire.", definition_ref("size")),
+            ),
+            (
+                "inflated_max",
+                with_description("The most bytes after decompression.", definition_ref("size")),
+            ),
+            ("timeout", definition_ref("duration")),
         ],
     )
 }
 
 /// A list alone is short for `{ allow: [..] }`.
 fn urls() -> Value {
-    let rules = || list(of("urlRule"));
+    let rules = || list(definition_ref("urlRule"));
     let long = object(
         &[],
         [
-            ("allow", about("The addresses that are open.", rules())),
-            ("deny", about("Those that are not.", rules())),
-            ("private_ips", of("privateIps")),
-            ("redirects", of("redirects")),
+            ("allow", with_description("The addresses that are open.", rules())),
+            ("deny", with_description("Those that are not.", rules())),
+            ("private_ips", definition_ref("privateIps")),
+            ("redirects", definition_ref("redirects")),
         ],
     );
     json!({ "description": "The addresses that are open.", "anyOf": [rules(), long] })
@@ -213,21 +243,21 @@ fn url_rule() -> Value {
     let long = object(
         &["url"],
         [
-            ("id", of("id")),
+            ("id", definition_ref("id")),
             ("url", text(url)),
             ("output", output()),
-            ("decision", of("word")),
-            ("because", of("because")),
-            ("suggest", of("suggest")),
+            ("decision", definition_ref("word")),
+            ("because", definition_ref("because")),
+            ("suggest", definition_ref("suggest")),
         ],
     );
     json!({ "anyOf": [text(url), long] })
 }
 
 fn output() -> Value {
-    about(
+    with_description(
         "Nobody vouches for the results: arguments made of them are tainted. What came from elsewhere always is.",
-        words(["untrusted"]),
+        enum_schema(["untrusted"]),
     )
 }
 
@@ -235,8 +265,11 @@ fn redirects() -> Value {
     object(
         &[],
         [
-            ("max", whole("How many are followed.", Some(limits::REDIRECTS_MAX))),
-            ("cross_origin", about("To another origin that is open.", of("word"))),
+            ("max", integer_schema("How many are followed.", Some(limits::REDIRECTS_MAX))),
+            (
+                "cross_origin",
+                with_description("To another origin that is open.", definition_ref("word")),
+            ),
         ],
     )
 }
@@ -245,7 +278,7 @@ fn private_ips() -> Value {
     let open = list(text("An address or a range: `10.0.0.0/8`."));
     json!({
         "description": "Private addresses: none, or these.",
-        "anyOf": [words(["deny"]), object(&[], [("allow", open)])]
+        "anyOf": [enum_schema(["deny"]), object(&[], [("allow", open)])]
     })
 }
 
@@ -253,7 +286,7 @@ fn private_ips() -> Value {
 pub(super) fn examples(tool: &ToolSignature) -> Value {
     let calls = || list(call(tool));
     let [allow, ask, ask_each, deny] = Verdict::KEYWORDS;
-    about(
+    with_description(
         "Calls with what is decided on them; `capsule policy check` asks for each.",
         object(
             &[],
@@ -262,7 +295,7 @@ pub(super) fn examples(tool: &ToolSignature) -> Value {
                 (ask, calls()),
                 (ask_each, calls()),
                 (deny, calls()),
-                ("no_match", about("Calls that this rule is not asked about.", calls())),
+                ("no_match", with_description("Calls that this rule is not asked about.", calls())),
             ],
         ),
     )
@@ -272,8 +305,12 @@ pub(super) fn examples(tool: &ToolSignature) -> Value {
 pub(super) fn arguments(tool: &ToolSignature) -> Value {
     let properties: Map<String, Value> =
         tool.arguments.iter().map(|own| (own.name.to_owned(), argument(own))).collect();
-    let required: Vec<&str> =
-        tool.arguments.iter().filter(|own| own.required).map(|own| own.name).collect();
+    let required: Vec<&str> = tool
+        .arguments
+        .iter()
+        .filter(|argument| argument.required)
+        .map(|argument| argument.name)
+        .collect();
     json!({
         "type": "object",
         "properties": properties,
@@ -321,5 +358,5 @@ fn argument(argument: &ToolArgument) -> Value {
             json!({ "type": "string" })
         }
     };
-    about(argument.about, schema)
+    with_description(argument.about, schema)
 }

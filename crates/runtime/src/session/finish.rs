@@ -5,33 +5,33 @@ use std::path::{Path, PathBuf};
 use capsule_core::digest::Digest;
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, RunExported};
-use capsule_store::{Note, StoreError, Written};
+use capsule_store::{SignedNote, StoreError, WrittenRun};
 use serde_json::Value;
 
-use crate::changes::{self, Waiting};
+use crate::changes::{self, WaitingChanges};
+use crate::clock::now_micros;
 use crate::erase::erase_due;
-use crate::hands::now;
-use crate::places::real;
-use crate::run::{Run, seal};
+use crate::pending_changes;
+use crate::realpath::real_path;
+use crate::run::{Run, seal_run};
 use crate::session::Session;
-use crate::stake;
 
 /// What a run came to in the store.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// Leaves of the tree when the run was sealed.
     pub size: u64,
     /// The tree's root then.
     pub root: Digest,
     /// The checkpoint that was signed last while it went on, if any was.
-    pub note: Option<Note>,
+    pub note: Option<SignedNote>,
     /// The file that the run was written to, and its digest.
     pub exported: Option<(PathBuf, Digest)>,
     /// What it changed and waits to be applied or discarded.
-    pub staged: Option<Waiting>,
+    pub staged: Option<WaitingChanges>,
     /// What went wrong behind its seal: its end could not be signed or told, or earlier runs not be erased
     /// whose time was over.
-    pub trouble: Option<StoreError>,
+    pub late_error: Option<StoreError>,
 }
 
 impl Session<'_> {
@@ -45,40 +45,48 @@ impl Session<'_> {
         exit: Exit,
         outputs: Option<&Value>,
         out: Option<&Path>,
-    ) -> Result<Finished, StoreError> {
-        seal(&mut self.run, exit, outputs)?;
+    ) -> Result<FinishedRun, StoreError> {
+        seal_run(&mut self.run, exit, outputs)?;
         let erases = self.run.policy.audit.erase_after.is_some();
-        let Run { journal, hands, .. } = self.run;
-        let staged = hands.staged_changes();
+        let Run { journal, backend, .. } = self.run;
+        let staged = backend.staged_changes();
         if let (Some(waiting), Some(folder)) = (staged, &self.staged) {
-            hands.settle();
-            stake::note(folder, &self.workspace, waiting);
+            backend.drop_unneeded();
+            pending_changes::write_note(folder, &self.workspace, waiting);
         }
         if self.staged.is_some() {
-            hands.end_commands();
+            backend.end_commands();
         }
-        drop(hands);
-        if let Some(folder) = self.staged.filter(|_| staged.is_none() && !self.keeps) {
+        drop(backend);
+        if let Some(folder) = self.staged.filter(|_| staged.is_none() && !self.keeps_staged) {
             // Nothing is in it; what cannot be removed now is in nobody's way.
-            let _ = changes::remove(&folder);
+            let _ = changes::remove_directory(&folder);
         }
-        let Written { mut store, tree, note, unsigned } = journal.into_inner().finish();
+        let WrittenRun { mut store, tree, note, signing_error: unsigned } =
+            journal.into_inner().finish();
         let exported = match out {
             Some(path) => {
                 let sha256 = store.export(&self.id.to_string(), path)?;
-                let place = real(path);
+                let place = real_path(path);
                 let event = RunExported {
                     subject: self.id,
                     sha256,
                     path: place.to_string_lossy().into_owned(),
                 };
-                store.note(Event::RunExported(event), now())?;
+                store.write_unattached(Event::RunExported(event), now_micros())?;
                 Some((place, sha256))
             }
             None => None,
         };
         let erased = if erases { erase_due(&mut store).err() } else { None };
         let trouble = unsigned.or(erased);
-        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged, trouble })
+        Ok(FinishedRun {
+            size: tree.size(),
+            root: tree.root(),
+            note,
+            exported,
+            staged,
+            late_error: trouble,
+        })
     }
 }

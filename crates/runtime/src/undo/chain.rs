@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use capsule_core::change::{Change, FileState};
-use capsule_tools::is_half_done;
+use capsule_tools::is_half_applied;
 
 /// What calls changed so far.
 #[derive(Debug, Default)]
-pub(crate) struct Chain(BTreeMap<String, Link>);
+pub(crate) struct ChangeChain(BTreeMap<String, PathChange>);
 
 #[derive(Debug)]
-struct Link {
+struct PathChange {
     change: Change,
     /// What stood there in between.
-    between: Vec<Option<FileState>>,
+    intermediate: Vec<Option<FileState>>,
     call: u64,
     /// Whether the last call did what it was about to do.
-    sure: bool,
+    is_certain: bool,
 }
 
 /// A path that something else changed between two calls: what stood there before the first one cannot be
 /// brought back without losing that.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct ForeignChange {
     /// The path.
     pub path: String,
     /// The call before.
@@ -31,7 +31,7 @@ pub(crate) struct Broken {
     pub second: u64,
 }
 
-impl Chain {
+impl ChangeChain {
     /// Adds what one more call was about to change, and whether it did.
     ///
     /// # Errors
@@ -41,37 +41,44 @@ impl Chain {
         call: u64,
         sure: bool,
         changes: Vec<Change>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ForeignChange> {
         for new in changes {
             let Some(old) = self.0.remove(&new.path) else {
                 let between = vec![new.before.clone()];
-                self.0.insert(new.path.clone(), Link { change: new, between, call, sure });
+                self.0.insert(
+                    new.path.clone(),
+                    PathChange { change: new, intermediate: between, call, is_certain: sure },
+                );
                 continue;
             };
             let follows = old.change.matches_after(new.before.as_ref());
             // A call that did not come to its end left what it found, or what was half done.
-            let found = old.between.last();
+            let found = old.intermediate.last();
             let begun = Change { before: found.cloned().flatten(), ..old.change.clone() };
             let is_known =
-                || found == Some(&new.before) || is_half_done(&begun, new.before.as_ref());
-            if !follows && (old.sure || !is_known()) {
-                return Err(Broken { path: new.path, first: old.call, second: call });
+                || found == Some(&new.before) || is_half_applied(&begun, new.before.as_ref());
+            if !follows && (old.is_certain || !is_known()) {
+                return Err(ForeignChange { path: new.path, first: old.call, second: call });
             }
-            let mut between = old.between;
+            let mut between = old.intermediate;
             between.push(new.before);
             let change = Change { before: old.change.before, ..new };
-            self.0.insert(change.path.clone(), Link { change, between, call, sure });
+            self.0.insert(
+                change.path.clone(),
+                PathChange { change, intermediate: between, call, is_certain: sure },
+            );
         }
         Ok(())
     }
 
     /// The changes that bring back what stood there before the first call, by path; each with what
     /// stood there in between, of which nothing is lost either.
-    pub(crate) fn back(self) -> Vec<(Change, Vec<Option<FileState>>)> {
-        let came_back =
-            |link: &Link| link.sure && link.change.matches_after(link.change.before.as_ref());
+    pub(crate) fn inverse(self) -> Vec<(Change, Vec<Option<FileState>>)> {
+        let came_back = |link: &PathChange| {
+            link.is_certain && link.change.matches_after(link.change.before.as_ref())
+        };
         let links = self.0.into_values().filter(|link| !came_back(link));
-        links.map(|link| (link.change.reverted(), link.between)).collect()
+        links.map(|link| (link.change.reverted(), link.intermediate)).collect()
     }
 }
 
@@ -94,14 +101,14 @@ mod tests {
 
     #[test]
     fn calls_are_one_change_for_each_path() {
-        let mut chain = Chain::default();
+        let mut chain = ChangeChain::default();
         chain.add(1, true, change(None, file("1", 0o644))).unwrap();
         // The mask took something away from what is new.
         chain.add(2, true, change(file("1", 0o600), file("2", 0o600))).unwrap();
         // It failed, and changed nothing.
         chain.add(3, false, change(file("2", 0o600), None)).unwrap();
         chain.add(4, true, change(file("2", 0o600), file("3", 0o600))).unwrap();
-        let broken = Broken { path: "a".into(), first: 4, second: 5 };
+        let broken = ForeignChange { path: "a".into(), first: 4, second: 5 };
         assert_eq!(chain.add(5, true, change(file("x", 0o600), file("y", 0o600))), Err(broken));
     }
 
@@ -109,14 +116,14 @@ mod tests {
     fn what_was_half_done_is_gone_on_from() {
         let folder = |mode| Some(FileState::Directory { mode });
         for half in [None, folder(0o700)] {
-            let mut chain = Chain::default();
+            let mut chain = ChangeChain::default();
             chain.add(1, false, change(file("1", 0o644), folder(0o755))).unwrap();
             chain.add(2, true, change(half, folder(0o755))).unwrap();
-            assert_eq!(chain.back()[0].0.after, file("1", 0o644));
+            assert_eq!(chain.inverse()[0].0.after, file("1", 0o644));
         }
         // By a call that came to its end, or by something else.
         for (sure, other) in [(true, None), (false, file("x", 0o644))] {
-            let mut chain = Chain::default();
+            let mut chain = ChangeChain::default();
             chain.add(1, sure, change(file("1", 0o644), folder(0o755))).unwrap();
             assert!(chain.add(2, true, change(other, folder(0o755))).is_err());
         }
@@ -124,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_stood_there_first_comes_back() {
-        let mut chain = Chain::default();
+        let mut chain = ChangeChain::default();
         chain.add(1, true, change(file("1", 0o4755), file("2", 0o755))).unwrap();
         chain.add(2, true, change(file("2", 0o755), None)).unwrap();
         let back = Change {
@@ -135,14 +142,14 @@ mod tests {
             asked: None,
         };
         let between = vec![file("1", 0o4755), file("2", 0o755)];
-        assert_eq!(chain.back(), [(back, between)]);
-        let mut chain = Chain::default();
+        assert_eq!(chain.inverse(), [(back, between)]);
+        let mut chain = ChangeChain::default();
         chain.add(1, true, change(None, file("1", 0o644))).unwrap();
         chain.add(2, true, change(file("1", 0o644), None)).unwrap();
-        assert_eq!(chain.back(), []);
+        assert_eq!(chain.inverse(), []);
         // Nobody knows whether it is there; who looks will.
-        let mut chain = Chain::default();
+        let mut chain = ChangeChain::default();
         chain.add(1, false, change(file("1", 0o644), file("1", 0o644))).unwrap();
-        assert_eq!(chain.back().len(), 1);
+        assert_eq!(chain.inverse().len(), 1);
     }
 }

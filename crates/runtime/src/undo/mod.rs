@@ -15,17 +15,17 @@ use capsule_core::journal::{Event, RunKind, UNDO_SUFFIX};
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::UndoRecord;
-use capsule_store::{RunState, Store, StoreError, Stored, beside};
-use capsule_tools::{Kept, Looked, Standing, Undo, Workspace};
+use capsule_store::{RunState, Store, StoreError, StoredEvent, sidecar_path};
+use capsule_tools::{BackupReader, UndoEntry, UndoPlan, UndoStatus, Workspace};
 
+use crate::bound_policy::BoundPolicy;
 use crate::changes::ChangesError;
-use crate::law::Law;
-use chain::Chain;
-use record::{Call, Record};
-pub use undone::Undone;
+use chain::ChangeChain;
+use record::{UndoableCall, UndoableRun};
+pub use undone::UndoneBy;
 
 /// Calls that are to be undone.
-pub struct Undoing {
+pub struct UndoRequest {
     /// The run that they are of.
     pub run: RunId,
     /// The one call, if only one is meant.
@@ -33,22 +33,22 @@ pub struct Undoing {
     /// What comes of it: what the calls left, and what stood there before. By path.
     pub changes: Vec<Change>,
     /// Calls that changed something of which nothing is kept, and why.
-    pub uncovered: Vec<(u64, String)>,
+    pub not_restorable: Vec<(u64, String)>,
     /// The runs that began to undo it, or are undone, and were killed.
-    pub again: Vec<String>,
-    record: Record,
-    place: PathBuf,
+    pub interrupted_undos: Vec<String>,
+    record: UndoableRun,
+    backups_path: PathBuf,
     /// The newest event that is part of it.
     leaf: u64,
     /// What stood at each path between the calls.
-    between: Vec<Vec<Option<FileState>>>,
+    intermediate: Vec<Vec<Option<FileState>>>,
 }
 
-fn none(message: impl Into<String>) -> CodedError {
+fn nothing_to_undo(message: impl Into<String>) -> CodedError {
     CodedError::new(Code::UndoNone, message).with_suggestion(Code::UndoNone.next_step())
 }
 
-impl Undoing {
+impl UndoRequest {
     /// Reads what a run, or one of its calls, changed in the workspace.
     ///
     /// # Errors
@@ -59,20 +59,23 @@ impl Undoing {
         run: &str,
         call: Option<u64>,
     ) -> Result<Self, ChangesError> {
-        let mut record = Record::read(store, run)?;
+        let mut record = UndoableRun::read(store, run)?;
         let mut involved = vec![run.to_owned()];
         // What was staged came into the workspace by the runs that applied it.
         let mut applied = Vec::new();
         if record.opened.staged {
-            for run in store.about(run, RunKind::Apply)? {
-                applied.extend(Record::read(store, &run)?.calls);
+            for run in store.runs_about(run, RunKind::Apply)? {
+                applied.extend(UndoableRun::read(store, &run)?.calls);
                 involved.push(run);
             }
-            if !applied.iter().any(|own| own.has_begun) {
-                return Err(none("what the run changed was staged, and nobody applied it").into());
+            if !applied.iter().any(|call| call.has_begun) {
+                return Err(nothing_to_undo(
+                    "what the run changed was staged, and nobody applied it",
+                )
+                .into());
             }
         }
-        involved.extend(store.about(run, RunKind::Undo)?);
+        involved.extend(store.runs_about(run, RunKind::Undo)?);
         let mut again = Vec::new();
         for run in involved {
             match store.state(&run)? {
@@ -89,54 +92,59 @@ impl Undoing {
                 .into());
         }
         again.extend(record.applies().filter(|_| !again.is_empty()));
-        let leaf = applied.iter().chain(&record.calls).map(|own| own.leaf).max().unwrap_or(0);
+        let leaf = applied.iter().chain(&record.calls).map(|call| call.leaf).max().unwrap_or(0);
         let mut undoing = Self {
             run: record.id,
             call,
             changes: Vec::new(),
-            uncovered: Vec::new(),
-            again,
-            place: beside(path, UNDO_SUFFIX),
+            not_restorable: Vec::new(),
+            interrupted_undos: again,
+            backups_path: sidecar_path(path, UNDO_SUFFIX),
             leaf,
-            between: Vec::new(),
-            record: Record { calls: Vec::new(), ..record.clone() },
+            intermediate: Vec::new(),
+            record: UndoableRun { calls: Vec::new(), ..record.clone() },
         };
         let calls = std::mem::take(&mut record.calls);
         match (call, record.opened.staged) {
-            (Some(number), staged) => undoing.one(calls, number, staged)?,
-            (None, true) => undoing.whole(applied)?,
-            (None, false) => undoing.whole(calls)?,
+            (Some(number), staged) => undoing.select_call(calls, number, staged)?,
+            (None, true) => undoing.select_run(applied)?,
+            (None, false) => undoing.select_run(calls)?,
         }
         if undoing.changes.is_empty() {
-            return Err(undoing.nothing().into());
+            return Err(undoing.nothing_problem().into());
         }
         Ok(undoing)
     }
 
     /// One call of the run. Of a staged run, what it changed is in the record; what stood there may have
     /// been kept by whoever applied it.
-    fn one(&mut self, calls: Vec<Call>, number: u64, staged: bool) -> Result<(), CodedError> {
-        let call = calls.into_iter().find(|own| own.number == number);
-        let call = call.ok_or_else(|| none(format!("the run has no call {number}")))?;
+    fn select_call(
+        &mut self,
+        calls: Vec<UndoableCall>,
+        number: u64,
+        staged: bool,
+    ) -> Result<(), CodedError> {
+        let call = calls.into_iter().find(|call| call.number == number);
+        let call = call.ok_or_else(|| nothing_to_undo(format!("the run has no call {number}")))?;
         if !staged {
             self.leaf = call.leaf;
         }
-        if let (false, Some(why)) = (staged, call.uncovered()) {
-            return Err(none(format!("call {number} cannot be undone: {why}")));
+        if let (false, Some(why)) = (staged, call.why_not_restorable()) {
+            return Err(nothing_to_undo(format!("call {number} cannot be undone: {why}")));
         }
-        let changes = if staged { call.staged } else { call.kept.unwrap_or_default() };
+        let changes = if staged { call.staged } else { call.undo_changes.unwrap_or_default() };
         self.changes = changes.into_iter().map(Change::reverted).collect();
         Ok(())
     }
 
     /// All calls of the run, the last one first.
-    fn whole(&mut self, calls: Vec<Call>) -> Result<(), CodedError> {
-        let mut chain = Chain::default();
+    fn select_run(&mut self, calls: Vec<UndoableCall>) -> Result<(), CodedError> {
+        let mut chain = ChangeChain::default();
         for call in calls {
-            self.uncovered.extend(call.uncovered().map(|why| (call.number, why)));
-            let Some(changes) = call.kept else { continue };
+            self.not_restorable.extend(call.why_not_restorable().map(|why| (call.number, why)));
+            let Some(changes) = call.undo_changes else { continue };
             chain.add(call.number, call.is_done, changes).map_err(|broken| {
-                let chain::Broken { path, first, second } = broken;
+                let chain::ForeignChange { path, first, second } = broken;
                 let message = format!(
                     "`{path}` was changed by something else between call {first} and call {second}, \
                      which would be lost"
@@ -146,24 +154,24 @@ impl Undoing {
                     .with_suggestion(format!("undo the later one alone: `capsule undo {label}:{second}`"))
             })?;
         }
-        (self.changes, self.between) = chain.back().into_iter().unzip();
+        (self.changes, self.intermediate) = chain.inverse().into_iter().unzip();
         Ok(())
     }
 
     /// Why there is nothing to undo.
-    fn nothing(&self) -> CodedError {
-        match (self.call, self.uncovered.first()) {
-            (Some(number), _) => none(format!("call {number} changed nothing")),
+    fn nothing_problem(&self) -> CodedError {
+        match (self.call, self.not_restorable.first()) {
+            (Some(number), _) => nothing_to_undo(format!("call {number} changed nothing")),
             (None, Some((number, why))) => {
-                none(format!("nothing of the run can be undone; call {number}: {why}"))
+                nothing_to_undo(format!("nothing of the run can be undone; call {number}: {why}"))
             }
-            (None, None) => none("the run changed nothing in the workspace"),
+            (None, None) => nothing_to_undo("the run changed nothing in the workspace"),
         }
     }
 
     /// Whether what goes is what the run made. What an undo brought back may be somebody's own.
     #[must_use]
-    pub fn made(&self) -> bool {
+    pub fn removes_created(&self) -> bool {
         self.record.opened.origin != RunKind::Undo
     }
 
@@ -177,14 +185,14 @@ impl Undoing {
     ///
     /// # Errors
     /// The workspace is another one, or the policy cannot be read again.
-    pub fn law(&self) -> Result<Law, CodedError> {
-        Law::again(&self.record.opened, &self.record.texts, |policy| policy.for_undo())
+    pub fn bound_policy(&self) -> Result<BoundPolicy, CodedError> {
+        BoundPolicy::rebind(&self.record.opened, &self.record.texts, |policy| policy.for_undo())
     }
 
-    fn undo(&self, workspace: &Rc<Workspace>) -> Undo {
+    fn undo(&self, workspace: &Rc<Workspace>) -> UndoPlan {
         let what = (self.run.to_string(), self.changes.clone());
-        let how = (self.again.as_slice(), self.made());
-        Undo::new(workspace, Kept::at(self.place.clone()), what, how)
+        let how = (self.interrupted_undos.as_slice(), self.removes_created());
+        UndoPlan::new(workspace, BackupReader::new(self.backups_path.clone()), what, how)
     }
 
     /// Removes what a run that was killed left beside the paths, where nothing else is to be undone.
@@ -200,12 +208,14 @@ impl Undoing {
     ///
     /// # Errors
     /// Something cannot be looked at.
-    pub fn look(&mut self, workspace: &Rc<Workspace>) -> Result<Vec<Looked>, CodedError> {
-        let look = |own: &Self| own.undo(workspace).look();
+    pub fn compare(&mut self, workspace: &Rc<Workspace>) -> Result<Vec<UndoEntry>, CodedError> {
+        let look = |made: &Self| made.undo(workspace).compare();
         let looked = look(self)?;
         let mut is_other = false;
-        for ((change, between), own) in self.changes.iter_mut().zip(&self.between).zip(&looked) {
-            if let Standing::Changed { now: Some(now), .. } = &own.standing
+        for ((change, between), entry) in
+            self.changes.iter_mut().zip(&self.intermediate).zip(&looked)
+        {
+            if let UndoStatus::Changed { now: Some(now), .. } = &entry.status
                 && let Some(state) = between.iter().flatten().find(|state| *state == now)
             {
                 change.before = Some(state.clone());
@@ -220,20 +230,26 @@ impl Undoing {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn by(&self, store: &Store, looked: &Looked) -> Result<Option<(String, u64)>, StoreError> {
-        let Standing::Changed { now, .. } = &looked.standing else { return Ok(None) };
-        for stored in store.started_since(self.leaf, limits::UNDO_LATER_CALLS)? {
-            if let Some(found) = self.left_by(store, &stored, &looked.change.path, now.as_ref())? {
+    pub fn later_call(
+        &self,
+        store: &Store,
+        looked: &UndoEntry,
+    ) -> Result<Option<(String, u64)>, StoreError> {
+        let UndoStatus::Changed { now, .. } = &looked.status else { return Ok(None) };
+        for stored in store.calls_started_since(self.leaf, limits::UNDO_LATER_CALLS)? {
+            if let Some(found) =
+                self.call_that_left(store, &stored, &looked.change.path, now.as_ref())?
+            {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    fn left_by(
+    fn call_that_left(
         &self,
         store: &Store,
-        stored: &Stored,
+        stored: &StoredEvent,
         path: &str,
         now: Option<&FileState>,
     ) -> Result<Option<(String, u64)>, StoreError> {
@@ -242,13 +258,13 @@ impl Undoing {
             return Ok(None);
         };
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-        let record = payloads.iter().find(|(own, _)| Some(*own) == started.undo);
+        let record = payloads.iter().find(|(item, _)| Some(*item) == started.undo);
         let record = record.and_then(|(_, kept)| UndoRecord::from_bytes(kept.bytes.as_deref()?));
-        let left = |own: &Change| own.path == path && own.matches_after(now);
+        let left = |change: &Change| change.path == path && change.matches_after(now);
         if !record.is_some_and(|record| record.changes.iter().any(left)) {
             return Ok(None);
         }
-        let first = store.event(&run.to_string(), 1)?.map(|own| own.entry.event);
+        let first = store.event(&run.to_string(), 1)?.map(|event| event.entry.event);
         Ok(match first {
             Some(Event::RunOpened(opened)) if opened.workspace == self.record.opened.workspace => {
                 Some((opened.label, started.call))

@@ -8,23 +8,23 @@ use capsule_core::journal::{Event, PayloadRef, RunKind, RunOpened};
 use capsule_core::lifecycle::recorded_action;
 use capsule_core::outcome::{CodedError, Ending};
 use capsule_core::undo::UndoRecord;
-use capsule_store::{Payload, Store};
+use capsule_store::{Store, StoredPayload};
 
+use crate::bound_policy::PolicyTexts;
 use crate::changes::ChangesError;
-use crate::law::Texts;
 
 /// What is needed of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct UndoableRun {
     pub(super) id: RunId,
     pub(super) opened: Box<RunOpened>,
-    pub(super) texts: Texts,
-    pub(super) calls: Vec<Call>,
+    pub(super) texts: PolicyTexts,
+    pub(super) calls: Vec<UndoableCall>,
 }
 
 /// What is needed of a call.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Call {
+pub(super) struct UndoableCall {
     pub(super) number: u64,
     /// The last event of it.
     pub(super) leaf: u64,
@@ -33,49 +33,49 @@ pub(super) struct Call {
     /// Whether it came to a good end, so that it did what it was about to do.
     pub(super) is_done: bool,
     /// What it was about to change, and what stood there.
-    pub(super) kept: Option<Vec<Change>>,
+    pub(super) undo_changes: Option<Vec<Change>>,
     /// What it changed in a staged workspace.
     pub(super) staged: Vec<Change>,
     /// Why its undo record is of no use, if it has one that is not.
-    useless: Option<&'static str>,
+    unusable_reason: Option<&'static str>,
     facts: Facts,
     /// Whether it is a command that could change the workspace itself.
     is_direct: bool,
 }
 
-impl Call {
+impl UndoableCall {
     /// Why what it did cannot be undone, if it did something that cannot.
-    pub(super) fn uncovered(&self) -> Option<String> {
-        if !self.has_begun || self.kept.is_some() {
+    pub(super) fn why_not_restorable(&self) -> Option<String> {
+        if !self.has_begun || self.undo_changes.is_some() {
             return None;
         }
         let direct =
             || "a command changed the workspace itself, and nothing of it is kept".to_owned();
-        let useless = self.useless.map(str::to_owned);
+        let useless = self.unusable_reason.map(str::to_owned);
         useless
             .or_else(|| self.facts.no_undo.map(|unkept| unkept.reason()))
             .or_else(|| self.is_direct.then(direct))
     }
 }
 
-type Payloads = [(PayloadRef, Payload)];
+type KeptPayloads = [(PayloadRef, StoredPayload)];
 
-fn bytes<'p>(payloads: &'p Payloads, wanted: &PayloadRef) -> Option<&'p [u8]> {
-    let (_, kept) = payloads.iter().find(|(own, _)| own == wanted)?;
+fn payload_bytes<'p>(payloads: &'p KeptPayloads, wanted: &PayloadRef) -> Option<&'p [u8]> {
+    let (_, kept) = payloads.iter().find(|(item, _)| item == wanted)?;
     kept.bytes.as_deref()
 }
 
-impl Record {
+impl UndoableRun {
     /// The run whose changes it applies, if it does: what a killed apply leaves is named after that.
     pub(super) fn applies(&self) -> Option<String> {
         let subject = self.opened.subject.filter(|_| self.opened.origin == RunKind::Apply);
-        subject.map(|own| own.to_string())
+        subject.map(|run| run.to_string())
     }
 
     pub(super) fn read(store: &Store, run: &str) -> Result<Self, ChangesError> {
         let incomplete = |what: &str| CodedError::new(Code::UndoNone, what.to_owned());
         let mut beginning = None;
-        let mut calls: Vec<Call> = Vec::new();
+        let mut calls: Vec<UndoableCall> = Vec::new();
         store.visit::<ChangesError>(run, |stored| {
             let event = &stored.entry.event;
             let payloads = match event {
@@ -86,19 +86,20 @@ impl Record {
                 _ => Vec::new(),
             };
             if let (Event::RunOpened(opened), Some(run)) = (event, stored.entry.run) {
-                let texts =
-                    Texts::of(opened, |wanted| bytes(&payloads, wanted).map(<[u8]>::to_vec));
-                let texts = texts.or_else(|| Texts::found(opened)).ok_or_else(|| {
+                let texts = PolicyTexts::from_record(opened, |wanted| {
+                    payload_bytes(&payloads, wanted).map(<[u8]>::to_vec)
+                });
+                let texts = texts.or_else(|| PolicyTexts::read_again(opened)).ok_or_else(|| {
                     incomplete("the run's policy was not kept, and is another by now")
                 })?;
                 beginning = Some((run, opened.clone(), texts));
             }
             if let Event::CallProposed(proposed) = event {
-                calls.push(Call { number: proposed.call, ..Call::default() });
+                calls.push(UndoableCall { number: proposed.call, ..UndoableCall::default() });
             }
             if let Some(call) = calls.last_mut() {
                 call.leaf = stored.leaf;
-                call.see(event, &payloads)?;
+                call.apply_event(event, &payloads)?;
             }
             Ok(())
         })?;
@@ -108,34 +109,35 @@ impl Record {
     }
 }
 
-impl Call {
+impl UndoableCall {
     /// Takes the next event of the call.
-    fn see(&mut self, event: &Event, payloads: &Payloads) -> Result<(), CodedError> {
+    fn apply_event(&mut self, event: &Event, payloads: &KeptPayloads) -> Result<(), CodedError> {
         match event {
             Event::CallDecided(decided) => {
-                let considered = decided.action.as_ref().and_then(|own| bytes(payloads, own));
+                let considered =
+                    decided.action.as_ref().and_then(|action| payload_bytes(payloads, action));
                 self.facts =
-                    considered.and_then(recorded_action).map(|own| own.1).unwrap_or_default();
+                    considered.and_then(recorded_action).map(|item| item.1).unwrap_or_default();
             }
             Event::CallStarted(started) => {
                 self.has_begun = true;
                 let confinement = started.confinement;
-                self.is_direct =
-                    confinement.is_some_and(|own| own.workspace == WorkspaceAccess::Direct);
+                self.is_direct = confinement
+                    .is_some_and(|confinement| confinement.workspace == WorkspaceAccess::Direct);
                 let Some(undo) = &started.undo else { return Ok(()) };
-                match bytes(payloads, undo).map(UndoRecord::from_bytes) {
-                    Some(Some(record)) => self.kept = Some(record.changes),
+                match payload_bytes(payloads, undo).map(UndoRecord::from_bytes) {
+                    Some(Some(record)) => self.undo_changes = Some(record.changes),
                     Some(None) => {
-                        self.useless = Some("its undo record does not say what it left");
+                        self.unusable_reason = Some("its undo record does not say what it left");
                     }
-                    None => self.useless = Some("its undo record is not in this store"),
+                    None => self.unusable_reason = Some("its undo record is not in this store"),
                 }
             }
             Event::CallFinished(finished) => {
                 self.is_done = finished.ending == Ending::Done;
                 let Some(changes) = &finished.changes else { return Ok(()) };
-                let changes =
-                    bytes(payloads, changes).and_then(|own| serde_json::from_slice(own).ok());
+                let changes = payload_bytes(payloads, changes)
+                    .and_then(|byte| serde_json::from_slice(byte).ok());
                 self.staged = changes.ok_or_else(|| {
                     CodedError::new(Code::UndoNone, "what a call changed was not kept")
                 })?;

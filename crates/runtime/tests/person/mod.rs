@@ -21,15 +21,16 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, RunKind};
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, Commands, Delivered, Hush, Law, Lookup, PolicySource, Prompt, ReplayError,
-    Reply, Said, Session, Silent, Source, Start, replay, submit,
+    BoundPolicy, CATALOGUE, CallResult, Cancel, CommandRunner, NullObserver, NullSink,
+    PolicyLoadOptions, PolicySource, Prompt, PromptAnswer, PromptReply, ReplayError, ReplaySource,
+    Session, SessionOptions, replay, submit,
 };
 use capsule_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// What a person does when they see a card.
-pub(crate) type Act = Box<dyn FnMut(&Card) -> Said>;
+pub(crate) type Act = Box<dyn FnMut(&Card) -> PromptAnswer>;
 
 /// Somebody who does as the script says, and keeps the cards.
 pub(crate) struct Scripted {
@@ -42,10 +43,10 @@ impl Prompt for Scripted {
         !self.acts.borrow().is_empty()
     }
 
-    fn show(&mut self, card: &Card) -> Reply {
+    fn show(&mut self, card: &Card) -> PromptReply {
         self.seen.borrow_mut().push(card.clone());
         let mut act = self.acts.borrow_mut().remove(0);
-        Reply { said: act(card), latency_ms: 1_234, surface: AnswerSurface::Terminal }
+        PromptReply { answer: act(card), latency_ms: 1_234, surface: AnswerSurface::Terminal }
     }
 }
 
@@ -80,7 +81,7 @@ impl Place {
             let call = |(tool, args): &(&str, Value)| {
                 submit(&mut session.run, ToolCall::by_person(tool, args.clone())).unwrap()
             };
-            let delivered: Vec<Delivered> = calls.iter().map(call).collect();
+            let delivered: Vec<CallResult> = calls.iter().map(call).collect();
             (delivered[0].exit(), delivered)
         })
     }
@@ -98,38 +99,38 @@ impl Place {
         &self,
         acts: Vec<Act>,
         plan: Option<&str>,
-        act: impl FnOnce(&mut Session<'_>) -> (Exit, Vec<Delivered>),
+        act: impl FnOnce(&mut Session<'_>) -> (Exit, Vec<CallResult>),
     ) -> Done {
         assert!(self.policy.contains("workspace: direct"));
         let file = self.folder.path().join("policy.yaml");
-        let lookup = Lookup {
+        let lookup = PolicyLoadOptions {
             source: &PolicySource::File(file),
             workspace: Some(&self.folder.path().join("ws")),
             cwd: self.folder.path(),
             home: Path::new("/home/nobody"),
-            own: &[self.store()],
-            user: &self.folder.path().join("home/policy.yaml"),
+            own_files: &[self.store()],
+            user_layer: &self.folder.path().join("home/policy.yaml"),
             profile: None,
         };
-        let law = Law::load(&lookup).unwrap();
+        let law = BoundPolicy::load(&lookup).unwrap();
         let seen = Rc::new(RefCell::new(Vec::new()));
         let acts = Rc::new(RefCell::new(acts));
-        let mut silent = Silent;
-        let mut session = Session::open(Start {
-            law: &law,
+        let mut silent = NullObserver;
+        let mut session = Session::open(SessionOptions {
+            policy: &law,
             store: &self.store(),
-            origin: if plan.is_some() { RunKind::Plan } else { RunKind::Call },
+            kind: if plan.is_some() { RunKind::Plan } else { RunKind::Call },
             subject: None,
             name: "test".into(),
             plan: plan.map(|text| ("plan.yaml", text)),
             steps: 0,
             inputs: json!({}),
-            commands: Commands::default(),
+            command_runner: CommandRunner::default(),
             capabilities: Capabilities::of(Capability::FsWrite),
             cancel: Cancel::default(),
-            sink: Rc::new(Hush),
-            disposable: Box::new(|| Ok(())),
-            variables: Box::new(|_| None),
+            sink: Rc::new(NullSink),
+            why_not_disposable: Box::new(|| Ok(())),
+            env: Box::new(|_| None),
             accepts_layer: false,
             observer: &mut silent,
             prompt: Box::new(Scripted { acts: Rc::clone(&acts), seen: Rc::clone(&seen) }),
@@ -145,7 +146,7 @@ impl Place {
 
 /// What came of it.
 pub(crate) struct Done {
-    pub(crate) delivered: Vec<Delivered>,
+    pub(crate) delivered: Vec<CallResult>,
     pub(crate) cards: Vec<Card>,
     pub(crate) id: String,
     pub(crate) store: PathBuf,
@@ -179,8 +180,8 @@ impl Done {
     /// A run of one call replays to the same bytes, and asks nobody.
     pub(crate) fn replays(&self) {
         let store = Store::open_read_only(&self.store).unwrap();
-        let source = Source { store, run: &self.id, plan: None, keep_going: false };
-        let replayed = replay(source, &mut Silent);
+        let source = ReplaySource { store, run: &self.id, plan: None, keep_going: false };
+        let replayed = replay(source, &mut NullObserver);
         if let Err(ReplayError::Diverged(met)) = &replayed {
             panic!("{met:#?}");
         }
@@ -193,13 +194,13 @@ pub(crate) fn write(path: &str) -> (&'static str, Value) {
 }
 
 pub(crate) fn yes() -> Act {
-    Box::new(|_| Said::Allow(Person::present(), None))
+    Box::new(|_| PromptAnswer::Allow(Person::present(), None))
 }
 
 /// Takes the first offer that holds so long.
 pub(crate) fn offer(scope: GrantLifetime) -> Act {
     Box::new(move |card| {
         let at = card.offers.iter().position(|offer| offer.scope == scope);
-        Said::Allow(Person::present(), Some(at.unwrap()))
+        PromptAnswer::Allow(Person::present(), Some(at.unwrap()))
     })
 }

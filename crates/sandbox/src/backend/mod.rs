@@ -9,20 +9,20 @@
 //! one program to several, and [`redirect`], where their streams lead instead; and what every command
 //! finds of the host ([`system`]).
 
-pub(crate) mod bare;
-mod bounds;
 mod capabilities;
-mod first;
+mod host_path;
+mod init_process;
 pub(crate) mod landlock;
+mod limit_status;
 pub(crate) mod mountinfo;
 pub(crate) mod namespaces;
+mod no_namespaces;
 mod pipeline;
-mod place;
-mod plain;
 mod program;
 mod redirect;
 mod rlimits;
 pub(crate) mod system;
+pub(crate) mod unconfined;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -32,125 +32,132 @@ use capsule_core::confinement::{EnforcementLevel, SandboxStatus};
 use rustix::io::Errno;
 
 use crate::executor::cgroup::Cgroups;
-use crate::protocol::{Enter, Failed, Refusal, Run};
-pub(crate) use first::{Built, First, Paths, Streams};
-pub(crate) use plain::Tmp;
+use crate::protocol::{CommandMessage, EnterRequest, ExecutorError, SetupError};
+pub(crate) use init_process::{CommandPaths, InitOptions, InitProcess, Streams};
+pub(crate) use no_namespaces::PrivateTmp;
 
 /// What was found.
 pub(crate) struct Probe {
     /// What can be held.
-    pub(crate) walls: SandboxStatus,
+    pub(crate) status: SandboxStatus,
     /// What was prepared; none if a wall is missing, and then nothing can be run.
-    pub(crate) ground: Option<Ground>,
+    pub(crate) prepared: Option<PreparedBackend>,
 }
 
 /// Prepares the strongest walls that this machine can hold.
 pub(crate) fn probe() -> Probe {
-    let (walls, ground) = match namespaces::prepare() {
-        Ok((walls, ground)) => (walls, Some(Ground::Namespaces(ground))),
+    let (status, ground) = match namespaces::prepare() {
+        Ok((status, ground)) => (status, Some(PreparedBackend::Namespaces(ground))),
         Err(unable) => {
-            let (walls, ground) = landlock::prepare(unable);
-            (walls, ground.map(Ground::Landlock))
+            let (status, ground) = landlock::prepare(unable);
+            (status, ground.map(PreparedBackend::Landlock))
         }
     };
-    let bounded = walls.limits.iter().all(|bound| bound.level != EnforcementLevel::Missing);
-    Probe { ground: ground.filter(|_| bounded && walls.missing_layer(walls.tier).is_none()), walls }
+    let bounded = status.limits.iter().all(|bound| bound.level != EnforcementLevel::Missing);
+    Probe {
+        prepared: ground.filter(|_| bounded && status.missing_layer(status.tier).is_none()),
+        status,
+    }
 }
 
 /// What belongs to a run and not to a call, before the workspace is known.
-pub(crate) enum Ground {
+pub(crate) enum PreparedBackend {
     /// For the upper tier.
-    Namespaces(namespaces::Ground),
+    Namespaces(namespaces::PreparedNamespaces),
     /// For the lower tier.
-    Landlock(landlock::Ground),
+    Landlock(landlock::PreparedLandlock),
     /// For a program that nothing holds; no probe gives it.
-    Bare(bare::Ground),
+    Unconfined(unconfined::PreparedUnconfined),
 }
 
 /// What a run sees, and what each call of it needs.
-pub(crate) enum View {
+pub(crate) enum RunSandbox {
     /// In the upper tier.
-    Namespaces(namespaces::View),
+    Namespaces(namespaces::NamespaceSandbox),
     /// In the lower tier.
-    Landlock(landlock::View),
+    Landlock(landlock::LandlockSandbox),
     /// Nowhere.
-    Bare(bare::View),
+    Unconfined(unconfined::UnconfinedRun),
 }
 
 /// A view that was built.
-pub(crate) struct Entered {
-    pub(crate) view: View,
+pub(crate) struct EnteredSandbox {
+    pub(crate) sandbox: RunSandbox,
     /// The staged workspace, for the deciding process, if there is one.
     pub(crate) shared: Option<OwnedFd>,
     /// Where commands see the folder in which they may write.
     pub(crate) tmp: Vec<u8>,
 }
 
-impl Ground {
+impl PreparedBackend {
     /// Shows the workspace.
     ///
     /// # Errors
     /// The step that failed. The ground is lost with it, so that no half-built view is ever used.
-    pub(crate) fn enter(self, enter: &Enter) -> Result<Entered, Refusal> {
+    pub(crate) fn enter(self, enter: &EnterRequest) -> Result<EnteredSandbox, ExecutorError> {
         match self {
             Self::Namespaces(ground) => {
                 let (view, shared) = ground.enter(enter)?;
-                Ok(Entered { view: View::Namespaces(view), shared, tmp: b"/tmp".to_vec() })
+                Ok(EnteredSandbox {
+                    sandbox: RunSandbox::Namespaces(view),
+                    shared,
+                    tmp: b"/tmp".to_vec(),
+                })
             }
             Self::Landlock(ground) => {
                 let view = ground.enter(enter)?;
-                let tmp = view.seat.tmp.path().as_os_str().as_bytes().to_vec();
-                Ok(Entered { view: View::Landlock(view), shared: None, tmp })
+                let tmp = view.resources.tmp.path().as_os_str().as_bytes().to_vec();
+                Ok(EnteredSandbox { sandbox: RunSandbox::Landlock(view), shared: None, tmp })
             }
-            Self::Bare(ground) => {
+            Self::Unconfined(ground) => {
                 let view = ground.enter(enter)?;
-                let tmp = view.seat.tmp.path().as_os_str().as_bytes().to_vec();
-                Ok(Entered { view: View::Bare(view), shared: None, tmp })
+                let tmp = view.resources.tmp.path().as_os_str().as_bytes().to_vec();
+                Ok(EnteredSandbox { sandbox: RunSandbox::Unconfined(view), shared: None, tmp })
             }
         }
     }
 }
 
-impl View {
+impl RunSandbox {
     /// Starts a command.
     ///
     /// # Errors
     /// The step that failed; nothing runs then.
     pub(crate) fn spawn(
         &mut self,
-        paths: Paths<'_>,
-        run: &Run,
-        built: Built,
+        paths: CommandPaths<'_>,
+        run: &CommandMessage,
+        built: InitOptions,
         streams: &Streams,
-    ) -> Result<First, Refusal> {
+    ) -> Result<InitProcess, ExecutorError> {
         match self {
             Self::Namespaces(view) => view.spawn(paths, run, built, streams),
             Self::Landlock(view) => view.spawn(paths, run, built, streams),
-            Self::Bare(view) => view.spawn(paths, run, built, streams),
+            Self::Unconfined(view) => view.spawn(paths, run, built, streams),
         }
     }
 
     /// Uses the time until the next call, if anything can be made ready for it.
-    pub(crate) fn stand_by(&mut self, built: Built) {
+    pub(crate) fn prepare_next(&mut self, built: InitOptions) {
         match self {
-            Self::Namespaces(view) => view.stand_by(built),
-            Self::Landlock(_) | Self::Bare(_) => {}
+            Self::Namespaces(view) => view.prepare_next(built),
+            Self::Landlock(_) | Self::Unconfined(_) => {}
         }
     }
 
     /// Lets the first process of a call that is over end by itself; the next command does not wait for
     /// it to be gone.
-    pub(crate) fn let_end(&mut self, first: First) {
+    pub(crate) fn leave_to_end(&mut self, first: InitProcess) {
         match self {
-            Self::Namespaces(view) => view.ending = Some(first),
-            Self::Landlock(_) | Self::Bare(_) => drop(first),
+            Self::Namespaces(view) => view.previous = Some(first),
+            Self::Landlock(_) | Self::Unconfined(_) => drop(first),
         }
     }
 
     /// Takes that process in when it is gone, unless something comes over the socket before.
-    pub(crate) fn take_in(&mut self, socket: &OwnedFd) {
+    pub(crate) fn reap(&mut self, socket: &OwnedFd) {
         if let Self::Namespaces(view) = self {
-            view.ending = view.ending.take().filter(|first| !first.ends_before(socket));
+            view.previous = view.previous.take().filter(|first| !first.ends_before(socket));
         }
     }
 
@@ -163,20 +170,20 @@ impl View {
     ///
     /// # Errors
     /// Something of it is left.
-    pub(crate) fn clear(&mut self) -> Result<(), Failed> {
+    pub(crate) fn clean_up(&mut self) -> Result<(), SetupError> {
         match self {
             Self::Namespaces(_) => Ok(()),
-            Self::Landlock(view) => view.seat.clear(),
-            Self::Bare(view) => view.seat.clear(),
+            Self::Landlock(view) => view.resources.clean_up(),
+            Self::Unconfined(view) => view.resources.clean_up(),
         }
     }
 
     /// The control groups of the run, to be read.
-    fn groups(&self) -> &Cgroups {
+    fn cgroups_ref(&self) -> &Cgroups {
         match self {
             Self::Namespaces(view) => &view.cgroups,
-            Self::Landlock(view) => &view.seat.cgroups,
-            Self::Bare(view) => &view.seat.cgroups,
+            Self::Landlock(view) => &view.resources.cgroups,
+            Self::Unconfined(view) => &view.resources.cgroups,
         }
     }
 
@@ -184,42 +191,42 @@ impl View {
     pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
         match self {
             Self::Namespaces(view) => &mut view.cgroups,
-            Self::Landlock(view) => &mut view.seat.cgroups,
-            Self::Bare(view) => &mut view.seat.cgroups,
+            Self::Landlock(view) => &mut view.resources.cgroups,
+            Self::Unconfined(view) => &mut view.resources.cgroups,
         }
     }
 
     /// The folder in which commands may write, where nothing but looking bounds its size.
-    pub(crate) fn unbounded_tmp(&self) -> Option<&Tmp> {
+    pub(crate) fn unbounded_tmp(&self) -> Option<&PrivateTmp> {
         match self {
             Self::Namespaces(_) => None,
-            Self::Landlock(view) => Some(&view.seat.tmp),
-            Self::Bare(view) => Some(&view.seat.tmp),
+            Self::Landlock(view) => Some(&view.resources.tmp),
+            Self::Unconfined(view) => Some(&view.resources.tmp),
         }
     }
 
     /// How long the processes of the run have had a processor, where a control group counts it.
     pub(crate) fn counted_processor_time(&self) -> Option<Result<Duration, Errno>> {
-        self.groups().processor_time()
+        self.cgroups_ref().cpu_time()
     }
 
     /// Whether that group has counted for another call before.
-    pub(crate) fn has_counted(&self) -> bool {
-        self.groups().processor_means().is_some() && self.groups().have_served()
+    pub(crate) fn has_served(&self) -> bool {
+        self.cgroups_ref().cpu_mechanism().is_some() && self.cgroups_ref().have_served()
     }
 
     /// Whether memory is only kept by adding it up.
     pub(crate) fn counts_memory(&self) -> bool {
-        self.groups().memory_means().is_none()
+        self.cgroups_ref().memory_mechanism().is_none()
     }
 
     /// Whether nobody but ourselves counts the processes.
     pub(crate) fn counts_processes(&self) -> bool {
-        !self.groups().bounds_processes()
+        !self.cgroups_ref().limits_processes()
     }
 
     /// Whether their number is then only kept by ending them all when they are too many.
-    pub(crate) fn ends_crowds(&self) -> bool {
+    pub(crate) fn kills_on_process_limit(&self) -> bool {
         !matches!(self, Self::Namespaces(_))
     }
 }

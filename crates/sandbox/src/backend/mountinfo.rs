@@ -19,7 +19,7 @@ pub(crate) struct Mount {
 }
 
 /// The mounts that this process sees; none if they cannot be listed.
-pub(crate) fn own() -> Vec<Mount> {
+pub(crate) fn own_mounts() -> Vec<Mount> {
     parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
@@ -27,8 +27,8 @@ pub(crate) fn own() -> Vec<Mount> {
 ///
 /// # Errors
 /// The mounts cannot be listed.
-pub(crate) fn within(folder: &Path) -> Result<Vec<PathBuf>, Errno> {
-    let mounts = own();
+pub(crate) fn mounts_within(folder: &Path) -> Result<Vec<PathBuf>, Errno> {
+    let mounts = own_mounts();
     if mounts.is_empty() {
         return Err(Errno::NOENT);
     }
@@ -39,10 +39,10 @@ pub(crate) fn within(folder: &Path) -> Result<Vec<PathBuf>, Errno> {
 /// Reads the content of `/proc/self/mountinfo`. A line that does not have the documented form is left
 /// out. Names in it are bytes, as the file systems have them: whoever makes a folder chooses them.
 pub(crate) fn parse(content: &[u8]) -> Vec<Mount> {
-    content.split(|byte| *byte == b'\n').filter_map(line).collect()
+    content.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
-fn line(line: &[u8]) -> Option<Mount> {
+fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ').skip(3);
     let (root, point) = (fields.next()?, fields.next()?);
     // How it is mounted, and fields of which there are more or fewer, up to a dash.

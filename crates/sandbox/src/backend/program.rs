@@ -10,17 +10,20 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat2, statat
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource};
 
-use super::pipeline::numbered;
-use super::{place, rlimits};
+use super::pipeline::enumerate_indices;
+use super::{host_path, rlimits};
 use crate::FileIdentity;
 use crate::kernel;
-use crate::protocol::{At as _, Begin, Failed, Number, Refusal, Run, Stage, Step, socket};
-use crate::waiting;
+use crate::poll;
+use crate::protocol::{
+    AtStep as _, CommandMessage, ExecutorError, ListIndex, SetupError, StageMessage, StartGate,
+    Step, socket,
+};
 
 /// The order of a call.
-pub(super) struct Order {
-    pub(super) run: Run,
-    begin: Begin,
+pub(super) struct CallRequest {
+    pub(super) run: CommandMessage,
+    start_gate: StartGate,
     /// The streams of the command.
     pub(super) streams: [OwnedFd; 3],
 }
@@ -29,26 +32,26 @@ pub(super) struct Order {
 ///
 /// # Errors
 /// None comes, or none that can be read.
-pub(super) fn order(own_end: &OwnedFd) -> Result<Order, Refusal> {
-    let refused = |errno| Failed { step: Step::Order, errno };
+pub(super) fn receive_request(own_end: &OwnedFd) -> Result<CallRequest, ExecutorError> {
+    let refused = |errno| SetupError { step: Step::Order, errno };
     let message = socket::receive(own_end.as_fd()).at(Step::Order)?;
     let message = message.ok_or_else(|| refused(Errno::CANCELED))?;
-    let run = Run::decode(&message.bytes).map_err(|_| refused(Errno::BADMSG))?;
+    let run = CommandMessage::decode(&message.bytes).map_err(|_| refused(Errno::BADMSG))?;
     let [begin, input, output, errors] = <[OwnedFd; 4]>::try_from(message.descriptors)
-        .map_err(|_| Failed { step: Step::Streams, errno: Errno::BADF })?;
-    Ok(Order { run, begin: begin.into(), streams: [input, output, errors] })
+        .map_err(|_| SetupError { step: Step::Streams, errno: Errno::BADF })?;
+    Ok(CallRequest { run, start_gate: begin.into(), streams: [input, output, errors] })
 }
 
-impl Order {
+impl CallRequest {
     /// Waits until it may be carried out; false if it never may, because the executor hangs up or is gone.
     /// Whoever gave the order writes down meanwhile that it is carried out.
     ///
     /// # Errors
     /// It cannot be waited for.
-    pub(super) fn may_begin(&self, own_end: &OwnedFd) -> Result<bool, Errno> {
+    pub(super) fn wait_for_start(&self, own_end: &OwnedFd) -> Result<bool, Errno> {
         let mut files =
-            [PollFd::new(&self.begin, PollFlags::IN), PollFd::new(own_end, PollFlags::IN)];
-        rustix::io::retry_on_intr(|| waiting::wait(&mut files, None))?;
+            [PollFd::new(&self.start_gate, PollFlags::IN), PollFd::new(own_end, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| poll::wait(&mut files, None))?;
         // One order is all that ever comes.
         Ok(files[1].revents().is_empty())
     }
@@ -58,37 +61,37 @@ impl Order {
 ///
 /// # Errors
 /// It is not there, or not in the workspace.
-pub(super) fn folder(run: &Run) -> Result<Option<OwnedFd>, Errno> {
-    if run.folder.is_empty() {
+pub(super) fn open_cwd(run: &CommandMessage) -> Result<Option<OwnedFd>, Errno> {
+    if run.cwd.is_empty() {
         return Ok(None);
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, place::path(&run.folder), flags, Mode::empty(), beneath).map(Some)
+    openat2(CWD, host_path::bytes_to_path(&run.cwd), flags, Mode::empty(), beneath).map(Some)
 }
 
 /// Each program must be the very file that was decided on, with the content that was decided on.
 ///
 /// # Errors
 /// One is another, or is not there.
-pub(super) fn check_all(run: &Run) -> Result<(), Refusal> {
-    numbered(&run.stages).try_for_each(|(number, stage)| check(number, stage))
+pub(super) fn check_programs(run: &CommandMessage) -> Result<(), ExecutorError> {
+    enumerate_indices(&run.stages).try_for_each(|(number, stage)| check_program(number, stage))
 }
 
 /// The same for one of them.
 ///
 /// # Errors
 /// It is another one, or is not there.
-pub(super) fn check(number: Number, stage: &Stage) -> Result<(), Refusal> {
+pub(super) fn check_program(number: ListIndex, stage: &StageMessage) -> Result<(), ExecutorError> {
     let (path, identity) = &stage.program;
-    match statat(CWD, place::path(path), AtFlags::empty()) {
-        Ok(found) if now(&found) == *identity => Ok(()),
-        Ok(_) => Err(Refusal::ProgramChanged(number)),
-        Err(_) => Err(Refusal::ProgramMissing(number)),
+    match statat(CWD, host_path::bytes_to_path(path), AtFlags::empty()) {
+        Ok(found) if identity_of(&found) == *identity => Ok(()),
+        Ok(_) => Err(ExecutorError::ProgramChanged(number)),
+        Err(_) => Err(ExecutorError::ProgramMissing(number)),
     }
 }
 
-fn now(found: &Stat) -> FileIdentity {
+fn identity_of(found: &Stat) -> FileIdentity {
     let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
     FileIdentity {
         device: found.st_dev,
@@ -105,44 +108,46 @@ fn now(found: &Stat) -> FileIdentity {
 ///
 /// # Errors
 /// The kernel refused.
-pub(super) fn set_limits(limits: &ProcessLimits, own: Option<u64>) -> Result<(), Errno> {
-    rlimits::lower(&[
+pub(super) fn set_limits(limits: &ProcessLimits, number: Option<u64>) -> Result<(), Errno> {
+    rlimits::lower_limits(&[
         (Resource::Nofile, limits.open_files, limits.open_files),
         (Resource::Fsize, limits.file_bytes, limits.file_bytes),
     ])?;
-    let Some(own) = own else { return Ok(()) };
-    let processes = limits.processes.saturating_add(own);
-    rlimits::lower(&[(Resource::Nproc, processes, processes)])
+    let Some(number) = number else { return Ok(()) };
+    let processes = limits.processes.saturating_add(number);
+    rlimits::lower_limits(&[(Resource::Nproc, processes, processes)])
 }
 
 /// Starts a program on the streams that this process has. With `rules` it binds itself to them first.
 ///
 /// # Errors
 /// It could not be started.
-pub(super) fn start(
-    number: Number,
-    stage: &Stage,
+pub(super) fn start_stage(
+    number: ListIndex,
+    stage: &StageMessage,
     limits: &ProcessLimits,
     rules: Option<BorrowedFd<'_>>,
-) -> Result<Pid, Refusal> {
-    let program = text(&stage.program.0)?;
-    let arguments: Vec<CString> = stage.arguments.iter().map(text).collect::<Result<_, _>>()?;
-    let environment: Vec<CString> = stage.environment.iter().map(text).collect::<Result<_, _>>()?;
+) -> Result<Pid, ExecutorError> {
+    let program = c_string(&stage.program.0)?;
+    let arguments: Vec<CString> = stage.arguments.iter().map(c_string).collect::<Result<_, _>>()?;
+    let environment: Vec<CString> =
+        stage.environment.iter().map(c_string).collect::<Result<_, _>>()?;
     // The kernel counts in seconds and signals at the first number; at the second it kills.
     let cpu = limits.cpu_ms.div_ceil(1_000);
-    let most = rlimits::most(Resource::Cpu);
-    let program = kernel::Program {
+    let most = rlimits::hard_limit(Resource::Cpu);
+    let program = kernel::ExecRequest {
         path: &program,
         arguments: &arguments,
         environment: &environment,
         cpu: (cpu.min(most), cpu.saturating_add(2).min(most)),
         rules,
     };
-    kernel::start_program(&program).map_err(|errno| Refusal::NotExecutable(number, errno))
+    kernel::start_program(&program).map_err(|errno| ExecutorError::NotExecutable(number, errno))
 }
 
-fn text(bytes: &Vec<u8>) -> Result<CString, Failed> {
-    CString::new(bytes.as_slice()).map_err(|_| Failed { step: Step::Order, errno: Errno::INVAL })
+fn c_string(bytes: &Vec<u8>) -> Result<CString, SetupError> {
+    CString::new(bytes.as_slice())
+        .map_err(|_| SetupError { step: Step::Order, errno: Errno::INVAL })
 }
 
 pub(super) fn close_range(first: u32, last: u32) -> Result<(), Errno> {

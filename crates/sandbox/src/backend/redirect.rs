@@ -10,39 +10,39 @@ use std::rc::Rc;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, open, openat2};
 use rustix::io::Errno;
 
-use super::place;
-use crate::{Descriptor, Redirect, Target};
+use super::host_path;
+use crate::{RedirectTarget, StandardStream, StreamRedirect};
 
 /// How often a path is looked up anew that was renamed meanwhile.
 const ATTEMPTS: usize = 16;
 
 /// What the three streams of a program lead to.
-pub(super) struct Ends {
+pub(super) struct ProgramStreams {
     pub(super) input: Rc<OwnedFd>,
     pub(super) output: Rc<OwnedFd>,
-    pub(super) errors: Rc<OwnedFd>,
+    pub(super) error: Rc<OwnedFd>,
 }
 
 /// Why something was not opened.
-pub(super) enum Unopened {
+pub(super) enum RedirectError {
     /// The kernel refused.
     Refused(Errno),
     /// It is a folder, a pipe or a device: a program could wait for ever for what comes out of it.
-    NotPlain,
+    NotRegular,
 }
 
-impl From<Errno> for Unopened {
+impl From<Errno> for RedirectError {
     fn from(errno: Errno) -> Self {
         Self::Refused(errno)
     }
 }
 
-impl Ends {
-    fn at(&mut self, descriptor: Descriptor) -> &mut Rc<OwnedFd> {
+impl ProgramStreams {
+    fn stream_mut(&mut self, descriptor: StandardStream) -> &mut Rc<OwnedFd> {
         match descriptor {
-            Descriptor::Input => &mut self.input,
-            Descriptor::Output => &mut self.output,
-            Descriptor::Errors => &mut self.errors,
+            StandardStream::Input => &mut self.input,
+            StandardStream::Output => &mut self.output,
+            StandardStream::Error => &mut self.error,
         }
     }
 
@@ -51,31 +51,39 @@ impl Ends {
     ///
     /// # Errors
     /// What it is to lead to cannot be opened.
-    pub(super) fn redirect(&mut self, to: &Redirect, folder: &[u8]) -> Result<(), Unopened> {
+    pub(super) fn redirect(
+        &mut self,
+        to: &StreamRedirect,
+        folder: &[u8],
+    ) -> Result<(), RedirectError> {
         let reading = OFlags::RDONLY;
         let making = OFlags::WRONLY | OFlags::CREATE;
-        let end = match &to.to {
-            Target::Read(path) => Rc::new(open_plain(folder, path, reading)?),
-            Target::Create(path) => Rc::new(open_plain(folder, path, making | OFlags::TRUNC)?),
-            Target::Append(path) => Rc::new(open_plain(folder, path, making | OFlags::APPEND)?),
-            Target::Null => {
+        let end = match &to.target {
+            RedirectTarget::Read(path) => Rc::new(open_regular(folder, path, reading)?),
+            RedirectTarget::Create(path) => {
+                Rc::new(open_regular(folder, path, making | OFlags::TRUNC)?)
+            }
+            RedirectTarget::Append(path) => {
+                Rc::new(open_regular(folder, path, making | OFlags::APPEND)?)
+            }
+            RedirectTarget::Null => {
                 Rc::new(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
             }
-            Target::Same(other) => Rc::clone(self.at(*other)),
+            RedirectTarget::Same(other) => Rc::clone(self.stream_mut(*other)),
         };
-        *self.at(to.descriptor) = end;
+        *self.stream_mut(to.descriptor) = end;
         Ok(())
     }
 }
 
 /// Opens a plain file beneath the workspace. It never waits: not for the other end of a pipe either.
-fn open_plain(folder: &[u8], path: &OsStr, how: OFlags) -> Result<OwnedFd, Unopened> {
+fn open_regular(folder: &[u8], path: &OsStr, how: OFlags) -> Result<OwnedFd, RedirectError> {
     let flags = how | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // The mask of permissions takes away what it takes from all that programs make.
     let mode = if how.contains(OFlags::CREATE) { 0o666 } else { 0 };
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     // A path from the root takes the place of the folder's, and leads out of the workspace.
-    let path = place::path(folder).join(path);
+    let path = host_path::bytes_to_path(folder).join(path);
     let look = || openat2(CWD, &path, flags, Mode::from_raw_mode(mode), beneath);
     let mut found = look();
     for _ in 1..ATTEMPTS {
@@ -86,7 +94,7 @@ fn open_plain(folder: &[u8], path: &OsStr, how: OFlags) -> Result<OwnedFd, Unope
     }
     let file = found?;
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-        return Err(Unopened::NotPlain);
+        return Err(RedirectError::NotRegular);
     }
     fcntl_setfl(&file, how & OFlags::APPEND)?;
     Ok(file)

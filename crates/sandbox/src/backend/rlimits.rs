@@ -20,7 +20,7 @@ const STACK_BYTES: (u64, u64) = (8 << 20, 64 << 20);
 /// # Errors
 /// The kernel refused one.
 pub(super) fn set_fixed() -> Result<(), Errno> {
-    lower(&[
+    lower_limits(&[
         (Resource::Core, NO_CORE, NO_CORE),
         (Resource::Memlock, LOCKED_BYTES, LOCKED_BYTES),
         (Resource::Msgqueue, QUEUE_BYTES, QUEUE_BYTES),
@@ -32,7 +32,7 @@ pub(super) fn set_fixed() -> Result<(), Errno> {
 }
 
 /// The number up to which this process may raise a limit.
-pub(super) fn most(resource: Resource) -> u64 {
+pub(super) fn hard_limit(resource: Resource) -> u64 {
     getrlimit(resource).maximum.unwrap_or(u64::MAX)
 }
 
@@ -42,9 +42,9 @@ pub(super) fn most(resource: Resource) -> u64 {
 ///
 /// # Errors
 /// The kernel refused one; those before it hold.
-pub(super) fn lower(limits: &[(Resource, u64, u64)]) -> Result<(), Errno> {
+pub(super) fn lower_limits(limits: &[(Resource, u64, u64)]) -> Result<(), Errno> {
     for (resource, soft, hard) in limits.iter().copied() {
-        let most = most(resource);
+        let most = hard_limit(resource);
         let limit = Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) };
         setrlimit(resource, limit)?;
     }

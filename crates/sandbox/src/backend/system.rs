@@ -9,66 +9,69 @@ use capsule_core::path::WORKSPACE_MOUNT;
 
 /// A path of the host that commands see, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct VisiblePath {
     /// The absolute path; a trailing `*` stands for the rest of a name.
     pub(crate) path: &'static str,
     /// Why.
     pub(crate) why: &'static str,
 }
 
-const fn shown(path: &'static str, why: &'static str) -> Shown {
-    Shown { path, why }
+const fn visible_path(path: &'static str, why: &'static str) -> VisiblePath {
+    VisiblePath { path, why }
 }
 
 /// Folders of programs and libraries; those that are links are made as links. `/opt` is not among
 /// them: what stands there is often a service with its settings, so a program in it is shown by
 /// name. `/home`, `/root`, `/var`, `/run`, `/srv`, `/mnt` and `/boot` hold what nobody inside needs.
-pub(crate) const FOLDERS: &[Shown] = &[
-    shown("/usr", "programs, libraries and their data"),
-    shown("/bin", "programs, on systems that keep them apart from /usr"),
-    shown("/sbin", "programs of administration; without privileges they only show"),
-    shown("/lib", "libraries and the loader"),
-    shown("/lib32", "libraries for 32-bit programs"),
-    shown("/lib64", "libraries; the loader's own path begins with it"),
-    shown("/libx32", "a link that package tools expect"),
+pub(crate) const DIRECTORIES: &[VisiblePath] = &[
+    visible_path("/usr", "programs, libraries and their data"),
+    visible_path("/bin", "programs, on systems that keep them apart from /usr"),
+    visible_path("/sbin", "programs of administration; without privileges they only show"),
+    visible_path("/lib", "libraries and the loader"),
+    visible_path("/lib32", "libraries for 32-bit programs"),
+    visible_path("/lib64", "libraries; the loader's own path begins with it"),
+    visible_path("/libx32", "a link that package tools expect"),
 ];
 
 /// Folders beneath those that look empty.
-pub(crate) const COVERED: &[Shown] = &[
-    shown("/usr/local/etc", "settings of programs that a person built, with what they contain"),
-    shown("/usr/local/var", "data of such programs"),
+pub(crate) const COVERED: &[VisiblePath] = &[
+    visible_path(
+        "/usr/local/etc",
+        "settings of programs that a person built, with what they contain",
+    ),
+    visible_path("/usr/local/var", "data of such programs"),
 ];
 
 /// Files and folders of the configuration that programs cannot do without.
-pub(crate) const CONFIGURATION: &[Shown] = &[
-    shown("/etc/ld.so.cache", "where libraries lie; without it starting is slow or fails"),
-    shown("/etc/ld.so.conf", "where libraries lie"),
-    shown("/etc/ld.so.conf.d", "where libraries lie"),
-    shown("/etc/alternatives", "links from /usr/bin to the chosen program (Debian)"),
-    shown("/etc/localtime", "the time zone"),
-    shown("/etc/os-release", "which system this is"),
-    shown("/etc/mime.types", "types of files by name"),
-    shown("/etc/terminfo", "terminals"),
-    shown("/etc/ssl/certs", "public certificates"),
-    shown("/etc/ssl/openssl.cnf", "settings of the library, without keys"),
-    shown("/etc/ssl/cert.pem", "public certificates (Alpine, Arch)"),
-    shown("/etc/pki/tls/certs", "public certificates (Fedora)"),
-    shown("/etc/pki/ca-trust/extracted", "public certificates (Fedora)"),
-    shown("/etc/ca-certificates/extracted", "public certificates (Arch)"),
-    shown("/etc/crypto-policies", "settings of libraries, without keys (Fedora)"),
-    shown("/etc/fonts", "fonts, for programs that draw"),
-    shown("/etc/perl", "modules that Perl looks for there"),
-    shown("/etc/python3*", "settings of the interpreter's start"),
-    shown("/etc/java-*", "settings without which Java does not start"),
+pub(crate) const CONFIGURATION: &[VisiblePath] = &[
+    visible_path("/etc/ld.so.cache", "where libraries lie; without it starting is slow or fails"),
+    visible_path("/etc/ld.so.conf", "where libraries lie"),
+    visible_path("/etc/ld.so.conf.d", "where libraries lie"),
+    visible_path("/etc/alternatives", "links from /usr/bin to the chosen program (Debian)"),
+    visible_path("/etc/localtime", "the time zone"),
+    visible_path("/etc/os-release", "which system this is"),
+    visible_path("/etc/mime.types", "types of files by name"),
+    visible_path("/etc/terminfo", "terminals"),
+    visible_path("/etc/ssl/certs", "public certificates"),
+    visible_path("/etc/ssl/openssl.cnf", "settings of the library, without keys"),
+    visible_path("/etc/ssl/cert.pem", "public certificates (Alpine, Arch)"),
+    visible_path("/etc/pki/tls/certs", "public certificates (Fedora)"),
+    visible_path("/etc/pki/ca-trust/extracted", "public certificates (Fedora)"),
+    visible_path("/etc/ca-certificates/extracted", "public certificates (Arch)"),
+    visible_path("/etc/crypto-policies", "settings of libraries, without keys (Fedora)"),
+    visible_path("/etc/fonts", "fonts, for programs that draw"),
+    visible_path("/etc/perl", "modules that Perl looks for there"),
+    visible_path("/etc/python3*", "settings of the interpreter's start"),
+    visible_path("/etc/java-*", "settings without which Java does not start"),
 ];
 
 /// Devices that every program may use.
-pub(crate) const DEVICES: &[Shown] = &[
-    shown("/dev/null", "nothing"),
-    shown("/dev/zero", "zeroes"),
-    shown("/dev/full", "a disk that is full"),
-    shown("/dev/random", "random numbers"),
-    shown("/dev/urandom", "random numbers"),
+pub(crate) const DEVICES: &[VisiblePath] = &[
+    visible_path("/dev/null", "nothing"),
+    visible_path("/dev/zero", "zeroes"),
+    visible_path("/dev/full", "a disk that is full"),
+    visible_path("/dev/random", "random numbers"),
+    visible_path("/dev/urandom", "random numbers"),
 ];
 
 /// Links that every program may follow.
@@ -86,8 +89,8 @@ pub(crate) const LINKS: &[(&str, &CStr)] = &[
 /// system folder. Links on the way are not followed: ask with a resolved path.
 #[must_use]
 pub fn is_system_path(path: &std::path::Path) -> bool {
-    let beneath = |entry: &Shown| path.starts_with(entry.path);
-    FOLDERS.iter().any(beneath) && !COVERED.iter().any(beneath)
+    let beneath = |entry: &VisiblePath| path.starts_with(entry.path);
+    DIRECTORIES.iter().any(beneath) && !COVERED.iter().any(beneath)
 }
 
 /// The folder of its own that every command has where this absolute path of the host lies, so that the path
@@ -145,9 +148,10 @@ mod tests {
             "/tmp",
             "/sys",
         ] {
-            let shows =
-                |entry: &Shown| Path::new(private).starts_with(entry.path.trim_end_matches('*'));
-            let mut shown = [FOLDERS, CONFIGURATION, DEVICES].into_iter().flatten();
+            let shows = |entry: &VisiblePath| {
+                Path::new(private).starts_with(entry.path.trim_end_matches('*'))
+            };
+            let mut shown = [DIRECTORIES, CONFIGURATION, DEVICES].into_iter().flatten();
             assert!(!shown.any(shows), "{private}");
         }
     }

@@ -7,10 +7,10 @@ use rustix::process::{Pid, getpid};
 
 /// Room for what any of these calls says about an item or a table; none says more than 120 bytes.
 #[repr(C, align(16))]
-struct Room([u8; 512]);
+struct ItemBuffer([u8; 512]);
 
 /// One kind of item.
-struct Kind {
+struct IpcKind {
     /// The call that is about it: it takes a number, for semaphores another one, a command and room for an
     /// answer.
     call: libc::c_long,
@@ -22,15 +22,15 @@ struct Kind {
 }
 
 /// The commands are those of the kernel's `linux/shm.h`, `linux/sem.h` and `linux/msg.h`.
-const KINDS: [Kind; 3] = [
-    Kind { call: libc::SYS_shmctl, is_semaphore: false, info: 14, number: 15 },
-    Kind { call: libc::SYS_semctl, is_semaphore: true, info: 19, number: 20 },
-    Kind { call: libc::SYS_msgctl, is_semaphore: false, info: 12, number: 13 },
+const KINDS: [IpcKind; 3] = [
+    IpcKind { call: libc::SYS_shmctl, is_semaphore: false, info: 14, number: 15 },
+    IpcKind { call: libc::SYS_semctl, is_semaphore: true, info: 19, number: 20 },
+    IpcKind { call: libc::SYS_msgctl, is_semaphore: false, info: 12, number: 13 },
 ];
 
-impl Kind {
-    fn ask(&self, number: libc::c_long, command: libc::c_int) -> libc::c_long {
-        let mut room = Room([0; 512]);
+impl IpcKind {
+    fn control(&self, number: libc::c_long, command: libc::c_int) -> libc::c_long {
+        let mut room = ItemBuffer([0; 512]);
         let room = &raw mut room;
         if self.is_semaphore {
             // SAFETY: the kernel writes an answer, for which there is room, and looks at nothing else of
@@ -53,10 +53,10 @@ pub(crate) fn remove_all_items() {
     }
     for kind in KINDS {
         // Less than 0 where the call is ruled out.
-        for place in 0..=kind.ask(0, kind.info) {
-            let number = kind.ask(place, kind.number);
+        for place in 0..=kind.control(0, kind.info) {
+            let number = kind.control(place, kind.number);
             if number >= 0 {
-                let _ = kind.ask(number, libc::IPC_RMID);
+                let _ = kind.control(number, libc::IPC_RMID);
             }
         }
     }

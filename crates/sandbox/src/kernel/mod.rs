@@ -4,23 +4,24 @@
 
 mod confine;
 mod ipc;
-mod lookup;
+mod name_lookup;
 mod process;
+mod process_arguments;
 mod signal;
-mod words;
 
 pub(crate) use confine::{
     attach_filter, landlock_abi, make_writable, set_mount_attributes, unshare,
 };
 pub(crate) use ipc::remove_all_items;
-pub(crate) use lookup::by_own_means;
+pub(crate) use name_lookup::use_builtin_resolvers;
 pub(crate) use process::{
-    Alone, Birth, CloneRequest, LeaveOnDrop, Left, Program, TAKEN_IN, close_range, copy, end_all,
-    give_birth, give_plain_birth, inherited_socket, kill_children, kill_everyone_else, leave,
-    memory_of_children, start_program, wait_for,
+    CloneRequest, ExecRequest, ExitOnDrop, ForkResult, LeftoverProcesses, REAPED_PER_KILL,
+    SignalIsolation, children_peak_memory, clone_process, close_range, exit_now, fork_copy,
+    fork_into_cgroup, inherited_socket, kill_and_reap_all, kill_children, kill_namespace,
+    start_program, wait_for,
 };
-pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};
-pub(crate) use words::{Words, forget_words, words};
+pub(crate) use process_arguments::{ArgumentMemory, argument_memory, erase_arguments};
+pub(crate) use signal::{die_with_parent, outlive_no_parent, reset_signals};
 
 use std::io;
 

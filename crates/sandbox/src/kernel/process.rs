@@ -40,24 +40,24 @@ pub(crate) fn inherited_socket() -> OwnedFd {
 }
 
 /// Ends this process at once, without running anything of the parent's that was copied with it.
-pub(crate) fn leave(status: i32) -> ! {
+pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: takes a number and does not return.
     unsafe { libc::_exit(status) }
 }
 
 /// Ends a copy of the executor that would otherwise, by some fault, go on as if it were the
 /// executor.
-pub(crate) struct LeaveOnDrop;
+pub(crate) struct ExitOnDrop;
 
-impl Drop for LeaveOnDrop {
+impl Drop for ExitOnDrop {
     fn drop(&mut self) {
-        leave(101)
+        exit_now(101)
     }
 }
 
 /// Kills every process of this namespace but the caller, which must be its first one. Anywhere else
 /// it does nothing: there the same call would mean every process of the user.
-pub(crate) fn kill_everyone_else() {
+pub(crate) fn kill_namespace() {
     if getpid() != Pid::INIT {
         return;
     }
@@ -67,9 +67,9 @@ pub(crate) fn kill_everyone_else() {
 }
 
 /// Proof that signals of this process reach nobody but what it starts itself.
-pub(crate) struct Alone(());
+pub(crate) struct SignalIsolation(());
 
-impl Alone {
+impl SignalIsolation {
     /// Tries to reach its parent, which is of the same user, and must fail.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Alone {
 
     /// Kills everything that this process has started, and what that has started, all at once: the
     /// kernel makes no process of theirs meanwhile.
-    pub(crate) fn kill_everyone_else(&self) {
+    pub(crate) fn kill_descendants(&self) {
         // SAFETY: takes two numbers. That nobody else of the user is reached is what the proof says,
         // and Landlock keeps it so for the life of this process.
         unsafe { libc::kill(-1, libc::SIGKILL) };
@@ -94,32 +94,32 @@ impl Alone {
 
 /// Processes that were there when the last program of a command had ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct LeftoverProcesses {
     /// Those that ran on, and were ended.
-    pub(crate) running: u64,
+    pub(crate) killed: u64,
     /// These, and those that nobody had taken in yet: all that still counted for the kernel.
     pub(crate) all: u64,
 }
 
 /// How many are taken in before all are killed again.
-pub(crate) const TAKEN_IN: u32 = 64;
+pub(crate) const REAPED_PER_KILL: u32 = 64;
 
 /// Ends every child of this process, and those that come to it when these end, by `kill`, and takes all of
 /// them in. They are killed first: each that is taken in makes room for another one, and whoever makes
 /// processes faster than they are taken in would never be ended.
-pub(crate) fn end_all(kill: impl Fn()) -> Left {
+pub(crate) fn kill_and_reap_all(kill: impl Fn()) -> LeftoverProcesses {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    let mut left = Left::default();
+    let mut left = LeftoverProcesses::default();
     // Nothing is there to be killed behind most commands.
     while !matches!(waitid(WaitId::All, ended | WaitIdOptions::NOHANG), Err(Errno::CHILD)) {
         kill();
         // One is left where it is when it has ended.
         let _ = waitid(WaitId::All, ended);
-        for _ in 0..TAKEN_IN {
+        for _ in 0..REAPED_PER_KILL {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => {
                     let killed = status.terminating_signal() == Some(Signal::KILL.as_raw());
-                    left.running = left.running.saturating_add(killed.into());
+                    left.killed = left.killed.saturating_add(killed.into());
                     left.all = left.all.saturating_add(1);
                 }
                 Err(Errno::INTR) => {}
@@ -132,8 +132,8 @@ pub(crate) fn end_all(kill: impl Fn()) -> Left {
 
 /// Kills the children of this process.
 pub(crate) fn kill_children() {
-    let own = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-    for child in own.split_whitespace().filter_map(|child| child.parse().ok()) {
+    let text = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    for child in text.split_whitespace().filter_map(|child| child.parse().ok()) {
         // Nobody else takes in a child of ours, so its number means no other process.
         if let Some(child) = Pid::from_raw(child) {
             let _ = kill_process(child, Signal::KILL);
@@ -142,7 +142,7 @@ pub(crate) fn kill_children() {
 }
 
 /// Which of two processes goes on after a birth.
-pub(crate) enum Birth {
+pub(crate) enum ForkResult {
     /// The parent, with the child's number and a descriptor of it.
     Parent(Pid, OwnedFd),
     /// The child.
@@ -182,7 +182,7 @@ const INTO_CGROUP: u64 = 0x2_0000_0000; // CLONE_INTO_CGROUP
 ///
 /// # Errors
 /// The kernel refused.
-pub(crate) fn give_birth(request: &CloneRequest<'_>) -> Result<Birth, Errno> {
+pub(crate) fn clone_process(request: &CloneRequest<'_>) -> Result<ForkResult, Errno> {
     let mut pidfd: RawFd = -1;
     let mut arguments = CloneArguments {
         flags: PIDFD | DEFAULT_HANDLERS | request.namespaces,
@@ -202,12 +202,12 @@ pub(crate) fn give_birth(request: &CloneRequest<'_>) -> Result<Birth, Errno> {
     let pid =
         unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<CloneArguments>()) };
     if checked(pid)? == 0 {
-        return Ok(Birth::Child);
+        return Ok(ForkResult::Child);
     }
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::CHILD)?;
     // SAFETY: the kernel has just put a new descriptor there, which nobody else knows.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(Birth::Parent(pid, pidfd))
+    Ok(ForkResult::Parent(pid, pidfd))
 }
 
 /// The same in no new namespaces, where the system may not let a process use the newer call:
@@ -215,13 +215,13 @@ pub(crate) fn give_birth(request: &CloneRequest<'_>) -> Result<Birth, Errno> {
 ///
 /// # Errors
 /// The kernel refused.
-pub(crate) fn give_plain_birth(cgroup: Option<BorrowedFd<'_>>) -> Result<Birth, Errno> {
+pub(crate) fn fork_into_cgroup(cgroup: Option<BorrowedFd<'_>>) -> Result<ForkResult, Errno> {
     let request = CloneRequest { namespaces: 0, cgroup };
-    match give_birth(&request) {
+    match clone_process(&request) {
         // A group that children are born into cannot be had otherwise.
         Err(Errno::NOSYS | Errno::PERM) if cgroup.is_none() => match fork()? {
-            None => Ok(Birth::Child),
-            Some(child) => Ok(Birth::Parent(child, pidfd_open(child, PidfdFlags::empty())?)),
+            None => Ok(ForkResult::Child),
+            Some(child) => Ok(ForkResult::Parent(child, pidfd_open(child, PidfdFlags::empty())?)),
         },
         born => born,
     }
@@ -231,7 +231,7 @@ pub(crate) fn give_plain_birth(cgroup: Option<BorrowedFd<'_>>) -> Result<Birth, 
 ///
 /// # Errors
 /// The kernel refused, or this process has more than one thread (`BUSY`).
-pub(crate) fn copy() -> Result<Option<Pid>, Errno> {
+pub(crate) fn fork_copy() -> Result<Option<Pid>, Errno> {
     // A folder has an entry in each of its folders, in itself and in the one above it. Who is alone
     // stays so: nobody else can start a thread.
     if stat("/proc/self/task")?.st_nlink == 3 { fork() } else { Err(Errno::BUSY) }
@@ -263,7 +263,7 @@ pub(crate) fn wait_for(child: Pid) -> Result<i32, Errno> {
 }
 
 /// The most memory that any child that was waited for had loaded at once, in bytes.
-pub(crate) fn memory_of_children() -> u64 {
+pub(crate) fn children_peak_memory() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer leads to a place of this frame that is large enough.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) };
@@ -273,7 +273,7 @@ pub(crate) fn memory_of_children() -> u64 {
 }
 
 /// A program, its words and its environment.
-pub(crate) struct Program<'a> {
+pub(crate) struct ExecRequest<'a> {
     pub(crate) path: &'a CStr,
     pub(crate) arguments: &'a [CString],
     pub(crate) environment: &'a [CString],
@@ -285,7 +285,7 @@ pub(crate) struct Program<'a> {
 }
 
 /// What the parent and its half-born child share.
-struct Shared {
+struct ExecShared {
     path: *const libc::c_char,
     arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
@@ -301,12 +301,12 @@ struct Shared {
 ///
 /// # Errors
 /// The child could not be made, or the program not be executed.
-pub(crate) fn start_program(program: &Program<'_>) -> Result<Pid, Errno> {
+pub(crate) fn start_program(program: &ExecRequest<'_>) -> Result<Pid, Errno> {
     let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
         words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (arguments, environment) = (pointers(program.arguments), pointers(program.environment));
-    let mut shared = Shared {
+    let mut shared = ExecShared {
         path: program.path.as_ptr(),
         arguments: arguments.as_ptr(),
         environment: environment.as_ptr(),
@@ -339,7 +339,7 @@ pub(crate) fn start_program(program: &Program<'_>) -> Result<Pid, Errno> {
 
 /// The child's function: becomes the program, or leaves the reason why not.
 extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
-    let shared = shared.cast::<Shared>();
+    let shared = shared.cast::<ExecShared>();
     // SAFETY: `start_program` passes a place that lives on, and nobody else touches it meanwhile.
     let shared = unsafe { &mut *shared };
     // SAFETY: takes two numbers, and moves this process to a group of its own.
@@ -351,8 +351,9 @@ extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
         // SAFETY: takes numbers alone.
         bound = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
         // SAFETY: takes two numbers, and binds this thread alone.
-        let own = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, shared.rules, 0_u32) };
-        if own == -1 {
+        let number =
+            unsafe { libc::syscall(libc::SYS_landlock_restrict_self, shared.rules, 0_u32) };
+        if number == -1 {
             bound = -1;
         }
     }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 use super::checked;
 
 /// How long the executor may go on after its parent has gone, in seconds, to clean up.
-const LAST_SECONDS: u32 = 2;
+const EXIT_GRACE_SECONDS: u32 = 2;
 
 /// The signals of Linux, numbered from 1.
 const SIGNALS: libc::c_int = 64;
@@ -22,7 +22,7 @@ static PARENT: AtomicI32 = AtomicI32::new(0);
 ///
 /// # Errors
 /// The kernel refused.
-pub(crate) fn default_signals() -> Result<(), Errno> {
+pub(crate) fn reset_signals() -> Result<(), Errno> {
     // The kernel's own call: the C library keeps some signals to itself, and has a program that it
     // starts ignore them.
     let default = [0_u64; 4];
@@ -69,7 +69,7 @@ pub(crate) fn die_with_parent() -> Result<(), Errno> {
 /// The kernel refused.
 pub(crate) fn outlive_no_parent(parent: Option<Pid>) -> Result<(), Errno> {
     PARENT.store(parent.map_or(0, |pid| pid.as_raw_nonzero().get()), Ordering::Relaxed);
-    let handler: extern "C" fn(libc::c_int) = look_for_parent;
+    let handler: extern "C" fn(libc::c_int) = on_alarm;
     // SAFETY: the handler only calls functions that may be called in one (getppid, alarm) and
     // reads an atomic. The test `executor_outlives_the_thread_that_started_it` would break.
     let previous = unsafe { libc::signal(libc::SIGTERM, handler as libc::sighandler_t) };
@@ -79,11 +79,11 @@ pub(crate) fn outlive_no_parent(parent: Option<Pid>) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::TERM))
 }
 
-extern "C" fn look_for_parent(_signal: libc::c_int) {
+extern "C" fn on_alarm(_signal: libc::c_int) {
     // SAFETY: takes nothing, cannot fail, and may be called in a handler.
     let parent = unsafe { libc::getppid() };
     if parent != PARENT.load(Ordering::Relaxed) {
         // SAFETY: takes a number and may be called in a handler; SIGALRM ends the process.
-        unsafe { libc::alarm(LAST_SECONDS) };
+        unsafe { libc::alarm(EXIT_GRACE_SECONDS) };
     }
 }

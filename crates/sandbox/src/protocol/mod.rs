@@ -4,43 +4,43 @@
 //! and descriptors beside them. The executor takes no decision: it is told what to show, what to
 //! hide and what to run.
 
-mod begin;
-mod run;
+mod command;
+mod init_result;
 pub(crate) mod socket;
+mod start_gate;
 mod step;
-mod verdict;
 mod wire;
 
 use capsule_core::confinement::SandboxStatus;
 use capsule_core::limits;
 use rustix::io::Errno;
 
-pub(crate) use begin::Begin;
-pub(crate) use run::{Run, Stage};
-use run::{read_run, write_run};
-pub(crate) use step::{At, Failed, Step};
-pub(crate) use verdict::{End, Verdict, decode_verdict, encode_verdict};
+pub(crate) use command::{CommandMessage, StageMessage};
+use command::{read_command, write_command};
+pub(crate) use init_result::{InitReport, InitResult, decode_init_result, encode_init_result};
+pub(crate) use start_gate::StartGate;
+pub(crate) use step::{AtStep, SetupError, Step};
 pub(crate) use wire::Malformed;
 use wire::{Reader, Writer};
 
 /// What the executor is asked to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub(crate) enum ExecutorRequest {
     /// Build the view. Once a run.
-    Enter(Enter),
+    Enter(EnterRequest),
     /// Hide paths from it, and run a command in it. Descriptors: the word that it may begin ([`Begin`]),
     /// standard output, standard error, and standard input unless that is empty.
     Run {
         /// Whether it may change the staged workspace.
         writes: bool,
         /// What it may change in the workspace itself.
-        direct: Option<Direct>,
+        direct: Option<DirectPaths>,
         /// Every path that is hidden now.
-        masks: Vec<Vec<u8>>,
+        hidden: Vec<Vec<u8>>,
         /// Whether no other command is expected.
-        last: bool,
+        is_last: bool,
         /// The command.
-        run: Run,
+        run: CommandMessage,
     },
     /// End the command that was asked for last. If it has ended by itself meanwhile, that is fine.
     End,
@@ -48,32 +48,32 @@ pub(crate) enum Request {
 
 /// What a run sees.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Enter {
+pub(crate) struct EnterRequest {
     /// The root of the workspace.
-    pub(crate) workspace: Place,
+    pub(crate) workspace: HostPath,
     /// Where its changes are collected.
-    pub(crate) staging: Option<Staged>,
+    pub(crate) staging: Option<StagingPaths>,
     /// Paths in it that are hidden.
-    pub(crate) masks: Vec<Vec<u8>>,
+    pub(crate) hidden: Vec<Vec<u8>>,
     /// Files and folders outside the system's, and where they appear.
-    pub(crate) programs: Vec<(Vec<u8>, Place)>,
+    pub(crate) programs: Vec<(Vec<u8>, HostPath)>,
 }
 
 /// How the changes of a run are collected.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Staged {
+pub(crate) enum StagingPaths {
     /// In a folder that is laid over the workspace; the second one the kernel uses for that.
-    Overlay([Place; 2]),
+    Overlay([HostPath; 2]),
     /// In a copy of the workspace, which is shown in its place.
-    Copied(Place),
+    Copied(HostPath),
 }
 
 /// What a command may change in the workspace itself: what is open, what is held in it, and the
 /// folders that stay where they are.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Direct {
-    pub(crate) open: Vec<Vec<u8>>,
-    pub(crate) held: Vec<Vec<u8>>,
+pub(crate) struct DirectPaths {
+    pub(crate) writable: Vec<Vec<u8>>,
+    pub(crate) read_only: Vec<Vec<u8>>,
     pub(crate) pinned: Vec<Vec<u8>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Direct {
 /// be bound in another. The deciding process holds it open meanwhile, so that its number cannot
 /// come to mean another file.
 #[derive(Debug, PartialEq, Eq, Clone)]
-pub(crate) struct Place {
+pub(crate) struct HostPath {
     pub(crate) path: Vec<u8>,
     pub(crate) device: u64,
     pub(crate) inode: u64,
@@ -90,23 +90,23 @@ pub(crate) struct Place {
 
 /// What the executor answers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub(crate) enum ExecutorReply {
     /// First of all: what it can hold on this machine.
-    Hello(SandboxStatus),
+    Status(SandboxStatus),
     /// The view stands. Descriptor: the staged workspace, if there is one.
     Entered {
         /// Where commands see the folder in which they may write.
         tmp: Vec<u8>,
     },
     /// Every process of the command is gone.
-    Ended(Ended),
+    Ended(EndReport),
     /// It was not done.
-    Refused(Refusal),
+    Refused(ExecutorError),
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Ended {
+pub(crate) struct EndReport {
     /// How each program ended, as the kernel encodes it; empty if they were killed from outside.
     pub(crate) statuses: Vec<i32>,
     /// It took more memory than it may.
@@ -114,11 +114,11 @@ pub(crate) struct Ended {
     /// It took more time than it may.
     pub(crate) out_of_time: bool,
     /// Its processes took more processor time than they may together.
-    pub(crate) out_of_processor: bool,
+    pub(crate) out_of_cpu: bool,
     /// It wanted more processes than it may.
-    pub(crate) crowded: bool,
+    pub(crate) process_limit_hit: bool,
     /// It was seen with as many processes as it may have. Whether it wanted more, nobody knows.
-    pub(crate) full: bool,
+    pub(crate) at_process_limit: bool,
     /// How many processes ran on when its last program had ended, and were ended.
     pub(crate) left_running: u64,
     /// It filled its `/tmp`.
@@ -129,45 +129,50 @@ pub(crate) struct Ended {
 
 /// Why something was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ExecutorError {
     /// A step of the set-up failed.
-    Failed(Failed),
+    Failed(SetupError),
     /// A program is not the one that was decided on.
-    ProgramChanged(Number),
+    ProgramChanged(ListIndex),
     /// There is no such program in the view.
-    ProgramMissing(Number),
+    ProgramMissing(ListIndex),
     /// It cannot be executed.
-    NotExecutable(Number, Errno),
+    NotExecutable(ListIndex, Errno),
     /// A redirection cannot be opened: the program's number, its own among the program's, and why;
     /// without an errno, because what is there is no plain file.
-    Redirect(Number, Number, Option<Errno>),
+    Redirect(ListIndex, ListIndex, Option<Errno>),
 }
 
 /// A place in a list that is shorter than 256. Not the text that stands there: who is told has it,
 /// and the less the first process of a call can say, the better.
-pub(crate) type Number = u8;
+pub(crate) type ListIndex = u8;
 
-impl Request {
+impl ExecutorRequest {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {
             Self::Enter(enter) => {
                 writer.byte(0);
-                write_place(&mut writer, &enter.workspace);
-                writer.list(staged_in(enter.staging.as_ref()), write_place);
-                write_texts(&mut writer, &enter.masks);
+                write_path(&mut writer, &enter.workspace);
+                writer.list(staging_paths(enter.staging.as_ref()), write_path);
+                write_texts(&mut writer, &enter.hidden);
                 writer.list(&enter.programs, |writer, (target, place)| {
                     writer.bytes(target);
-                    write_place(writer, place);
+                    write_path(writer, place);
                 });
             }
-            Self::Run { writes, direct, masks, last, run } => {
+            Self::Run { writes, direct, hidden: masks, is_last: last, run } => {
                 writer.byte(1).byte(u8::from(*writes)).byte(u8::from(*last));
-                writer.list(direct.as_slice(), |writer, Direct { open, held, pinned }| {
-                    [open, held, pinned].into_iter().for_each(|paths| write_texts(writer, paths));
-                });
+                writer.list(
+                    direct.as_slice(),
+                    |writer, DirectPaths { writable: open, read_only: held, pinned }| {
+                        [open, held, pinned]
+                            .into_iter()
+                            .for_each(|paths| write_texts(writer, paths));
+                    },
+                );
                 write_texts(&mut writer, masks);
-                write_run(&mut writer, run);
+                write_command(&mut writer, run);
             }
             Self::End => {
                 writer.byte(2);
@@ -179,19 +184,19 @@ impl Request {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         let request = match reader.byte()? {
-            0 => Self::Enter(Enter {
-                workspace: read_place(&mut reader)?,
+            0 => Self::Enter(EnterRequest {
+                workspace: read_path(&mut reader)?,
                 staging: read_staging(&mut reader)?,
-                masks: read_texts(&mut reader)?,
+                hidden: read_texts(&mut reader)?,
                 programs: reader
-                    .list(|reader| Ok((reader.bytes()?.to_vec(), read_place(reader)?)))?,
+                    .list(|reader| Ok((reader.bytes()?.to_vec(), read_path(reader)?)))?,
             }),
             1 => Self::Run {
                 writes: reader.byte()? == 1,
-                last: reader.byte()? == 1,
+                is_last: reader.byte()? == 1,
                 direct: read_direct(&mut reader)?,
-                masks: read_texts(&mut reader)?,
-                run: read_run(&mut reader)?,
+                hidden: read_texts(&mut reader)?,
+                run: read_command(&mut reader)?,
             },
             2 => Self::End,
             _ => return Err(Malformed),
@@ -201,13 +206,13 @@ impl Request {
     }
 }
 
-impl Reply {
+impl ExecutorReply {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {
-            Self::Hello(walls) => {
+            Self::Status(status) => {
                 // A list of texts always has a JSON form; an empty one would be refused when read.
-                writer.byte(0).bytes(&serde_json::to_vec(walls).unwrap_or_default());
+                writer.byte(0).bytes(&serde_json::to_vec(status).unwrap_or_default());
             }
             Self::Entered { tmp } => {
                 writer.byte(1).bytes(tmp);
@@ -217,15 +222,17 @@ impl Reply {
                 write_statuses(&mut writer, &ended.statuses);
                 writer.byte(u8::from(ended.out_of_memory));
                 writer.byte(u8::from(ended.out_of_time));
-                writer.byte(u8::from(ended.out_of_processor));
-                writer.byte(u8::from(ended.crowded)).byte(u8::from(ended.full));
+                writer.byte(u8::from(ended.out_of_cpu));
+                writer
+                    .byte(u8::from(ended.process_limit_hit))
+                    .byte(u8::from(ended.at_process_limit));
                 writer.number(ended.left_running).byte(u8::from(ended.tmp_full));
                 writer.byte(u8::from(ended.peak_memory.is_some()));
                 writer.number(ended.peak_memory.unwrap_or_default());
             }
             Self::Refused(refusal) => {
                 writer.byte(3);
-                write_refusal(&mut writer, *refusal);
+                write_error(&mut writer, *refusal);
             }
         }
         writer.finish()
@@ -234,7 +241,7 @@ impl Reply {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         let reply = match reader.byte()? {
-            0 => Self::Hello(serde_json::from_slice(reader.bytes()?).map_err(|_| Malformed)?),
+            0 => Self::Status(serde_json::from_slice(reader.bytes()?).map_err(|_| Malformed)?),
             1 => Self::Entered { tmp: reader.bytes()?.to_vec() },
             2 => {
                 let statuses = read_statuses(&mut reader)?;
@@ -243,19 +250,19 @@ impl Reply {
                 let (crowded, full) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (left_running, tmp_full) = (reader.number()?, reader.byte()? == 1);
                 let (seen, peak) = (reader.byte()? == 1, reader.number()?);
-                Self::Ended(Ended {
+                Self::Ended(EndReport {
                     statuses,
                     out_of_memory,
                     out_of_time,
-                    out_of_processor,
-                    crowded,
-                    full,
+                    out_of_cpu: out_of_processor,
+                    process_limit_hit: crowded,
+                    at_process_limit: full,
                     left_running,
                     tmp_full,
                     peak_memory: seen.then_some(peak),
                 })
             }
-            3 => Self::Refused(read_refusal(&mut reader)?),
+            3 => Self::Refused(read_error(&mut reader)?),
             _ => return Err(Malformed),
         };
         reader.end()?;
@@ -263,21 +270,21 @@ impl Reply {
     }
 }
 
-fn write_refusal(writer: &mut Writer, refusal: Refusal) {
+fn write_error(writer: &mut Writer, refusal: ExecutorError) {
     match refusal {
-        Refusal::Failed(Failed { step, errno }) => {
+        ExecutorError::Failed(SetupError { step, errno }) => {
             writer.byte(0).byte(step as u8).signed(errno.raw_os_error());
         }
-        Refusal::ProgramChanged(stage) => {
+        ExecutorError::ProgramChanged(stage) => {
             writer.byte(1).byte(stage);
         }
-        Refusal::ProgramMissing(stage) => {
+        ExecutorError::ProgramMissing(stage) => {
             writer.byte(2).byte(stage);
         }
-        Refusal::NotExecutable(stage, errno) => {
+        ExecutorError::NotExecutable(stage, errno) => {
             writer.byte(3).byte(stage).signed(errno.raw_os_error());
         }
-        Refusal::Redirect(stage, redirect, errno) => {
+        ExecutorError::Redirect(stage, redirect, errno) => {
             writer.byte(4).byte(stage).byte(redirect).byte(u8::from(errno.is_some()));
             if let Some(errno) = errno {
                 writer.signed(errno.raw_os_error());
@@ -286,22 +293,22 @@ fn write_refusal(writer: &mut Writer, refusal: Refusal) {
     }
 }
 
-fn read_refusal(reader: &mut Reader<'_>) -> Result<Refusal, Malformed> {
+fn read_error(reader: &mut Reader<'_>) -> Result<ExecutorError, Malformed> {
     Ok(match reader.byte()? {
-        0 => Refusal::Failed(Failed {
+        0 => ExecutorError::Failed(SetupError {
             step: Step::read(reader.byte()?)?,
             errno: read_errno(reader)?,
         }),
-        1 => Refusal::ProgramChanged(reader.byte()?),
-        2 => Refusal::ProgramMissing(reader.byte()?),
-        3 => Refusal::NotExecutable(reader.byte()?, read_errno(reader)?),
+        1 => ExecutorError::ProgramChanged(reader.byte()?),
+        2 => ExecutorError::ProgramMissing(reader.byte()?),
+        3 => ExecutorError::NotExecutable(reader.byte()?, read_errno(reader)?),
         4 => {
             let (stage, redirect) = (reader.byte()?, reader.byte()?);
             let errno = match reader.byte()? {
                 0 => None,
                 _ => Some(read_errno(reader)?),
             };
-            Refusal::Redirect(stage, redirect, errno)
+            ExecutorError::Redirect(stage, redirect, errno)
         }
         _ => return Err(Malformed),
     })
@@ -323,37 +330,41 @@ fn read_errno(reader: &mut Reader<'_>) -> Result<Errno, Malformed> {
     if (1..4_096).contains(&number) { Ok(Errno::from_raw_os_error(number)) } else { Err(Malformed) }
 }
 
-fn write_place(writer: &mut Writer, place: &Place) {
+fn write_path(writer: &mut Writer, place: &HostPath) {
     writer.bytes(&place.path).number(place.device).number(place.inode);
 }
 
-fn read_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
-    Ok(Place { path: reader.bytes()?.to_vec(), device: reader.number()?, inode: reader.number()? })
+fn read_path(reader: &mut Reader<'_>) -> Result<HostPath, Malformed> {
+    Ok(HostPath {
+        path: reader.bytes()?.to_vec(),
+        device: reader.number()?,
+        inode: reader.number()?,
+    })
 }
 
 /// The folders of a staged workspace: how many there are says how it is staged.
-fn staged_in(staging: Option<&Staged>) -> &[Place] {
+fn staging_paths(staging: Option<&StagingPaths>) -> &[HostPath] {
     match staging {
         None => &[],
-        Some(Staged::Copied(copy)) => std::slice::from_ref(copy),
-        Some(Staged::Overlay(folders)) => folders,
+        Some(StagingPaths::Copied(copy)) => std::slice::from_ref(copy),
+        Some(StagingPaths::Overlay(folders)) => folders,
     }
 }
 
-fn read_staging(reader: &mut Reader<'_>) -> Result<Option<Staged>, Malformed> {
-    let mut places = reader.list(read_place)?;
+fn read_staging(reader: &mut Reader<'_>) -> Result<Option<StagingPaths>, Malformed> {
+    let mut places = reader.list(read_path)?;
     match (places.pop(), places.pop(), places.is_empty()) {
         (None, ..) => Ok(None),
-        (Some(copy), None, _) => Ok(Some(Staged::Copied(copy))),
-        (Some(work), Some(changes), true) => Ok(Some(Staged::Overlay([changes, work]))),
+        (Some(copy), None, _) => Ok(Some(StagingPaths::Copied(copy))),
+        (Some(work), Some(changes), true) => Ok(Some(StagingPaths::Overlay([changes, work]))),
         _ => Err(Malformed),
     }
 }
 
-fn read_direct(reader: &mut Reader<'_>) -> Result<Option<Direct>, Malformed> {
+fn read_direct(reader: &mut Reader<'_>) -> Result<Option<DirectPaths>, Malformed> {
     let mut all = reader.list(|reader| {
         let (open, held) = (read_texts(reader)?, read_texts(reader)?);
-        Ok(Direct { open, held, pinned: read_texts(reader)? })
+        Ok(DirectPaths { writable: open, read_only: held, pinned: read_texts(reader)? })
     })?;
     let direct = all.pop();
     if all.is_empty() { Ok(direct) } else { Err(Malformed) }

@@ -15,15 +15,15 @@ use rustix::net::{
 
 /// The bytes of the first piece. Nearly every message fits into it, and whoever receives one touches no more
 /// memory than that: after the birth of a first process each page that is touched is copied.
-const FIRST: usize = 1_000;
+const FIRST_PIECE_BYTES: usize = 1_000;
 /// The bytes of any other piece; well below the least that a socket buffers.
-const PIECE: usize = 16_000;
+const PIECE_BYTES: usize = 16_000;
 /// The largest message: a million bytes of arguments, as many of environment, and 4,096 paths.
-const MESSAGE: usize = 40_000_000;
+const MAX_MESSAGE_BYTES: usize = 40_000_000;
 /// The most descriptors of one message: the three streams of a command, and what it waits for.
-const DESCRIPTORS: usize = 4;
+const MAX_DESCRIPTORS: usize = 4;
 /// The length that stands before the first piece.
-const LENGTH: usize = 8;
+const LENGTH_BYTES: usize = 8;
 
 /// What came over the socket.
 pub(crate) struct Message {
@@ -40,24 +40,24 @@ pub(crate) fn send(
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    if bytes.len() > MESSAGE || descriptors.len() > DESCRIPTORS {
+    if bytes.len() > MAX_MESSAGE_BYTES || descriptors.len() > MAX_DESCRIPTORS {
         return Err(Errno::MSGSIZE);
     }
     let length = (bytes.len() as u64).to_le_bytes();
-    let (first, rest) = bytes.split_at(bytes.len().min(FIRST));
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let (first, rest) = bytes.split_at(bytes.len().min(FIRST_PIECE_BYTES));
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
-    piece(socket, &[IoSlice::new(&length), IoSlice::new(first)], &mut control)?;
-    for part in rest.chunks(PIECE) {
-        piece(socket, &[IoSlice::new(part)], &mut SendAncillaryBuffer::default())?;
+    send_piece(socket, &[IoSlice::new(&length), IoSlice::new(first)], &mut control)?;
+    for part in rest.chunks(PIECE_BYTES) {
+        send_piece(socket, &[IoSlice::new(part)], &mut SendAncillaryBuffer::default())?;
     }
     Ok(())
 }
 
-fn piece(
+fn send_piece(
     socket: BorrowedFd<'_>,
     parts: &[IoSlice<'_>],
     control: &mut SendAncillaryBuffer<'_, '_, '_>,
@@ -72,24 +72,24 @@ fn piece(
 /// before anything was received.
 pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
     // Not from the heap: nearly every message is a few bytes long.
-    let mut buffer = [0; LENGTH + FIRST];
+    let mut buffer = [0; LENGTH_BYTES + FIRST_PIECE_BYTES];
     let mut descriptors = Vec::new();
     let got = receive_piece(socket, &mut buffer, &mut descriptors)?;
     if got == 0 {
         return Ok(None);
     }
     let received = buffer.get(..got).unwrap_or_default();
-    let Some((length, first)) = received.split_first_chunk::<LENGTH>() else {
+    let Some((length, first)) = received.split_first_chunk::<LENGTH_BYTES>() else {
         return Err(Errno::BADMSG);
     };
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| Errno::BADMSG)?;
-    if length > MESSAGE || first.len() > length {
+    if length > MAX_MESSAGE_BYTES || first.len() > length {
         return Err(Errno::BADMSG);
     }
     let mut bytes = first.to_vec();
     while bytes.len() < length {
         let had = bytes.len();
-        bytes.resize(length.min(had + PIECE), 0);
+        bytes.resize(length.min(had + PIECE_BYTES), 0);
         let part = bytes.get_mut(had..).unwrap_or_default();
         let got = rustix::io::retry_on_intr(|| receive_piece(socket, part, &mut descriptors))?;
         if got == 0 {
@@ -105,7 +105,7 @@ fn receive_piece(
     buffer: &mut [u8],
     descriptors: &mut Vec<OwnedFd>,
 ) -> Result<usize, Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
@@ -129,10 +129,19 @@ mod tests {
 
     #[test]
     fn messages_of_every_length_arrive() {
-        let whole = FIRST + PIECE;
-        for length in
-            [0, 1, FIRST - 1, FIRST, FIRST + 1, PIECE, whole - 1, whole, whole + 1, 90_017]
-        {
+        let whole = FIRST_PIECE_BYTES + PIECE_BYTES;
+        for length in [
+            0,
+            1,
+            FIRST_PIECE_BYTES - 1,
+            FIRST_PIECE_BYTES,
+            FIRST_PIECE_BYTES + 1,
+            PIECE_BYTES,
+            whole - 1,
+            whole,
+            whole + 1,
+            90_017,
+        ] {
             let (here, there) = pair();
             let sent: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
             let copy = sent.clone();

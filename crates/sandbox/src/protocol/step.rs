@@ -4,37 +4,37 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::{Malformed, Refusal};
+use super::{ExecutorError, Malformed};
 use crate::kernel;
 
 /// A step that failed, and the kernel's reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct SetupError {
     pub(crate) step: Step,
     pub(crate) errno: Errno,
 }
 
 /// Names the step that fails, so that an error tells where the set-up stopped.
-pub(crate) trait At<T> {
+pub(crate) trait AtStep<T> {
     /// # Errors
     /// The step and the kernel's reason.
-    fn at(self, step: Step) -> Result<T, Failed>;
+    fn at(self, step: Step) -> Result<T, SetupError>;
 }
 
-impl<T> At<T> for Result<T, Errno> {
-    fn at(self, step: Step) -> Result<T, Failed> {
-        self.map_err(|errno| Failed { step, errno })
+impl<T> AtStep<T> for Result<T, Errno> {
+    fn at(self, step: Step) -> Result<T, SetupError> {
+        self.map_err(|errno| SetupError { step, errno })
     }
 }
 
-impl<T> At<T> for io::Result<T> {
-    fn at(self, step: Step) -> Result<T, Failed> {
+impl<T> AtStep<T> for io::Result<T> {
+    fn at(self, step: Step) -> Result<T, SetupError> {
         self.map_err(|error| kernel::errno(&error)).at(step)
     }
 }
 
-impl From<Failed> for Refusal {
-    fn from(failed: Failed) -> Self {
+impl From<SetupError> for ExecutorError {
+    fn from(failed: SetupError) -> Self {
         Self::Failed(failed)
     }
 }

@@ -8,7 +8,7 @@ use libc::sock_filter;
 use super::rule::{Check, Rule};
 
 /// The most instructions that the kernel takes.
-const INSTRUCTIONS: usize = 4_096;
+const MAX_INSTRUCTIONS: usize = 4_096;
 /// Numbers from here on belong to the x32 interface of x86_64.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
@@ -43,26 +43,26 @@ pub(crate) struct TooLong;
 ///
 /// # Errors
 /// The filter would be longer than the kernel takes.
-pub(crate) fn compile(rules: &[(u32, Rule)], otherwise: Rule) -> Result<Filter, TooLong> {
+pub(crate) fn compile_filter(rules: &[(u32, Rule)], otherwise: Rule) -> Result<Filter, TooLong> {
     let mut filter = vec![
-        at(LOAD, ARCHITECTURE_AT),
-        choice(IF_EQUAL, ARCHITECTURE, 1, 0),
-        at(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
-        at(LOAD, NUMBER_AT),
+        instruction(LOAD, ARCHITECTURE_AT),
+        branch(IF_EQUAL, ARCHITECTURE, 1, 0),
+        instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS),
+        instruction(LOAD, NUMBER_AT),
     ];
-    let tree = tree(&segments(rules, otherwise));
+    let tree = tree(&syscall_ranges(rules, otherwise));
     filter.extend(tree?);
-    if filter.len() > INSTRUCTIONS { Err(TooLong) } else { Ok(filter) }
+    if filter.len() > MAX_INSTRUCTIONS { Err(TooLong) } else { Ok(filter) }
 }
 
 /// A run of numbers, up to the next one's first, with one rule for all.
-type Segment = (u32, Rule);
+type SyscallRange = (u32, Rule);
 
 /// Cuts all numbers into runs that share a rule.
-fn segments(rules: &[(u32, Rule)], otherwise: Rule) -> Vec<Segment> {
+fn syscall_ranges(rules: &[(u32, Rule)], otherwise: Rule) -> Vec<SyscallRange> {
     let mut sorted = rules.to_vec();
     sorted.sort_by_key(|(number, _)| *number);
-    let mut all: Vec<Segment> = Vec::with_capacity(sorted.len() * 2);
+    let mut all: Vec<SyscallRange> = Vec::with_capacity(sorted.len() * 2);
     let mut next = 0;
     for (number, rule) in sorted {
         if number > next {
@@ -79,14 +79,14 @@ fn segments(rules: &[(u32, Rule)], otherwise: Rule) -> Vec<Segment> {
 }
 
 /// Adds a run unless it only continues the one before.
-fn push(all: &mut Vec<Segment>, first: u32, rule: Rule) {
+fn push(all: &mut Vec<SyscallRange>, first: u32, rule: Rule) {
     if all.last().is_none_or(|(_, last)| *last != rule) {
         all.push((first, rule));
     }
 }
 
 /// A tree that finds the run of the number in the accumulator and answers by its rule.
-fn tree(segments: &[Segment]) -> Result<Filter, TooLong> {
+fn tree(segments: &[SyscallRange]) -> Result<Filter, TooLong> {
     let (left, right) = segments.split_at(segments.len() / 2);
     let Some((first_right, rule)) = right.first().copied() else {
         return Ok(leaf(Rule::Kill));
@@ -97,11 +97,11 @@ fn tree(segments: &[Segment]) -> Result<Filter, TooLong> {
     let (left, right) = (tree(left)?, tree(right)?);
     let mut filter = Filter::with_capacity(left.len() + right.len() + 2);
     match u8::try_from(left.len()) {
-        Ok(over_left) => filter.push(choice(IF_AT_LEAST, first_right, over_left, 0)),
+        Ok(over_left) => filter.push(branch(IF_AT_LEAST, first_right, over_left, 0)),
         Err(_) => {
             // A comparison reaches 255 instructions; further goes only the plain jump.
-            filter.push(choice(IF_AT_LEAST, first_right, 0, 1));
-            filter.push(at(JUMP, u32::try_from(left.len()).map_err(|_| TooLong)?));
+            filter.push(branch(IF_AT_LEAST, first_right, 0, 1));
+            filter.push(instruction(JUMP, u32::try_from(left.len()).map_err(|_| TooLong)?));
         }
     }
     filter.extend(left);
@@ -112,10 +112,10 @@ fn tree(segments: &[Segment]) -> Result<Filter, TooLong> {
 /// The answer of one rule.
 fn leaf(rule: Rule) -> Filter {
     match rule {
-        Rule::Allow => vec![at(RETURN, libc::SECCOMP_RET_ALLOW)],
+        Rule::Allow => vec![instruction(RETURN, libc::SECCOMP_RET_ALLOW)],
         Rule::Refuse => vec![fail_with(libc::EPERM)],
         Rule::Absent => vec![fail_with(libc::ENOSYS)],
-        Rule::Kill => vec![at(RETURN, libc::SECCOMP_RET_KILL_PROCESS)],
+        Rule::Kill => vec![instruction(RETURN, libc::SECCOMP_RET_KILL_PROCESS)],
         Rule::When(clauses, error) => {
             let mut filter = Filter::new();
             for clause in clauses {
@@ -129,27 +129,27 @@ fn leaf(rule: Rule) -> Filter {
 
 /// Allows if every check holds; falls out of its end otherwise.
 fn answer_if(checks: &[Check]) -> Filter {
-    let mut filter = vec![at(RETURN, libc::SECCOMP_RET_ALLOW)];
+    let mut filter = vec![instruction(RETURN, libc::SECCOMP_RET_ALLOW)];
     // Built from the end, so that each check knows how far the way out is.
     for check in checks.iter().rev() {
         let half = if check.high { 4 } else { 0 };
-        let mut block = vec![at(LOAD, ARGUMENTS_AT + 8 * check.argument + half)];
+        let mut block = vec![instruction(LOAD, ARGUMENTS_AT + 8 * check.argument + half)];
         if check.mask != u32::MAX {
-            block.push(at(AND, check.mask));
+            block.push(instruction(AND, check.mask));
         }
         let mut comparisons = Filter::new();
         if check.inverted {
             // Who came through all of them jumps over the way out.
-            comparisons.push(at(JUMP, 1));
+            comparisons.push(instruction(JUMP, 1));
         }
         for (position, value) in check.values.iter().rev().enumerate() {
             // A match jumps over the comparisons that are left, and the way out or to it.
             let over = u8::try_from(position + 1).unwrap_or(u8::MAX);
-            comparisons.push(choice(IF_EQUAL, *value, over, 0));
+            comparisons.push(branch(IF_EQUAL, *value, over, 0));
         }
         comparisons.reverse();
         block.extend(comparisons);
-        block.push(at(JUMP, u32::try_from(filter.len()).unwrap_or(u32::MAX)));
+        block.push(instruction(JUMP, u32::try_from(filter.len()).unwrap_or(u32::MAX)));
         block.extend(filter);
         filter = block;
     }
@@ -158,21 +158,21 @@ fn answer_if(checks: &[Check]) -> Filter {
 
 fn fail_with(error: i32) -> sock_filter {
     let error = u32::try_from(error).unwrap_or(0) & libc::SECCOMP_RET_DATA;
-    at(RETURN, libc::SECCOMP_RET_ERRNO | error)
+    instruction(RETURN, libc::SECCOMP_RET_ERRNO | error)
 }
 
-const fn at(code: u16, k: u32) -> sock_filter {
+const fn instruction(code: u16, k: u32) -> sock_filter {
     sock_filter { code, jt: 0, jf: 0, k }
 }
 
-const fn choice(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+const fn branch(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seccomp::interpret::{Asked, run};
+    use crate::seccomp::interpret::{SyscallData, run_filter};
     use crate::seccomp::rule::{Clause, high_is_zero, masked, none_of, one_of};
     use proptest::prelude::*;
 
@@ -196,10 +196,11 @@ mod tests {
     }
 
     fn check(rules: &[(u32, Rule)], otherwise: Rule, number: u32, arguments: [u64; 6]) {
-        let filter = compile(rules, otherwise).unwrap();
+        let filter = compile_filter(rules, otherwise).unwrap();
         let rule =
             rules.iter().find(|(listed, _)| *listed == number).map_or(otherwise, |(_, rule)| *rule);
-        let got = run(&filter, &Asked { number, architecture: ARCHITECTURE, arguments });
+        let got =
+            run_filter(&filter, &SyscallData { number, architecture: ARCHITECTURE, arguments });
         assert_eq!(got, rule.answer(arguments), "number {number}, arguments {arguments:?}");
     }
 
@@ -213,9 +214,10 @@ mod tests {
 
     #[test]
     fn other_machines_and_x32_are_killed() {
-        let filter = compile(&[(0, Rule::Allow)], Rule::Allow).unwrap();
-        let ask =
-            |architecture, number| run(&filter, &Asked { number, architecture, arguments: [0; 6] });
+        let filter = compile_filter(&[(0, Rule::Allow)], Rule::Allow).unwrap();
+        let ask = |architecture, number| {
+            run_filter(&filter, &SyscallData { number, architecture, arguments: [0; 6] })
+        };
         assert_eq!(ask(0x4000_0003, 0), libc::SECCOMP_RET_KILL_PROCESS, "i386");
         assert_eq!(ask(ARCHITECTURE, 0), libc::SECCOMP_RET_ALLOW);
         #[cfg(target_arch = "x86_64")]
@@ -239,9 +241,9 @@ mod tests {
             (2, 4, refused),
         ] {
             let arguments = [first, second, 0, 0, 0, 0];
-            let filter = compile(&rules, Rule::Allow).unwrap();
-            let asked = Asked { number: 9, architecture: ARCHITECTURE, arguments };
-            assert_eq!(run(&filter, &asked), expected, "{first} {second}");
+            let filter = compile_filter(&rules, Rule::Allow).unwrap();
+            let asked = SyscallData { number: 9, architecture: ARCHITECTURE, arguments };
+            assert_eq!(run_filter(&filter, &asked), expected, "{first} {second}");
         }
     }
 
@@ -255,10 +257,10 @@ mod tests {
         ) {
             let rules: Vec<(u32, Rule)> = listed.into_iter().collect();
             let arguments = <[u64; 6]>::try_from(arguments).unwrap();
-            let filter = compile(&rules, otherwise).unwrap();
+            let filter = compile_filter(&rules, otherwise).unwrap();
             for number in 0..620 {
                 let rule = rules.iter().find(|(n, _)| *n == number).map_or(otherwise, |(_, r)| *r);
-                let got = run(&filter, &Asked { number, architecture: ARCHITECTURE, arguments });
+                let got = run_filter(&filter, &SyscallData { number, architecture: ARCHITECTURE, arguments });
                 prop_assert_eq!(got, rule.answer(arguments), "number {}", number);
             }
         }

@@ -3,13 +3,13 @@
 use libc::sock_filter;
 
 /// What a process asks.
-pub(crate) struct Asked {
+pub(crate) struct SyscallData {
     pub(crate) number: u32,
     pub(crate) architecture: u32,
     pub(crate) arguments: [u64; 6],
 }
 
-impl Asked {
+impl SyscallData {
     /// The word of `struct seccomp_data` at an offset.
     fn word(&self, offset: u32) -> u32 {
         match offset {
@@ -24,7 +24,7 @@ impl Asked {
 }
 
 /// Runs a filter to its answer.
-pub(crate) fn run(filter: &[sock_filter], asked: &Asked) -> u32 {
+pub(crate) fn run_filter(filter: &[sock_filter], asked: &SyscallData) -> u32 {
     let (mut accumulator, mut at) = (0_u32, 0_usize);
     loop {
         let step = &filter[at];

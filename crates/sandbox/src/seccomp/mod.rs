@@ -18,17 +18,17 @@ use rule::{Call, Rule};
 ///
 /// # Errors
 /// The table has grown beyond what the kernel takes.
-pub(crate) fn executor() -> Result<Filter, TooLong> {
+pub(crate) fn executor_filter() -> Result<Filter, TooLong> {
     let rules: Vec<(u32, Rule)> =
         table::rows().map(|call| (call.number, call.executor.unwrap_or(call.command))).collect();
-    compile::compile(&rules, Rule::Absent)
+    compile::compile_filter(&rules, Rule::Absent)
 }
 
 /// What else holds, on which some rows depend.
 #[derive(Clone, Copy)]
-pub(crate) struct Circumstances {
+pub(crate) struct FilterOptions {
     /// Landlock judges whom a local socket connects to, so that local sockets may be made.
-    pub(crate) sockets_are_judged: bool,
+    pub(crate) controls_local_sockets: bool,
     /// A control group counts all memory. Otherwise memory that no process has mapped would not be
     /// seen, so it cannot be made.
     pub(crate) memory_is_counted: bool,
@@ -40,11 +40,11 @@ pub(crate) struct Circumstances {
 ///
 /// # Errors
 /// The table has grown beyond what the kernel takes.
-pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
+pub(crate) fn command_filter(circumstances: FilterOptions) -> Result<Filter, TooLong> {
     let among = |call: &Call, numbers: &[i64]| numbers.contains(&i64::from(call.number));
     let mut rules = Vec::new();
     for call in table::rows() {
-        if circumstances.sockets_are_judged && among(call, &table::LOCAL_SOCKETS) {
+        if circumstances.controls_local_sockets && among(call, &table::LOCAL_SOCKETS) {
             continue;
         }
         if !circumstances.memory_is_counted && among(call, &table::UNMAPPED_MEMORY) {
@@ -54,13 +54,13 @@ pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
         }
     }
     if !circumstances.namespaces {
-        for (number, rule, _) in table::alone::ROWS {
+        for (number, rule, _) in table::landlock_only::ROWS {
             let number = u32::try_from(*number).unwrap_or_default();
-            rules.retain(|(own, _)| *own != number);
+            rules.retain(|(known, _)| *known != number);
             rules.push((number, *rule));
         }
     }
-    compile::compile(&rules, Rule::Allow)
+    compile::compile_filter(&rules, Rule::Allow)
 }
 
 /// The filter of a command that changes the workspace itself, beside the one of every command: no
@@ -68,14 +68,18 @@ pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
 ///
 /// # Errors
 /// The table has grown beyond what the kernel takes.
-pub(crate) fn direct() -> Result<Filter, TooLong> {
-    let rules: Vec<(u32, Rule)> =
-        table::LASTING.iter().copied().flatten().map(|call| (call.number, call.command)).collect();
-    compile::compile(&rules, Rule::Allow)
+pub(crate) fn direct_write_filter() -> Result<Filter, TooLong> {
+    let rules: Vec<(u32, Rule)> = table::SETUID_CALLS
+        .iter()
+        .copied()
+        .flatten()
+        .map(|call| (call.number, call.command))
+        .collect();
+    compile::compile_filter(&rules, Rule::Allow)
 }
 
 /// How many system calls the table judges, for `capsule doctor`.
-pub(crate) fn judged() -> usize {
+pub(crate) fn covered_syscalls() -> usize {
     table::rows().count()
 }
 
@@ -85,8 +89,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn strictest() -> Filter {
-        command(Circumstances {
-            sockets_are_judged: false,
+        command_filter(FilterOptions {
+            controls_local_sockets: false,
             memory_is_counted: false,
             namespaces: true,
         })
@@ -94,8 +98,8 @@ mod tests {
     }
 
     fn alone() -> Filter {
-        command(Circumstances {
-            sockets_are_judged: false,
+        command_filter(FilterOptions {
+            controls_local_sockets: false,
             memory_is_counted: false,
             namespaces: false,
         })
@@ -107,7 +111,7 @@ mod tests {
         let (usual, alone) = (strictest(), alone());
         for number in 0..700_u32 {
             for argument in [0, 1, 5, 0x7fff_fff0] {
-                let asked = interpret::Asked {
+                let asked = interpret::SyscallData {
                     number,
                     architecture: if cfg!(target_arch = "x86_64") {
                         0xC000_003E
@@ -116,18 +120,19 @@ mod tests {
                     },
                     arguments: [argument; 6],
                 };
-                let (now, then) = (interpret::run(&alone, &asked), interpret::run(&usual, &asked));
+                let (now, then) =
+                    (interpret::run_filter(&alone, &asked), interpret::run_filter(&usual, &asked));
                 assert!(
                     then == libc::SECCOMP_RET_ALLOW || now != libc::SECCOMP_RET_ALLOW,
                     "{number}({argument}) is allowed only without namespaces"
                 );
-                let row = table::alone::ROWS.iter().find(|row| row.0 == i64::from(number));
+                let row = table::landlock_only::ROWS.iter().find(|row| row.0 == i64::from(number));
                 if row.is_some_and(|row| row.1 == Rule::Refuse) {
                     assert_eq!(now, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, "{number}");
                 }
             }
         }
-        for (number, _, why) in table::alone::ROWS {
+        for (number, _, why) in table::landlock_only::ROWS {
             assert!(!why.is_empty(), "{number} has no reason");
         }
     }
@@ -144,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_filters_are_short_enough() {
-        assert!(executor().unwrap().len() < 1_000, "{}", executor().unwrap().len());
+        assert!(executor_filter().unwrap().len() < 1_000, "{}", executor_filter().unwrap().len());
         assert!(strictest().len() < 250, "{}", strictest().len());
     }
 
@@ -203,11 +208,14 @@ mod tests {
 
     #[test]
     fn no_file_that_lasts_becomes_its_owners() {
-        let filter = direct().unwrap();
+        let filter = direct_write_filter().unwrap();
         let ask = |number: i64, arguments: [u64; 6]| {
             let architecture = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
             let number = u32::try_from(number).unwrap();
-            interpret::run(&filter, &interpret::Asked { number, architecture, arguments })
+            interpret::run_filter(
+                &filter,
+                &interpret::SyscallData { number, architecture, arguments },
+            )
         };
         let open = |flags: i32, mode: u64| {
             ask(libc::SYS_openat, [0, 0, u64::from(flags.cast_unsigned()), mode, 0, 0])
@@ -226,8 +234,8 @@ mod tests {
             assert_eq!(ask(libc::SYS_fchmod, [3, mode, 0, 0, 0, 0]), expected);
             assert_eq!(ask(libc::SYS_fchmodat, [0, 0, mode, 0, 0, 0]), expected);
         }
-        for call in table::LASTING.iter().copied().flatten() {
-            let known = table::rows().any(|own| own.number == call.number);
+        for call in table::SETUID_CALLS.iter().copied().flatten() {
+            let known = table::rows().any(|row| row.number == call.number);
             assert!(known && !call.why.is_empty(), "{}", call.name);
         }
         assert_eq!(ask(libc::SYS_read, [0; 6]), libc::SECCOMP_RET_ALLOW);
@@ -236,15 +244,16 @@ mod tests {
     /// Each row, through the interpreter: both filters together answer as the table says.
     #[test]
     fn both_filters_together_decide_like_the_table() {
-        let (large, small) = (executor().unwrap(), strictest());
+        let (large, small) = (executor_filter().unwrap(), strictest());
         for number in 0..700_u32 {
-            let asked = interpret::Asked {
+            let asked = interpret::SyscallData {
                 number,
                 architecture: if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 },
                 arguments: [0x7fff_fff4; 6],
             };
             // The strictest answer of all filters counts; for errors and leave that is the lowest.
-            let got = interpret::run(&large, &asked).min(interpret::run(&small, &asked));
+            let got =
+                interpret::run_filter(&large, &asked).min(interpret::run_filter(&small, &asked));
             let mut rule =
                 table::rows().find(|call| call.number == number).map(|call| call.command);
             if table::UNMAPPED_MEMORY.contains(&i64::from(number)) {

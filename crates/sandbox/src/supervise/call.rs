@@ -15,93 +15,105 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::capture::{self, Capture};
-use super::order::order;
-use super::{Executor, refused, text};
-use crate::protocol::{Begin, Ended, Reply, Request, Stage};
-use crate::waiting;
-use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
+use super::request::build_request;
+use super::{Executor, error_text, refusal_error};
+use crate::poll;
+use crate::protocol::{EndReport, ExecutorReply, ExecutorRequest, StageMessage, StartGate};
+use crate::{CommandResult, CommandWatcher, Launch, OutputKind, SandboxError, Termination};
 
 /// How often it is asked whether the command is still wanted.
-const ASKING: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a killed command may take to be gone before the executor itself is ended. The executor may be
 /// adding up the memory of many processes when it is told.
-const DYING: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A command that an executor has made ready, and that has not begun.
 #[derive(Debug)]
-pub struct Held {
+pub struct PreparedCommand {
     out: Capture,
     err: Capture,
-    begin: Begin,
+    start_gate: StartGate,
     timeout: Duration,
-    order: Request,
+    request: ExecutorRequest,
 }
 
 /// A command that has begun.
 #[derive(Debug)]
-pub struct Running {
-    held: Held,
+pub struct RunningCommand {
+    command: PreparedCommand,
     start: Instant,
 }
 
 /// Gives the order for a command.
-pub(super) fn hold(executor: &mut Executor, launch: Launch) -> Result<Held, SandboxError> {
+pub(super) fn prepare(
+    executor: &mut Executor,
+    launch: Launch,
+) -> Result<PreparedCommand, SandboxError> {
     let limits = launch.limits;
-    let unable = |errno| SandboxError::Setup { step: "make pipes", reason: text(errno) };
-    let input = input(&launch.stdin)?;
-    let (out, out_end) = Capture::new(Stream::Stdout, limits.stdout_bytes).map_err(unable)?;
-    let (err, err_end) = Capture::new(Stream::Stderr, limits.stderr_bytes).map_err(unable)?;
-    let begin = Begin::new().map_err(unable)?;
-    let order = order(launch, &executor.tmp)?;
+    let unable = |errno| SandboxError::Setup { step: "make pipes", reason: error_text(errno) };
+    let input = sealed_input(&launch.stdin)?;
+    let (out, out_end) = Capture::new(OutputKind::Stdout, limits.stdout_bytes).map_err(unable)?;
+    let (err, err_end) = Capture::new(OutputKind::Stderr, limits.stderr_bytes).map_err(unable)?;
+    let begin = StartGate::new().map_err(unable)?;
+    let order = build_request(launch, &executor.tmp)?;
     let mut given = vec![begin.as_fd(), out_end.as_fd(), err_end.as_fd()];
     given.extend(input.as_ref().map(AsFd::as_fd));
-    executor.ask(&order, &given)?;
-    Ok(Held { out, err, begin, timeout: Duration::from_millis(limits.timeout_ms), order })
+    executor.send(&order, &given)?;
+    Ok(PreparedCommand {
+        out,
+        err,
+        start_gate: begin,
+        timeout: Duration::from_millis(limits.timeout_ms),
+        request: order,
+    })
 }
 
 /// Has it begin.
-pub(super) fn begin(executor: &mut Executor, held: Held) -> Result<Running, SandboxError> {
+pub(super) fn start_prepared(
+    executor: &mut Executor,
+    held: PreparedCommand,
+) -> Result<RunningCommand, SandboxError> {
     let start = Instant::now();
-    if held.begin.say().is_err() {
-        return Err(executor.give_up("it cannot be told to begin"));
+    if held.start_gate.open().is_err() {
+        return Err(executor.kill("it cannot be told to begin"));
     }
-    Ok(Running { held, start })
+    Ok(RunningCommand { command: held, start })
 }
 
 /// Waits for its end.
 pub(super) fn wait(
     executor: &mut Executor,
-    Running { held, start }: Running,
-    watch: &mut dyn Watch,
-) -> Result<Exit, SandboxError> {
-    let Held { out, err, begin: _, timeout, order } = held;
+    RunningCommand { command: held, start }: RunningCommand,
+    watch: &mut dyn CommandWatcher,
+) -> Result<CommandResult, SandboxError> {
+    let PreparedCommand { out, err, start_gate: _, timeout, request: order } = held;
     let stages = match &order {
-        Request::Run { run, .. } => run.stages.as_slice(),
+        ExecutorRequest::Run { run, .. } => run.stages.as_slice(),
         _ => &[],
     };
-    let mut call = Call {
+    let mut call = CommandSupervision {
         out,
         err,
         ending: None,
-        end: start.checked_add(timeout),
+        deadline: start.checked_add(timeout),
         buffer: executor.buffer.take().unwrap_or_else(capture::buffer),
     };
-    let ended = call.until_the_end(executor, stages, watch)?;
-    let each: Vec<How> = ended.statuses.iter().copied().map(exited).collect();
+    let ended = call.run_to_end(executor, stages, watch)?;
+    let each: Vec<Termination> = ended.statuses.iter().copied().map(exit_termination).collect();
     if !each.is_empty() && each.len() != stages.len() {
-        return Err(executor.give_up("it told of other programs than it was given"));
+        return Err(executor.kill("it told of other programs than it was given"));
     }
-    let how = how(&ended, each.last().copied(), call.ending.map(|(how, _)| how));
-    let Call { out, err, mut buffer, .. } = call;
+    let how = termination(&ended, each.last().copied(), call.ending.map(|(how, _)| how));
+    let CommandSupervision { out, err, mut buffer, .. } = call;
     let (stdout, stderr) = (out.drain(&mut buffer, watch), err.drain(&mut buffer, watch));
     executor.buffer = Some(buffer);
-    Ok(Exit {
-        how,
-        reached: reached(how, &each, &ended, stdout.truncated || stderr.truncated),
+    Ok(CommandResult {
+        termination: how,
+        reached_limits: reached_limits(how, &each, &ended, stdout.truncated || stderr.truncated),
         stages: each,
         stdout,
         stderr,
-        walls: executor.walls()?.clone(),
+        sandbox_status: executor.sandbox_status()?.clone(),
         micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
         peak_memory: ended.peak_memory,
         left_running: ended.left_running,
@@ -109,13 +121,13 @@ pub(super) fn wait(
 }
 
 /// A command that runs.
-struct Call {
+struct CommandSupervision {
     out: Capture,
     err: Capture,
     /// Why it is being ended, and since when.
-    ending: Option<(How, Instant)>,
+    ending: Option<(Termination, Instant)>,
     /// When its time is over.
-    end: Option<Instant>,
+    deadline: Option<Instant>,
     buffer: Vec<u8>,
 }
 
@@ -126,15 +138,15 @@ struct Ready {
     err: bool,
 }
 
-impl Call {
-    fn until_the_end(
+impl CommandSupervision {
+    fn run_to_end(
         &mut self,
         executor: &mut Executor,
-        stages: &[Stage],
-        watch: &mut dyn Watch,
-    ) -> Result<Ended, SandboxError> {
+        stages: &[StageMessage],
+        watch: &mut dyn CommandWatcher,
+    ) -> Result<EndReport, SandboxError> {
         loop {
-            let ready = self.wait(executor)?;
+            let ready = self.poll(executor)?;
             if ready.out {
                 self.out.read(&mut self.buffer, watch);
             }
@@ -143,31 +155,35 @@ impl Call {
             }
             if ready.socket {
                 match executor.receive()? {
-                    (Reply::Ended(ended), _) => return Ok(ended),
-                    (Reply::Refused(refusal), _) => return Err(refused(refusal, stages)),
-                    _ => return Err(executor.give_up("it spoke out of turn")),
+                    (ExecutorReply::Ended(ended), _) => return Ok(ended),
+                    (ExecutorReply::Refused(refusal), _) => {
+                        return Err(refusal_error(refusal, stages));
+                    }
+                    _ => return Err(executor.kill("it spoke out of turn")),
                 }
             }
-            self.judge(executor, watch)?;
-            if self.ending.is_some_and(|(_, since)| since.elapsed() > DYING) {
-                return Err(executor.give_up("it did not end a command"));
+            self.enforce(executor, watch)?;
+            if self.ending.is_some_and(|(_, since)| since.elapsed() > KILL_TIMEOUT) {
+                return Err(executor.kill("it did not end a command"));
             }
         }
     }
 
     /// Waits for a word of the executor, for output, or until it is time to ask again.
-    fn wait(&self, executor: &mut Executor) -> Result<Ready, SandboxError> {
-        let left = self.end.map_or(ASKING, |end| end.saturating_duration_since(Instant::now()));
-        let pause = if self.ending.is_some() { ASKING } else { left.min(ASKING) };
+    fn poll(&self, executor: &mut Executor) -> Result<Ready, SandboxError> {
+        let left = self
+            .deadline
+            .map_or(POLL_INTERVAL, |end| end.saturating_duration_since(Instant::now()));
+        let pause = if self.ending.is_some() { POLL_INTERVAL } else { left.min(POLL_INTERVAL) };
         let socket = executor.socket()?;
         let mut files = vec![PollFd::new(socket, PollFlags::IN)];
-        let (out, err) = (self.out.waiting(), self.err.waiting());
+        let (out, err) = (self.out.open_end(), self.err.open_end());
         files.extend(out.into_iter().chain(err).map(|end| PollFd::new(end, PollFlags::IN)));
-        match waiting::wait(&mut files, Some(pause)) {
+        match poll::wait(&mut files, Some(pause)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => {
                 drop(files);
-                return Err(executor.give_up("it cannot be waited for"));
+                return Err(executor.kill("it cannot be waited for"));
             }
         }
         let mut ready = files.iter().map(|file| !file.revents().is_empty());
@@ -179,52 +195,70 @@ impl Call {
     }
 
     /// Ends the command if it must not go on.
-    fn judge(&mut self, executor: &mut Executor, watch: &dyn Watch) -> Result<(), SandboxError> {
+    fn enforce(
+        &mut self,
+        executor: &mut Executor,
+        watch: &dyn CommandWatcher,
+    ) -> Result<(), SandboxError> {
         if self.ending.is_some() {
             return Ok(());
         }
         let now = Instant::now();
         let written = self.out.total().saturating_add(self.err.total());
-        let how = if watch.cancelled() {
-            How::Cancelled
-        } else if self.end.is_some_and(|end| now >= end) {
-            How::TimedOut
+        let how = if watch.is_cancelled() {
+            Termination::Cancelled
+        } else if self.deadline.is_some_and(|end| now >= end) {
+            Termination::TimedOut
         } else if written > limits::OUTPUT_DISCARD_BYTES {
-            How::OutputFlood
+            Termination::OutputFlood
         } else {
             return Ok(());
         };
         self.ending = Some((how, now));
-        executor.ask_to_end()
+        executor.request_end()
     }
 }
 
 /// How it ended. What its last program said itself counts first: it may have ended just as it was
 /// about to be killed, or have gone on when another process was ended because memory ran out.
-fn how(ended: &Ended, last: Option<How>, killed: Option<How>) -> How {
+fn termination(
+    ended: &EndReport,
+    last: Option<Termination>,
+    killed: Option<Termination>,
+) -> Termination {
     match (ended.out_of_memory, last, killed) {
-        (false, None, None) if ended.out_of_time => How::TimedOut,
-        (true, None, None) => How::MemoryExceeded,
+        (false, None, None) if ended.out_of_time => Termination::TimedOut,
+        (true, None, None) => Termination::MemoryExceeded,
         // As one of its programs that took all by itself.
-        (false, None, None) if ended.out_of_processor => How::Signalled(Signal::XCPU.as_raw()),
-        (true, Some(how), _) if how == How::Signalled(Signal::KILL.as_raw()) => How::MemoryExceeded,
+        (false, None, None) if ended.out_of_cpu => Termination::Signalled(Signal::XCPU.as_raw()),
+        (true, Some(how), _) if how == Termination::Signalled(Signal::KILL.as_raw()) => {
+            Termination::MemoryExceeded
+        }
         (_, None, Some(how)) => how,
         (_, Some(how), _) => how,
         // Somebody outside killed the first process.
-        (false, None, None) => How::Signalled(Signal::KILL.as_raw()),
+        (false, None, None) => Termination::Signalled(Signal::KILL.as_raw()),
     }
 }
 
 /// The bounds that it ran into.
-fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<ResourceLimit> {
-    let signalled = |signal: Signal| each.contains(&How::Signalled(signal.as_raw()));
+fn reached_limits(
+    how: Termination,
+    each: &[Termination],
+    ended: &EndReport,
+    cut: bool,
+) -> Vec<ResourceLimit> {
+    let signalled = |signal: Signal| each.contains(&Termination::Signalled(signal.as_raw()));
     let each = [
-        (ResourceLimit::Time, how == How::TimedOut),
-        (ResourceLimit::Cpu, signalled(Signal::XCPU) || ended.out_of_processor),
+        (ResourceLimit::Time, how == Termination::TimedOut),
+        (ResourceLimit::Cpu, signalled(Signal::XCPU) || ended.out_of_cpu),
         (ResourceLimit::Memory, ended.out_of_memory),
         // Where the kernel refuses processes and counts none, all that is known is that there were as many
         // as may be. Whoever ended well had enough.
-        (ResourceLimit::Processes, ended.crowded || ended.full && how != How::Exited(0)),
+        (
+            ResourceLimit::Processes,
+            ended.process_limit_hit || ended.at_process_limit && how != Termination::Exited(0),
+        ),
         (ResourceLimit::FileSize, signalled(Signal::XFSZ)),
         (ResourceLimit::Output, cut),
         (ResourceLimit::Tmp, ended.tmp_full),
@@ -232,17 +266,17 @@ fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<ResourceLimi
     each.into_iter().filter_map(|(bound, reached)| reached.then_some(bound)).collect()
 }
 
-fn exited(status: i32) -> How {
+fn exit_termination(status: i32) -> Termination {
     let status = ExitStatus::from_raw(status);
     match (status.code(), status.signal()) {
-        (Some(code), _) => How::Exited(code),
-        (None, Some(signal)) => How::Signalled(signal),
-        (None, None) => How::Signalled(Signal::KILL.as_raw()),
+        (Some(code), _) => Termination::Exited(code),
+        (None, Some(signal)) => Termination::Signalled(signal),
+        (None, None) => Termination::Signalled(Signal::KILL.as_raw()),
     }
 }
 
 /// What the command will read: a file in memory that nobody can change any more.
-fn input(bytes: &[u8]) -> Result<Option<OwnedFd>, SandboxError> {
+fn sealed_input(bytes: &[u8]) -> Result<Option<OwnedFd>, SandboxError> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -273,28 +307,38 @@ fn input(bytes: &[u8]) -> Result<Option<OwnedFd>, SandboxError> {
 mod tests {
     use super::*;
 
-    fn ended(out_of_memory: bool) -> Ended {
-        Ended { out_of_memory, ..Ended::default() }
+    fn ended(out_of_memory: bool) -> EndReport {
+        EndReport { out_of_memory, ..EndReport::default() }
     }
 
     /// What a program said itself stays, whatever happened to processes that it started.
     #[test]
     fn who_lived_on_when_memory_ran_out_was_not_ended() {
-        let killed = How::Signalled(Signal::KILL.as_raw());
+        let killed = Termination::Signalled(Signal::KILL.as_raw());
         for (out_of_memory, last, by_us, expected) in [
-            (true, Some(How::Exited(0)), None, How::Exited(0)),
-            (true, Some(How::Exited(137)), None, How::Exited(137)),
-            (true, Some(killed), None, How::MemoryExceeded),
-            (true, None, None, How::MemoryExceeded),
-            (true, Some(How::Exited(3)), Some(How::TimedOut), How::Exited(3)),
-            (true, Some(killed), Some(How::TimedOut), How::MemoryExceeded),
-            (true, None, Some(How::TimedOut), How::TimedOut),
+            (true, Some(Termination::Exited(0)), None, Termination::Exited(0)),
+            (true, Some(Termination::Exited(137)), None, Termination::Exited(137)),
+            (true, Some(killed), None, Termination::MemoryExceeded),
+            (true, None, None, Termination::MemoryExceeded),
+            (
+                true,
+                Some(Termination::Exited(3)),
+                Some(Termination::TimedOut),
+                Termination::Exited(3),
+            ),
+            (true, Some(killed), Some(Termination::TimedOut), Termination::MemoryExceeded),
+            (true, None, Some(Termination::TimedOut), Termination::TimedOut),
             (false, Some(killed), None, killed),
-            (false, None, Some(How::Cancelled), How::Cancelled),
+            (false, None, Some(Termination::Cancelled), Termination::Cancelled),
         ] {
-            let own = ended(out_of_memory);
-            assert_eq!(how(&own, last, by_us), expected, "{out_of_memory} {last:?} {by_us:?}");
-            let told = reached(expected, &[], &own, false).contains(&ResourceLimit::Memory);
+            let report = ended(out_of_memory);
+            assert_eq!(
+                termination(&report, last, by_us),
+                expected,
+                "{out_of_memory} {last:?} {by_us:?}"
+            );
+            let told =
+                reached_limits(expected, &[], &report, false).contains(&ResourceLimit::Memory);
             assert_eq!(told, out_of_memory, "{last:?}");
         }
     }
@@ -302,10 +346,13 @@ mod tests {
     /// Whoever ended it, the kernel or the executor: that all time was used up reads the same.
     #[test]
     fn processor_time_that_is_used_up_has_one_name() {
-        let signalled = How::Signalled(Signal::XCPU.as_raw());
-        let all = Ended { out_of_processor: true, ..Ended::default() };
-        assert_eq!(how(&all, None, None), signalled);
-        assert_eq!(reached(signalled, &[], &all, false), [ResourceLimit::Cpu]);
-        assert_eq!(reached(signalled, &[signalled], &ended(false), false), [ResourceLimit::Cpu]);
+        let signalled = Termination::Signalled(Signal::XCPU.as_raw());
+        let all = EndReport { out_of_cpu: true, ..EndReport::default() };
+        assert_eq!(termination(&all, None, None), signalled);
+        assert_eq!(reached_limits(signalled, &[], &all, false), [ResourceLimit::Cpu]);
+        assert_eq!(
+            reached_limits(signalled, &[signalled], &ended(false), false),
+            [ResourceLimit::Cpu]
+        );
     }
 }

@@ -9,17 +9,17 @@ use capsule_core::limits;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::launch::{Captured, Stream, Watch};
+use crate::launch::{CapturedOutput, CommandWatcher, OutputKind};
 
 /// What is read at once; as much as a pipe holds.
-const CHUNK: usize = 65_536;
+const READ_CHUNK: usize = 65_536;
 
 /// The reading end of one stream.
 #[derive(Debug)]
 pub(super) struct Capture {
-    stream: Stream,
-    end: OwnedFd,
-    most: usize,
+    stream: OutputKind,
+    reader: OwnedFd,
+    limit: usize,
     open: bool,
     /// The first bytes, up to `most`.
     head: Vec<u8>,
@@ -30,18 +30,18 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Makes a pipe of which `most` bytes are kept: the capture, and the end to write to.
-    pub(super) fn new(stream: Stream, most: u64) -> Result<(Self, OwnedFd), Errno> {
+    pub(super) fn new(stream: OutputKind, most: u64) -> Result<(Self, OwnedFd), Errno> {
         let (end, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         // Only our end: a command's own must block when the pipe is full.
         rustix::io::ioctl_fionbio(&end, true)?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let (head, recent, total) = (Vec::new(), VecDeque::new(), 0);
-        Ok((Self { stream, end, most, open: true, head, recent, total }, writer))
+        Ok((Self { stream, reader: end, limit: most, open: true, head, recent, total }, writer))
     }
 
     /// The end to wait for; none once nobody writes any more.
-    pub(super) fn waiting(&self) -> Option<&OwnedFd> {
-        self.open.then_some(&self.end)
+    pub(super) fn open_end(&self) -> Option<&OwnedFd> {
+        self.open.then_some(&self.reader)
     }
 
     /// How many bytes came so far.
@@ -50,8 +50,8 @@ impl Capture {
     }
 
     /// Reads once; whether something came.
-    pub(super) fn read(&mut self, buffer: &mut [u8], watch: &mut dyn Watch) -> bool {
-        match rustix::io::read(&self.end, &mut *buffer) {
+    pub(super) fn read(&mut self, buffer: &mut [u8], watch: &mut dyn CommandWatcher) -> bool {
+        match rustix::io::read(&self.reader, &mut *buffer) {
             Ok(0) => self.open = false,
             Ok(got) => {
                 self.keep(buffer.get(..got).unwrap_or_default(), watch);
@@ -64,11 +64,15 @@ impl Capture {
     }
 
     /// Reads what is still in the pipe when the command is over.
-    pub(super) fn drain(mut self, buffer: &mut [u8], watch: &mut dyn Watch) -> Captured {
+    pub(super) fn drain(
+        mut self,
+        buffer: &mut [u8],
+        watch: &mut dyn CommandWatcher,
+    ) -> CapturedOutput {
         while self.open && self.read(buffer, watch) {}
-        let Self { most, mut head, recent, total, .. } = self;
+        let Self { limit: most, mut head, recent, total, .. } = self;
         if recent.is_empty() {
-            return Captured { bytes: head, total, ..Captured::default() };
+            return CapturedOutput { bytes: head, total, ..CapturedOutput::default() };
         }
         let kept = tail_bytes(most);
         // The bytes just before the recent ones are the last of the head, unless some were dropped between.
@@ -77,17 +81,17 @@ impl Capture {
         tail.extend(recent);
         head.truncate(most - kept);
         let tail_start = tail.len().saturating_sub(kept);
-        Captured { bytes: head, tail, tail_start, total, truncated: true }
+        CapturedOutput { bytes: head, tail, tail_start, total, truncated: true }
     }
 
-    fn keep(&mut self, bytes: &[u8], watch: &mut dyn Watch) {
+    fn keep(&mut self, bytes: &[u8], watch: &mut dyn CommandWatcher) {
         self.total = self.total.saturating_add(bytes.len() as u64);
-        let room = self.most.saturating_sub(self.head.len()).min(bytes.len());
+        let room = self.limit.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);
-        let rest_start = rest.len().saturating_sub(recent_bytes(self.most));
+        let rest_start = rest.len().saturating_sub(recent_bytes(self.limit));
         self.recent.extend(rest.get(rest_start..).unwrap_or_default());
-        let dropped = self.recent.len().saturating_sub(recent_bytes(self.most));
+        let dropped = self.recent.len().saturating_sub(recent_bytes(self.limit));
         self.recent.drain(..dropped);
         watch.output(self.stream, bytes);
     }
@@ -106,5 +110,5 @@ const fn recent_bytes(most: usize) -> usize {
 
 /// A buffer to read into.
 pub(super) fn buffer() -> Vec<u8> {
-    vec![0; CHUNK]
+    vec![0; READ_CHUNK]
 }

@@ -3,8 +3,8 @@
 
 mod call;
 mod capture;
-mod copy;
-mod order;
+mod forked_executor;
+mod request;
 mod unconfined;
 
 use std::ffi::{OsStr, OsString};
@@ -26,17 +26,23 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::executor::{self, cgroup};
 use crate::kernel;
+use crate::poll;
 use crate::protocol::socket::{self, Message};
-use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Stage, Staged, Step};
-use crate::waiting;
-pub use call::{Held, Running};
+use crate::protocol::{
+    EnterRequest, ExecutorError, ExecutorReply, ExecutorRequest, HostPath, SetupError,
+    StageMessage, StagingPaths, Step,
+};
+pub use call::{PreparedCommand, RunningCommand};
 pub(crate) use unconfined::UNCONFINED;
 pub use unconfined::run_unconfined;
 
-use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, Target, View, Watch};
+use crate::{
+    CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, HiddenPath, Launch, RedirectTarget,
+    SandboxError, SandboxView, StagingMount,
+};
 
 /// How long an executor may take to end by itself once its socket is closed.
-const GOODBYE: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A handle on the executor of one run. Dropping it ends the executor and whatever it still runs.
 ///
@@ -48,18 +54,18 @@ pub struct Executor {
     child: Option<Pid>,
     /// None once the executor was given up.
     socket: Option<OwnedFd>,
-    walls: Option<SandboxStatus>,
+    status: Option<SandboxStatus>,
     /// The weakest walls that will do.
     floor: SandboxTier,
     /// Where commands see the folder in which they may write.
     tmp: PathBuf,
     /// It was started for a program that nothing confines, and confines none.
-    open: bool,
+    is_unconfined: bool,
     /// A view that was asked for, and whose answer was not waited for so far: what it names is held
     /// open until then.
-    entering: Option<View>,
+    pending_view: Option<SandboxView>,
     /// What it is in the middle of.
-    busy: Busy,
+    busy: ExecutorActivity,
     /// What the output of commands is read into, once one was read: as large as it is, the heap would
     /// be given back to the kernel and grown again with every command.
     buffer: Option<Vec<u8>>,
@@ -67,11 +73,11 @@ pub struct Executor {
 
 /// What an executor is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Busy {
+enum ExecutorActivity {
     /// Nothing.
-    Free,
+    Idle,
     /// It has made a command ready, which has not begun.
-    Holding,
+    Prepared,
     /// A command has begun, and its end was not heard, because the caller was torn away from it.
     Running,
 }
@@ -95,7 +101,7 @@ impl Executor {
         let (here, there) = sockets()?;
         // Without hooks between fork and exec, so that the memory of this process is not copied.
         let child = Command::new(program)
-            .arg0(executor::NAME)
+            .arg0(executor::PROCESS_NAME)
             .args(arguments)
             .env_clear()
             .stdin(there)
@@ -103,7 +109,7 @@ impl Executor {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| failed(error.to_string()))?;
-        Ok(Self::of(i32::try_from(child.id()).ok().and_then(Pid::from_raw), here))
+        Ok(Self::new(i32::try_from(child.id()).ok().and_then(Pid::from_raw), here))
     }
 
     /// Makes an executor of a copy of this process, for a program that has done nothing so far: in its
@@ -112,21 +118,21 @@ impl Executor {
     ///
     /// # Errors
     /// The copy could not be made, among others because this process has more than one thread.
-    pub fn at_once() -> Result<Self, SandboxError> {
-        let (child, socket) = copy::make()?;
-        Ok(Self::of(Some(child), socket))
+    pub fn start_forked() -> Result<Self, SandboxError> {
+        let (child, socket) = forked_executor::fork_executor()?;
+        Ok(Self::new(Some(child), socket))
     }
 
-    fn of(child: Option<Pid>, socket: OwnedFd) -> Self {
+    fn new(child: Option<Pid>, socket: OwnedFd) -> Self {
         Self {
             child,
             socket: Some(socket),
-            walls: None,
+            status: None,
             floor: SandboxTier::default(),
             tmp: PathBuf::new(),
-            open: false,
-            entering: None,
-            busy: Busy::Free,
+            is_unconfined: false,
+            pending_view: None,
+            busy: ExecutorActivity::Idle,
             buffer: None,
         }
     }
@@ -135,14 +141,14 @@ impl Executor {
     ///
     /// # Errors
     /// The executor ended or did not answer in time.
-    pub fn walls(&mut self) -> Result<&SandboxStatus, SandboxError> {
-        if self.walls.is_none() {
+    pub fn sandbox_status(&mut self) -> Result<&SandboxStatus, SandboxError> {
+        if self.status.is_none() {
             match self.expect_reply()? {
-                Reply::Hello(walls) => self.walls = Some(walls),
-                _ => return Err(self.give_up("it spoke out of turn")),
+                ExecutorReply::Status(status) => self.status = Some(status),
+                _ => return Err(self.kill("it spoke out of turn")),
             }
         }
-        self.walls.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it said nothing" })
+        self.status.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it said nothing" })
     }
 
     /// Builds the view of the run. Once. Where a folder of changes was laid over the workspace, gives
@@ -151,10 +157,10 @@ impl Executor {
     /// # Errors
     /// A wall is missing on this machine, or a step of the set-up failed. Nothing can be run then.
     /// [`SandboxError::Overlay`] where only that folder could not be laid over the workspace.
-    pub fn enter(&mut self, view: View) -> Result<Option<OwnedFd>, SandboxError> {
-        let laid = matches!(view.staging, Some(Staging::Overlay { .. }));
-        self.ask_in(&view)?;
-        self.answered(laid)
+    pub fn enter(&mut self, view: SandboxView) -> Result<Option<OwnedFd>, SandboxError> {
+        let laid = matches!(view.staging, Some(StagingMount::Overlay { .. }));
+        self.send_view(&view)?;
+        self.receive_view_reply(laid)
     }
 
     /// The same without waiting for it, for a view that nothing is laid over: [`Executor::entered`]
@@ -162,12 +168,12 @@ impl Executor {
     ///
     /// # Errors
     /// A wall is missing on this machine, or the view cannot be told.
-    pub fn enter_ahead(&mut self, view: View) -> Result<(), SandboxError> {
+    pub fn begin_enter(&mut self, view: SandboxView) -> Result<(), SandboxError> {
         if view.staging.is_some() {
             return Err(SandboxError::Launch { problem: "a staged workspace is waited for" });
         }
-        self.ask_in(&view)?;
-        self.entering = Some(view);
+        self.send_view(&view)?;
+        self.pending_view = Some(view);
         Ok(())
     }
 
@@ -175,46 +181,53 @@ impl Executor {
     ///
     /// # Errors
     /// A step of the set-up failed. Nothing can be run then.
-    pub fn entered(&mut self) -> Result<(), SandboxError> {
-        match self.entering.take() {
-            Some(_held) => self.answered(false).map(drop),
+    pub fn wait_for_view(&mut self) -> Result<(), SandboxError> {
+        match self.pending_view.take() {
+            Some(_held) => self.receive_view_reply(false).map(drop),
             None => Ok(()),
         }
     }
 
-    fn ask_in(&mut self, view: &View) -> Result<(), SandboxError> {
+    fn send_view(&mut self, view: &SandboxView) -> Result<(), SandboxError> {
         self.floor = view.floor;
-        self.stands()?;
+        self.require_status()?;
         let mut programs = Vec::with_capacity(view.programs.len());
         for (target, file) in &view.programs {
             if !target.is_absolute() || target.components().count() < 2 {
                 return Err(SandboxError::Launch { problem: "a program's path is not absolute" });
             }
-            programs.push((target.as_os_str().as_bytes().to_vec(), place(file)?));
+            programs.push((target.as_os_str().as_bytes().to_vec(), host_path(file)?));
         }
         let staging = match &view.staging {
-            Some(Staging::Overlay { changes, work }) => {
-                Some(Staged::Overlay([place(changes)?, place(work)?]))
+            Some(StagingMount::Overlay { changes, work }) => {
+                Some(StagingPaths::Overlay([host_path(changes)?, host_path(work)?]))
             }
-            Some(Staging::Copied(copy)) => Some(Staged::Copied(place(copy)?)),
+            Some(StagingMount::Copied(copy)) => Some(StagingPaths::Copied(host_path(copy)?)),
             None => None,
         };
-        let (workspace, masks) = (place(&view.workspace)?, masks(&view.masks)?);
-        self.ask(&Request::Enter(Enter { workspace, staging, masks, programs }), &[])
+        let (workspace, masks) = (host_path(&view.workspace)?, hidden_paths(&view.hidden)?);
+        self.send(
+            &ExecutorRequest::Enter(EnterRequest { workspace, staging, hidden: masks, programs }),
+            &[],
+        )
     }
 
     /// Waits for the answer to that.
-    fn answered(&mut self, laid: bool) -> Result<Option<OwnedFd>, SandboxError> {
+    fn receive_view_reply(&mut self, laid: bool) -> Result<Option<OwnedFd>, SandboxError> {
         match self.expect_answer()? {
-            (Reply::Entered { tmp }, mut shared) if shared.len() == usize::from(laid) => {
+            (ExecutorReply::Entered { tmp }, mut shared) if shared.len() == usize::from(laid) => {
                 self.tmp = OsString::from_vec(tmp).into();
                 Ok(shared.pop())
             }
-            (Reply::Refused(Refusal::Failed(Failed { step: Step::Staging, errno })), _) => {
-                Err(SandboxError::Overlay { reason: text(errno) })
-            }
-            (Reply::Refused(refusal), _) => Err(refused(refusal, &[])),
-            _ => Err(self.give_up("it spoke out of turn")),
+            (
+                ExecutorReply::Refused(ExecutorError::Failed(SetupError {
+                    step: Step::Staging,
+                    errno,
+                })),
+                _,
+            ) => Err(SandboxError::Overlay { reason: error_text(errno) }),
+            (ExecutorReply::Refused(refusal), _) => Err(refusal_error(refusal, &[])),
+            _ => Err(self.kill("it spoke out of turn")),
         }
     }
 
@@ -224,30 +237,30 @@ impl Executor {
     ///
     /// # Errors
     /// The command makes no sense, or the executor cannot be told.
-    pub fn hold(&mut self, launch: Launch) -> Result<Held, SandboxError> {
-        self.stands()?;
-        self.entered()?;
+    pub fn prepare(&mut self, launch: Launch) -> Result<PreparedCommand, SandboxError> {
+        self.require_status()?;
+        self.wait_for_view()?;
         match self.busy {
-            Busy::Free => {}
-            Busy::Holding => self.withdraw()?,
-            Busy::Running => {
-                return Err(self.give_up("it was left in the middle of a command"));
+            ExecutorActivity::Idle => {}
+            ExecutorActivity::Prepared => self.cancel_prepared()?,
+            ExecutorActivity::Running => {
+                return Err(self.kill("it was left in the middle of a command"));
             }
         }
-        let held = call::hold(self, launch)?;
-        self.busy = Busy::Holding;
+        let held = call::prepare(self, launch)?;
+        self.busy = ExecutorActivity::Prepared;
         Ok(held)
     }
 
     /// Takes back a command that never began.
-    fn withdraw(&mut self) -> Result<(), SandboxError> {
-        self.ask_to_end()?;
+    fn cancel_prepared(&mut self) -> Result<(), SandboxError> {
+        self.request_end()?;
         match self.expect_reply()? {
-            Reply::Ended(_) | Reply::Refused(_) => {
-                self.busy = Busy::Free;
+            ExecutorReply::Ended(_) | ExecutorReply::Refused(_) => {
+                self.busy = ExecutorActivity::Idle;
                 Ok(())
             }
-            _ => Err(self.give_up("it spoke out of turn")),
+            _ => Err(self.kill("it spoke out of turn")),
         }
     }
 
@@ -256,18 +269,22 @@ impl Executor {
     ///
     /// # Errors
     /// The executor cannot be told.
-    pub fn begin(&mut self, held: Held) -> Result<Running, SandboxError> {
-        self.busy = Busy::Running;
-        call::begin(self, held)
+    pub fn start_command(&mut self, held: PreparedCommand) -> Result<RunningCommand, SandboxError> {
+        self.busy = ExecutorActivity::Running;
+        call::start_prepared(self, held)
     }
 
     /// Waits until every process of a command is gone.
     ///
     /// # Errors
     /// The command was not started, or the executor died while it ran.
-    pub fn wait(&mut self, running: Running, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+    pub fn wait(
+        &mut self,
+        running: RunningCommand,
+        watch: &mut dyn CommandWatcher,
+    ) -> Result<CommandResult, SandboxError> {
         let ended = call::wait(self, running, watch);
-        self.busy = Busy::Free;
+        self.busy = ExecutorActivity::Idle;
         ended
     }
 
@@ -275,16 +292,20 @@ impl Executor {
     ///
     /// # Errors
     /// The command was not started, or the executor died while it ran.
-    pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
-        let held = self.hold(launch)?;
-        let running = self.begin(held)?;
+    pub fn run(
+        &mut self,
+        launch: Launch,
+        watch: &mut dyn CommandWatcher,
+    ) -> Result<CommandResult, SandboxError> {
+        let held = self.prepare(launch)?;
+        let running = self.start_command(held)?;
         self.wait(running, watch)
     }
 
     /// Lets go of the executor without waiting for it: it tidies up and ends by itself. For a
     /// process that is about to end anyway; elsewhere it would leave an entry in the table of
     /// processes.
-    pub fn part(mut self) {
+    pub fn detach(mut self) {
         self.socket = None;
     }
 
@@ -295,15 +316,15 @@ impl Executor {
     }
 
     /// Every wall must be there, down to the floor.
-    fn stands(&mut self) -> Result<(), SandboxError> {
-        let (floor, open) = (self.floor, self.open);
-        let walls = self.walls()?;
-        if let Some(gap) = walls.missing_layer(walls.tier.max(floor)).filter(|_| !open) {
+    fn require_status(&mut self) -> Result<(), SandboxError> {
+        let (floor, open) = (self.floor, self.is_unconfined);
+        let status = self.sandbox_status()?;
+        if let Some(gap) = status.missing_layer(status.tier.max(floor)).filter(|_| !open) {
             return Err(SandboxError::Unavailable { layer: gap.layer, reason: gap.detail.clone() });
         }
-        match walls.limits.iter().find(|bound| bound.level == EnforcementLevel::Missing) {
+        match status.limits.iter().find(|bound| bound.level == EnforcementLevel::Missing) {
             Some(gap) => {
-                Err(SandboxError::Unbounded { bound: gap.limit, reason: gap.detail.clone() })
+                Err(SandboxError::LimitUnavailable { bound: gap.limit, reason: gap.detail.clone() })
             }
             None => Ok(()),
         }
@@ -313,48 +334,48 @@ impl Executor {
         self.socket.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it was given up before" })
     }
 
-    fn ask(
+    fn send(
         &mut self,
-        request: &Request,
+        request: &ExecutorRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), SandboxError> {
         let sent = socket::send(self.socket()?.as_fd(), &request.encode(), descriptors);
         sent.map_err(|errno| match errno {
             Errno::MSGSIZE => SandboxError::Launch { problem: "the launch is too large" },
-            _ => self.give_up("it does not listen"),
+            _ => self.kill("it does not listen"),
         })
     }
 
     /// Asks for the end of the command. Should the executor be gone, what it said before, or that it
     /// ended, is heard next.
-    fn ask_to_end(&mut self) -> Result<(), SandboxError> {
-        match socket::send(self.socket()?.as_fd(), &Request::End.encode(), &[]) {
+    fn request_end(&mut self) -> Result<(), SandboxError> {
+        match socket::send(self.socket()?.as_fd(), &ExecutorRequest::End.encode(), &[]) {
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
-            Err(_) => Err(self.give_up("it does not listen")),
+            Err(_) => Err(self.kill("it does not listen")),
         }
     }
 
-    fn expect_reply(&mut self) -> Result<Reply, SandboxError> {
+    fn expect_reply(&mut self) -> Result<ExecutorReply, SandboxError> {
         self.expect_answer().map(|(reply, _)| reply)
     }
 
     /// Waits for a reply to the set-up with its descriptors, but not for ever.
-    fn expect_answer(&mut self) -> Result<(Reply, Vec<OwnedFd>), SandboxError> {
+    fn expect_answer(&mut self) -> Result<(ExecutorReply, Vec<OwnedFd>), SandboxError> {
         let end = Instant::now() + limits::SANDBOX_SETUP;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let mut files = [PollFd::new(self.socket()?, PollFlags::IN)];
-            match waiting::wait(&mut files, Some(left)) {
-                Ok(0) => return Err(self.give_up("it did not answer in time")),
+            match poll::wait(&mut files, Some(left)) {
+                Ok(0) => return Err(self.kill("it did not answer in time")),
                 Ok(_) => return self.receive(),
                 Err(Errno::INTR) => {}
-                Err(_) => return Err(self.give_up("it cannot be waited for")),
+                Err(_) => return Err(self.kill("it cannot be waited for")),
             }
         }
     }
 
     /// Receives one reply with its descriptors.
-    fn receive(&mut self) -> Result<(Reply, Vec<OwnedFd>), SandboxError> {
+    fn receive(&mut self) -> Result<(ExecutorReply, Vec<OwnedFd>), SandboxError> {
         let received = loop {
             match socket::receive(self.socket()?.as_fd()) {
                 Err(Errno::INTR) => {}
@@ -362,17 +383,17 @@ impl Executor {
             }
         };
         match received {
-            Ok(Some(Message { bytes, descriptors })) => match Reply::decode(&bytes) {
+            Ok(Some(Message { bytes, descriptors })) => match ExecutorReply::decode(&bytes) {
                 Ok(reply) => Ok((reply, descriptors)),
-                Err(_) => Err(self.give_up("it said what nobody understands")),
+                Err(_) => Err(self.kill("it said what nobody understands")),
             },
-            Ok(None) => Err(self.give_up("it ended")),
-            Err(_) => Err(self.give_up("it cannot be heard")),
+            Ok(None) => Err(self.kill("it ended")),
+            Err(_) => Err(self.kill("it cannot be heard")),
         }
     }
 
     /// Ends the executor for good: the kernel ends its commands with it. Gives the error to return.
-    fn give_up(&mut self, reason: &'static str) -> SandboxError {
+    fn kill(&mut self, reason: &'static str) -> SandboxError {
         self.socket = None;
         if let Some(child) = self.child.take() {
             // It is ours until it was waited for, so the number means no other process.
@@ -393,13 +414,13 @@ impl Drop for Executor {
         let handle = self.child.and_then(|child| pidfd_open(child, PidfdFlags::empty()).ok());
         let ended = handle.is_some_and(|handle| {
             let mut files = [PollFd::new(&handle, PollFlags::IN)];
-            let waited = rustix::io::retry_on_intr(|| waiting::wait(&mut files, Some(GOODBYE)));
+            let waited = rustix::io::retry_on_intr(|| poll::wait(&mut files, Some(EXIT_TIMEOUT)));
             waited.is_ok_and(|ready| ready > 0)
         });
         if ended {
             let _ = self.child.take().map(kernel::wait_for);
         } else {
-            self.give_up("it did not end by itself");
+            self.kill("it did not end by itself");
         }
     }
 }
@@ -407,23 +428,27 @@ impl Drop for Executor {
 /// The two ends of what is said between an executor and this process.
 fn sockets() -> Result<(OwnedFd, OwnedFd), SandboxError> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| SandboxError::Start { reason: text(errno) })
+        .map_err(|errno| SandboxError::Start { reason: error_text(errno) })
 }
 
 /// The path of an open file, and what must be found there.
-fn place(file: &OwnedFd) -> Result<Place, SandboxError> {
+fn host_path(file: &OwnedFd) -> Result<HostPath, SandboxError> {
     let lost = |_| SandboxError::Launch { problem: "an opened file has no path any more" };
     let path: PathBuf =
         fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(lost)?;
     let facts = fstat(file).map_err(lost_errno)?;
-    Ok(Place { path: path.into_os_string().into_vec(), device: facts.st_dev, inode: facts.st_ino })
+    Ok(HostPath {
+        path: path.into_os_string().into_vec(),
+        device: facts.st_dev,
+        inode: facts.st_ino,
+    })
 }
 
 fn lost_errno(_: Errno) -> SandboxError {
     SandboxError::Launch { problem: "an opened file cannot be looked at" }
 }
 
-fn masks(masks: &[Mask]) -> Result<Vec<Vec<u8>>, SandboxError> {
+fn hidden_paths(masks: &[HiddenPath]) -> Result<Vec<Vec<u8>>, SandboxError> {
     if masks.len() > limits::HIDDEN_PATHS {
         return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
     }
@@ -431,37 +456,43 @@ fn masks(masks: &[Mask]) -> Result<Vec<Vec<u8>>, SandboxError> {
 }
 
 /// An error of the system in its own words.
-fn text(errno: Errno) -> String {
+fn error_text(errno: Errno) -> String {
     std::io::Error::from(errno).to_string()
 }
 
 /// A refusal in our words. `stages` are the programs of the command that was refused.
-fn refused(refusal: Refusal, stages: &[Stage]) -> SandboxError {
+fn refusal_error(refusal: ExecutorError, stages: &[StageMessage]) -> SandboxError {
     match refusal {
-        Refusal::Failed(Failed { step: Step::Shut, errno: Errno::OPNOTSUPP }) => {
-            SandboxError::Unhidden
+        ExecutorError::Failed(SetupError { step: Step::Shut, errno: Errno::OPNOTSUPP }) => {
+            SandboxError::CannotHide
         }
-        Refusal::Failed(Failed { step, errno }) => {
-            SandboxError::Setup { step: step.text(), reason: text(errno) }
+        ExecutorError::Failed(SetupError { step, errno }) => {
+            SandboxError::Setup { step: step.text(), reason: error_text(errno) }
         }
-        Refusal::ProgramChanged(stage) => SandboxError::ProgramChanged { stage: stage.into() },
-        Refusal::ProgramMissing(stage) => SandboxError::ProgramMissing { stage: stage.into() },
-        Refusal::NotExecutable(stage, errno) => {
-            SandboxError::NotExecutable { stage: stage.into(), reason: text(errno) }
+        ExecutorError::ProgramChanged(stage) => {
+            SandboxError::ProgramChanged { stage: stage.into() }
         }
-        Refusal::Redirect(stage, redirect, errno) => {
+        ExecutorError::ProgramMissing(stage) => {
+            SandboxError::ProgramMissing { stage: stage.into() }
+        }
+        ExecutorError::NotExecutable(stage, errno) => {
+            SandboxError::NotExecutable { stage: stage.into(), reason: error_text(errno) }
+        }
+        ExecutorError::Redirect(stage, redirect, errno) => {
             let (stage, redirect) = (usize::from(stage), usize::from(redirect));
             let told = stages.get(stage).and_then(|stage| stage.redirects.get(redirect));
-            let (path, write) = told.map_or((Path::new(""), false), |told| match &told.to {
-                Target::Read(path) => (Path::new(path), false),
-                Target::Create(path) | Target::Append(path) => (Path::new(path), true),
-                Target::Null | Target::Same(_) => (Path::new("/dev/null"), true),
+            let (path, write) = told.map_or((Path::new(""), false), |told| match &told.target {
+                RedirectTarget::Read(path) => (Path::new(path), false),
+                RedirectTarget::Create(path) | RedirectTarget::Append(path) => {
+                    (Path::new(path), true)
+                }
+                RedirectTarget::Null | RedirectTarget::Same(_) => (Path::new("/dev/null"), true),
             });
             let reason = match errno {
                 None => "it is not a plain file".to_owned(),
                 // The kernel's word for a path that leaves the folder beneath which it was opened.
                 Some(Errno::XDEV) => "it leads out of the workspace".to_owned(),
-                Some(errno) => text(errno),
+                Some(errno) => error_text(errno),
             };
             SandboxError::Redirect { stage, path: path.to_owned(), write, reason }
         }

@@ -7,7 +7,7 @@ use capsule_core::confinement::LimitStatus;
 use capsule_core::lifecycle::UnconfinedPermit;
 
 use super::Executor;
-use crate::{EXECUTOR_ARGUMENT, Exit, Launch, SandboxError, View, Watch};
+use crate::{CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch, SandboxError, SandboxView};
 
 /// The second hidden argument: the executor confines nothing, and serves one program.
 pub(crate) const UNCONFINED: &str = "unconfined";
@@ -20,19 +20,19 @@ pub(crate) const UNCONFINED: &str = "unconfined";
 /// It was not started, or its end is not known.
 pub fn run_unconfined(
     leave: &UnconfinedPermit<'_>,
-    view: View,
+    view: SandboxView,
     launch: Launch,
-    watch: &mut dyn Watch,
-) -> Result<(Exit, Vec<LimitStatus>), SandboxError> {
+    watch: &mut dyn CommandWatcher,
+) -> Result<(CommandResult, Vec<LimitStatus>), SandboxError> {
     let [_] = launch.stages.as_slice() else {
         return Err(SandboxError::Launch { problem: "only one program can run unconfined" });
     };
     let program = Path::new("/proc/self/exe");
     let words = [OsStr::new(EXECUTOR_ARGUMENT), OsStr::new(UNCONFINED)];
     let mut executor = Executor::start_with(program, &words)?;
-    executor.open = true;
+    executor.is_unconfined = true;
     executor.enter(view)?;
     let exit = executor.run(Launch { limits: *leave.limits, ..launch }, watch)?;
-    let bounds = exit.walls.limits.clone();
+    let bounds = exit.sandbox_status.limits.clone();
     Ok((exit, bounds))
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
-    Executor, Exit, FileIdentity, Held, How, Launch, Mask, Program, SandboxError, Stage, Staging,
-    Stream, View, Watch,
+    CommandResult, CommandWatcher, Executable, Executor, FileIdentity, HiddenPath, Launch,
+    LaunchStage, OutputKind, PreparedCommand, SandboxError, SandboxView, StagingMount, Termination,
 };
 use tempfile::TempDir;
 
@@ -24,16 +24,16 @@ pub(crate) struct Bed {
     peer: Option<Bubblewrap>,
     folder: TempDir,
     /// What is hidden from every command.
-    masks: Vec<Mask>,
+    masks: Vec<HiddenPath>,
 }
 
 /// A watcher that keeps nothing and never cancels.
 pub(crate) struct Nobody;
 
-impl Watch for Nobody {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+impl CommandWatcher for Nobody {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {}
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }
@@ -66,14 +66,16 @@ impl Bed {
             let peer = Some(Bubblewrap::new(&folder.path().join("workspace"), masks));
             return (Self { executor, peer, folder, masks: Vec::new() }, None);
         }
-        let staging = staged
-            .then(|| Staging::Overlay { changes: own_folder("changes"), work: own_folder("work") });
-        let masks: Vec<Mask> = masks.iter().map(|path| mask(path)).collect();
-        let view = View {
+        let staging = staged.then(|| StagingMount::Overlay {
+            changes: own_folder("changes"),
+            work: own_folder("work"),
+        });
+        let masks: Vec<HiddenPath> = masks.iter().map(|path| mask(path)).collect();
+        let view = SandboxView {
             floor: world::current().floor(),
             workspace,
             staging,
-            masks: masks.clone(),
+            hidden: masks.clone(),
             programs: own(),
         };
         let shared = executor.enter(view).unwrap();
@@ -91,12 +93,12 @@ impl Bed {
         };
         let (workspace, copy) = (own_folder("workspace"), own_folder("changes"));
         let mut executor = Executor::start().unwrap();
-        let masks: Vec<Mask> = masks.iter().map(|path| mask(path)).collect();
-        let view = View {
+        let masks: Vec<HiddenPath> = masks.iter().map(|path| mask(path)).collect();
+        let view = SandboxView {
             floor: world::current().floor(),
             workspace,
-            staging: Some(Staging::Copied(copy)),
-            masks: masks.clone(),
+            staging: Some(StagingMount::Copied(copy)),
+            hidden: masks.clone(),
             programs: own(),
         };
         let shared = executor.enter(view).unwrap();
@@ -110,7 +112,7 @@ impl Bed {
     }
 
     /// Runs a line of a shell that may write.
-    pub(crate) fn write(&mut self, line: &str) -> Exit {
+    pub(crate) fn write(&mut self, line: &str) -> CommandResult {
         let mut launch = launch("/bin/sh", &["sh", "-c", line]);
         launch.writes = true;
         self.try_run(launch).unwrap()
@@ -129,7 +131,7 @@ impl Bed {
     pub(crate) fn probe(&mut self, script: &str) -> Vec<String> {
         let exit = self.probe_with(script, |_| {});
         let errors = String::from_utf8_lossy(&exit.stderr.bytes).into_owned();
-        assert_eq!(exit.how, How::Exited(0), "{script}: {errors}");
+        assert_eq!(exit.termination, Termination::Exited(0), "{script}: {errors}");
         String::from_utf8_lossy(&exit.stdout.bytes).lines().map(str::to_owned).collect()
     }
 
@@ -139,7 +141,11 @@ impl Bed {
     }
 
     /// Runs the probe, with changes to the launch.
-    pub(crate) fn probe_with(&mut self, script: &str, change: impl FnOnce(&mut Launch)) -> Exit {
+    pub(crate) fn probe_with(
+        &mut self,
+        script: &str,
+        change: impl FnOnce(&mut Launch),
+    ) -> CommandResult {
         let mut launch = launch("/proc/self/exe", &["probe", probe::ARGUMENT]);
         launch.stages[0].program.path = probe_place();
         launch.stdin = self.as_seen(script).into_bytes();
@@ -148,13 +154,17 @@ impl Bed {
     }
 
     /// Runs a program of the system.
-    pub(crate) fn run(&mut self, program: &str, words: &[&str]) -> Exit {
+    pub(crate) fn run(&mut self, program: &str, words: &[&str]) -> CommandResult {
         self.try_run(launch(program, words)).unwrap()
     }
 
     /// Has a command begin that is held, and waits for its end.
-    pub(crate) fn begin(&mut self, held: Held, watch: &mut dyn Watch) -> Exit {
-        let running = self.executor.begin(held).unwrap();
+    pub(crate) fn begin(
+        &mut self,
+        held: PreparedCommand,
+        watch: &mut dyn CommandWatcher,
+    ) -> CommandResult {
+        let running = self.executor.start_command(held).unwrap();
         self.executor.wait(running, watch).unwrap()
     }
 
@@ -180,7 +190,7 @@ impl Bed {
         seen.replace("/workspace", &workspace).replace(PROBE, probe_place().to_str().unwrap())
     }
 
-    pub(crate) fn try_run(&mut self, mut launch: Launch) -> Result<Exit, SandboxError> {
+    pub(crate) fn try_run(&mut self, mut launch: Launch) -> Result<CommandResult, SandboxError> {
         if world::current().is_lower() {
             for stage in &mut launch.stages {
                 for word in &mut stage.argv {
@@ -192,10 +202,10 @@ impl Bed {
                 stage.program.path = self.as_seen(path).into();
             }
             // They are told anew with each command.
-            launch.masks.extend(self.masks.iter().cloned());
+            launch.hidden.extend(self.masks.iter().cloned());
         }
         match &self.peer {
-            Some(peer) => Ok(peer.run(&launch, self.executor.walls()?.clone())),
+            Some(peer) => Ok(peer.run(&launch, self.executor.sandbox_status()?.clone())),
             None => self.executor.run(launch, &mut Nobody),
         }
     }
@@ -214,15 +224,15 @@ pub(crate) fn probe_place() -> PathBuf {
     PROBE.into()
 }
 
-pub(crate) fn mask(path: &[u8]) -> Mask {
-    Mask { path: std::os::unix::ffi::OsStringExt::from_vec(path.to_vec()) }
+pub(crate) fn mask(path: &[u8]) -> HiddenPath {
+    HiddenPath { path: std::os::unix::ffi::OsStringExt::from_vec(path.to_vec()) }
 }
 
 /// A program that is found at the same path outside.
-pub(crate) fn stage(program: &str, words: &[&str]) -> Stage {
+pub(crate) fn stage(program: &str, words: &[&str]) -> LaunchStage {
     let facts = fs::metadata(program).unwrap_or_else(|error| panic!("{program}: {error}"));
-    Stage {
-        program: Program { path: program.into(), identity: FileIdentity::of(&facts) },
+    LaunchStage {
+        program: Executable { path: program.into(), identity: FileIdentity::from_metadata(&facts) },
         argv: words.iter().map(OsString::from).collect(),
         environment: vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
@@ -238,17 +248,17 @@ pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
 }
 
 /// A launch of several.
-pub(crate) fn pipeline(stages: Vec<Stage>) -> Launch {
+pub(crate) fn pipeline(stages: Vec<LaunchStage>) -> Launch {
     Launch {
         stages,
-        private: vec!["HOME".into(), "TMPDIR".into()],
+        private_directory_variables: vec!["HOME".into(), "TMPDIR".into()],
         cwd: OsString::new(),
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
         writes: false,
         direct: None,
-        masks: Vec::new(),
-        last: false,
+        hidden: Vec::new(),
+        is_last: false,
     }
 }
 

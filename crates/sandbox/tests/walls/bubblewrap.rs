@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use capsule_core::confinement::SandboxStatus;
-use capsule_sandbox::{Captured, Exit, How, Launch};
+use capsule_sandbox::{CapturedOutput, CommandResult, Launch, Termination};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
@@ -49,7 +49,7 @@ impl Bubblewrap {
         Self { workspace: workspace.to_owned(), masks: masks.collect() }
     }
 
-    pub(crate) fn run(&self, launch: &Launch, walls: SandboxStatus) -> Exit {
+    pub(crate) fn run(&self, launch: &Launch, walls: SandboxStatus) -> CommandResult {
         // What somebody left open, for the test that asks about it.
         let inherited = rustix::io::dup(File::open("/dev/null").unwrap()).unwrap();
         // A command that hangs must not hang the tests; and somebody ignores a signal.
@@ -93,20 +93,34 @@ impl Bubblewrap {
         drop(inherited);
         let how = match (status.code(), status.signal()) {
             // As a shell tells of a signal, since only the outermost process can be asked.
-            (Some(code @ 129..=192), _) => How::Signalled(code - 128),
-            (Some(code), _) => How::Exited(code),
-            (None, signal) => How::Signalled(signal.unwrap_or(libc::SIGKILL)),
+            (Some(code @ 129..=192), _) => Termination::Signalled(code - 128),
+            (Some(code), _) => Termination::Exited(code),
+            (None, signal) => Termination::Signalled(signal.unwrap_or(libc::SIGKILL)),
         };
         let captured = |mut file: File| {
             let mut bytes = Vec::new();
             file.rewind().unwrap();
             file.read_to_end(&mut bytes).unwrap();
-            Captured { total: bytes.len().try_into().unwrap(), bytes, ..Captured::default() }
+            CapturedOutput {
+                total: bytes.len().try_into().unwrap(),
+                bytes,
+                ..CapturedOutput::default()
+            }
         };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
         let (stages, reached, peak_memory) = (vec![how], Vec::new(), None);
         let (micros, left_running) = (0, 0);
-        Exit { how, stages, stdout, stderr, walls, micros, reached, peak_memory, left_running }
+        CommandResult {
+            termination: how,
+            stages,
+            stdout,
+            stderr,
+            sandbox_status: walls,
+            micros,
+            reached_limits: reached,
+            peak_memory,
+            left_running,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use capsule_sandbox::{Direct, Exit, How, SandboxError};
+use capsule_sandbox::{CommandResult, DirectWrites, SandboxError, Termination};
 
 use crate::Test;
 use crate::bed::{Bed, Rows, launch, mask, text};
@@ -32,25 +32,29 @@ fn lay(workspace: &Path) {
     symlink("plain", workspace.join(".vscode")).unwrap();
 }
 
-fn direct(open: &[&str], held: &[&str], pinned: &[&str]) -> Option<Direct> {
+fn direct(open: &[&str], held: &[&str], pinned: &[&str]) -> Option<DirectWrites> {
     let all = |paths: &[&str]| paths.iter().map(Into::into).collect();
-    Some(Direct { open: all(open), held: all(held), pinned: all(pinned) })
+    Some(DirectWrites { writable: all(open), read_only: all(held), pinned: all(pinned) })
 }
 
 /// Everything is open but what is held.
-fn all_open() -> Option<Direct> {
+fn all_open() -> Option<DirectWrites> {
     let held = &[".git/hooks", ".git/config", ".envrc", ".vscode", "out/held", "a/b/.env"];
     direct(&[""], held, &[".git"])
 }
 
-fn try_shell(bed: &mut Bed, line: &str, direct: Option<Direct>) -> Result<Exit, SandboxError> {
+fn try_shell(
+    bed: &mut Bed,
+    line: &str,
+    direct: Option<DirectWrites>,
+) -> Result<CommandResult, SandboxError> {
     let mut launch = launch("/bin/sh", &["sh", "-c", line]);
     launch.direct = direct;
-    launch.masks = MASKS.iter().map(|path| mask(path)).collect();
+    launch.hidden = MASKS.iter().map(|path| mask(path)).collect();
     bed.try_run(launch)
 }
 
-fn shell(bed: &mut Bed, line: &str, direct: Option<Direct>) -> Exit {
+fn shell(bed: &mut Bed, line: &str, direct: Option<DirectWrites>) -> CommandResult {
     try_shell(bed, line, direct).unwrap()
 }
 
@@ -140,7 +144,7 @@ fn what_is_open_is_written_and_nothing_else() {
         "echo x > a/b/.env",
     ] {
         let exit = shell(&mut bed, line, places());
-        rows.check(exit.how != How::Exited(0), || format!("{line}: it went well"));
+        rows.check(exit.termination != Termination::Exited(0), || format!("{line}: it went well"));
         let told = text(&exit.stdout.bytes);
         rows.check(!told.contains("secret"), || format!("{line}: {told}"));
         rows.check(facts(&bed, &all) == before, || format!("{line}: it changed something"));
@@ -152,7 +156,7 @@ fn what_is_held_stays_what_and_where_it_is() {
     let mut bed = Bed::new(lay, MASKS);
     let workspace = bed.workspace();
     let exit = shell(&mut bed, "set -e; echo i > .git/index; mkdir -p x/y; echo z > z", all_open());
-    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.termination, Termination::Exited(0), "{}", text(&exit.stderr.bytes));
     assert_eq!(fs::read_to_string(workspace.join(".git/index")).unwrap(), "i\n");
     let before = facts(&bed, KEPT);
     let mut rows = Rows::default();
@@ -194,7 +198,7 @@ fn what_is_held_stays_what_and_where_it_is() {
         "chmod 777 a/keys && ls a/keys && cat a/keys/id",
     ] {
         let exit = shell(&mut bed, line, all_open());
-        rows.check(exit.how != How::Exited(0), || format!("{line}: it went well"));
+        rows.check(exit.termination != Termination::Exited(0), || format!("{line}: it went well"));
         let told = text(&exit.stdout.bytes);
         rows.check(!told.contains("secret"), || format!("{line}: {told}"));
         rows.check(facts(&bed, KEPT) == before, || format!("{line}: it changed something"));
@@ -260,14 +264,16 @@ fn direct_changes_are_for_one_call() {
     let mut rows = Rows::default();
     for round in 0..3 {
         let exit = shell(&mut bed, &format!("echo {round} > w{round}"), all_open());
-        rows.check(exit.how == How::Exited(0), || text(&exit.stderr.bytes));
+        rows.check(exit.termination == Termination::Exited(0), || text(&exit.stderr.bytes));
         for line in ["write /workspace/new", "append /workspace/one", "write /workspace/out/new"] {
             let got = bed.ask(line);
             rows.check(["EROFS", "EACCES"].contains(&got.as_str()), || format!("{line}: {got}"));
         }
         // Another call has other places.
         let exit = shell(&mut bed, "echo x > new", direct(&["out"], &[], &[]));
-        rows.check(exit.how != How::Exited(0), || "the places of the call before".into());
+        rows.check(exit.termination != Termination::Exited(0), || {
+            "the places of the call before".into()
+        });
     }
     rows.end();
     assert_eq!(mounts(), before);
@@ -288,7 +294,7 @@ fn what_cannot_be_opened_is_refused() {
     }
     // What was to be held and is gone holds nobody up.
     let exit = shell(&mut bed, "echo x > new", direct(&[""], &["gone", "gone/too"], &["gone"]));
-    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.termination, Termination::Exited(0), "{}", text(&exit.stderr.bytes));
     let many: Vec<String> = (0..5_000).map(|number| format!("f{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let refused = try_shell(&mut bed, "true", direct(&[""], &many, &[])).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use capsule_sandbox::{How, Launch, Stream, Watch};
+use capsule_sandbox::{CommandWatcher, Launch, OutputKind, Termination};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, launch, pipeline, text};
@@ -33,11 +33,11 @@ fn a_held_command_has_not_begun() {
         let script = format!("echo $$; exec sleep {marker}");
         let mut long = launch("/bin/sh", &["sh", "-c", &script]);
         long.limits.timeout_ms = 1_000;
-        let held = bed.executor.hold(long).unwrap();
+        let held = bed.executor.prepare(long).unwrap();
         std::thread::sleep(LONG_ENOUGH);
         assert_eq!(processes_with(&marker), 0, "round {round}");
         let exit = bed.begin(held, &mut Nobody);
-        assert_eq!(exit.how, How::TimedOut, "round {round}");
+        assert_eq!(exit.termination, Termination::TimedOut, "round {round}");
         assert!(!exit.stdout.bytes.is_empty(), "round {round}: it began");
         assert_eq!(processes_with(&marker), 0, "round {round}");
     }
@@ -48,21 +48,21 @@ fn what_never_begins_is_never_run() {
     let mut bed = Bed::plain();
     let (marker, id) = (marker(8), bed.executor.id());
     let long = launch("/bin/sleep", &["sleep", &marker]);
-    drop(bed.executor.hold(long).unwrap());
+    drop(bed.executor.prepare(long).unwrap());
     std::thread::sleep(LONG_ENOUGH);
     assert_eq!(processes_with(&marker), 0);
     // The next one takes its place, and so does one behind a command that could not have begun.
     let wrong = launch("/bin/sh", &["sh", "-c", "exit 4"]);
-    drop(bed.executor.hold(pipeline(vec![wrong.stages[0].clone(); 2])).unwrap());
-    drop(bed.executor.hold(Launch { cwd: "missing".into(), ..wrong.clone() }).unwrap());
+    drop(bed.executor.prepare(pipeline(vec![wrong.stages[0].clone(); 2])).unwrap());
+    drop(bed.executor.prepare(Launch { cwd: "missing".into(), ..wrong.clone() }).unwrap());
     for _ in 0..3 {
         let next = bed.executor.run(wrong.clone(), &mut Nobody).unwrap();
-        assert_eq!(next.how, How::Exited(4));
+        assert_eq!(next.termination, Termination::Exited(4));
     }
     assert_eq!((bed.executor.id(), processes_with(&marker)), (id, 0));
 
     let mut bed = Bed::plain();
-    let held = bed.executor.hold(launch("/bin/sleep", &["sleep", &marker])).unwrap();
+    let held = bed.executor.prepare(launch("/bin/sleep", &["sleep", &marker])).unwrap();
     let id = bed.executor.id();
     drop(bed);
     wait_until("the executor is gone", || !std::fs::exists(format!("/proc/{id}")).unwrap());
@@ -74,17 +74,17 @@ fn time_counts_from_the_beginning() {
     let mut bed = Bed::plain();
     let mut short = launch("/bin/true", &["true"]);
     short.limits.timeout_ms = 600;
-    let held = bed.executor.hold(short).unwrap();
+    let held = bed.executor.prepare(short).unwrap();
     std::thread::sleep(Duration::from_millis(1_100));
     let exit = bed.begin(held, &mut Nobody);
-    assert_eq!((exit.how, exit.reached), (How::Exited(0), Vec::new()));
+    assert_eq!((exit.termination, exit.reached_limits), (Termination::Exited(0), Vec::new()));
     let mut long = launch("/bin/sleep", &["sleep", "60"]);
     long.limits.timeout_ms = 300;
-    let held = bed.executor.hold(long).unwrap();
+    let held = bed.executor.prepare(long).unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let since = Instant::now();
     let exit = bed.begin(held, &mut Nobody);
-    assert_eq!(exit.how, How::TimedOut);
+    assert_eq!(exit.termination, Termination::TimedOut);
     let took = since.elapsed();
     assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(3), "{took:?}");
 }
@@ -96,13 +96,13 @@ struct Stuck {
     freed: Option<Duration>,
 }
 
-impl Watch for Stuck {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {
+impl CommandWatcher for Stuck {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {
         wait_until("somebody else ends it", || processes_with(&self.marker) == 0);
         self.freed = Some(self.since.elapsed());
     }
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }
@@ -114,11 +114,14 @@ fn the_executor_keeps_the_time_by_itself() {
     let script = format!("sleep {marker} & echo out; wait");
     let mut noisy = launch("/bin/sh", &["sh", "-c", &script]);
     noisy.limits.timeout_ms = 1_200;
-    let held = bed.executor.hold(noisy).unwrap();
+    let held = bed.executor.prepare(noisy).unwrap();
     std::thread::sleep(Duration::from_millis(800));
     let mut stuck = Stuck { marker, since: Instant::now(), freed: None };
     let exit = bed.begin(held, &mut stuck);
-    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::TimedOut, "out\n"));
+    assert_eq!(
+        (exit.termination, text(&exit.stdout.bytes).as_str()),
+        (Termination::TimedOut, "out\n")
+    );
     let freed = stuck.freed.unwrap();
     assert!(freed >= Duration::from_millis(1_200) && freed < Duration::from_secs(3), "{freed:?}");
 }
@@ -131,13 +134,13 @@ fn an_end_that_is_asked_for_too_late_ends_nothing() {
     for round in 0..200_u64 {
         let mut short = launch("/bin/sleep", &["sleep", "0.004"]);
         short.limits.timeout_ms = 3 + round % 8;
-        match bed.try_run(short).unwrap().how {
-            How::Exited(0) => ends[0] += 1,
-            How::TimedOut => ends[1] += 1,
+        match bed.try_run(short).unwrap().termination {
+            Termination::Exited(0) => ends[0] += 1,
+            Termination::TimedOut => ends[1] += 1,
             other => panic!("round {round}: {other:?}"),
         }
         let exit = bed.try_run(launch("/bin/true", &["true"])).unwrap();
-        assert_eq!(exit.how, How::Exited(0), "round {round}");
+        assert_eq!(exit.termination, Termination::Exited(0), "round {round}");
     }
     assert!(ends[1] > 0, "none was ended: {ends:?}");
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, How, SandboxError, Stream, View, Watch};
+use capsule_sandbox::{
+    CommandWatcher, EXECUTOR_ARGUMENT, Executor, OutputKind, SandboxError, SandboxView, Termination,
+};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, PROBE, launch, mask, own, text};
@@ -195,12 +197,12 @@ fn executor_outlives_the_thread_that_started_it() {
 /// Panics when something is written.
 struct Panicking;
 
-impl Watch for Panicking {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {
+impl CommandWatcher for Panicking {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {
         panic!("as planned");
     }
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         false
     }
 }
@@ -250,17 +252,17 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
     let mut executor = Executor::start_with("/proc/self/exe".as_ref(), &arguments).unwrap();
     let workspace = fs::File::open(folder).unwrap().into();
     executor
-        .enter(View {
+        .enter(SandboxView {
             floor: crate::world::current().floor(),
             workspace,
             staging: None,
-            masks: Vec::new(),
+            hidden: Vec::new(),
             programs: own(),
         })
         .unwrap();
     if words.get(2).is_some() {
         executor.run(launch("/bin/true", &["true"]), &mut Nobody).unwrap();
-        executor.part();
+        executor.detach();
         return ExitCode::SUCCESS;
     }
     loop {
@@ -311,41 +313,44 @@ fn nobody_stands_by_behind_the_last_command() {
     let id = bed.executor.id();
     let children = || fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     let mut last = launch("/bin/true", &["true"]);
-    last.last = true;
-    assert_eq!(bed.try_run(last.clone()).unwrap().how, How::Exited(0));
+    last.is_last = true;
+    assert_eq!(bed.try_run(last.clone()).unwrap().termination, Termination::Exited(0));
     wait_until("nobody stands by", || children().is_empty());
     // Should another one come, it finds the same walls.
     assert_eq!(bed.ask("read file"), "content");
-    assert_eq!(bed.try_run(last).unwrap().how, How::Exited(0));
+    assert_eq!(bed.try_run(last).unwrap().termination, Termination::Exited(0));
     wait_until("nobody stands by again", || children().is_empty());
 }
 
 fn a_view_can_be_built_ahead() {
-    let view = |folder: &Path| View {
+    let view = |folder: &Path| SandboxView {
         floor: crate::world::current().floor(),
         workspace: fs::File::open(folder).unwrap().into(),
         staging: None,
-        masks: vec![mask(b"hidden")],
+        hidden: vec![mask(b"hidden")],
         programs: own(),
     };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "content").unwrap();
     fs::write(folder.path().join("hidden"), "secret").unwrap();
     let mut executor = Executor::start().unwrap();
-    executor.enter_ahead(view(folder.path())).unwrap();
+    executor.begin_enter(view(folder.path())).unwrap();
     for _ in 0..2 {
         let mut reader = launch("/bin/sh", &["sh", "-c", "cat file hidden"]);
-        reader.masks = vec![mask(b"hidden")];
+        reader.hidden = vec![mask(b"hidden")];
         let exit = executor.run(reader, &mut Nobody).unwrap();
-        assert_eq!((text(&exit.stdout.bytes).as_str(), exit.how), ("content", How::Exited(1)));
+        assert_eq!(
+            (text(&exit.stdout.bytes).as_str(), exit.termination),
+            ("content", Termination::Exited(1))
+        );
     }
     // What could not be shown is told to whoever wants to run something.
     let gone = tempfile::tempdir().unwrap();
     let view = view(gone.path());
     drop(gone);
     let mut executor = Executor::start().unwrap();
-    executor.enter_ahead(view).unwrap();
-    assert!(executor.entered().is_err());
+    executor.begin_enter(view).unwrap();
+    assert!(executor.wait_for_view().is_err());
     let ran = executor.run(launch("/bin/true", &["true"]), &mut Nobody);
     assert!(ran.is_err(), "{ran:?}");
 }

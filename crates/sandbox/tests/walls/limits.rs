@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{EnforcementLevel, ProcessLimits, ResourceLimit};
-use capsule_sandbox::{Captured, Direct, Exit, How, Launch, Stream, Watch};
+use capsule_sandbox::{
+    CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Launch, OutputKind, Termination,
+};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, Rows, launch, text};
@@ -41,7 +43,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("peaks_are_told", peaks_are_told),
 ];
 
-fn probe(bed: &mut Bed, words: &[&str], change: impl FnOnce(&mut ProcessLimits)) -> Exit {
+fn probe(bed: &mut Bed, words: &[&str], change: impl FnOnce(&mut ProcessLimits)) -> CommandResult {
     bed.probe_with("", |launch| {
         launch.stages[0].argv =
             ["probe", probe::ARGUMENT].iter().chain(words).map(Into::into).collect();
@@ -49,7 +51,7 @@ fn probe(bed: &mut Bed, words: &[&str], change: impl FnOnce(&mut ProcessLimits))
     })
 }
 
-fn took(exit: &Exit) -> Duration {
+fn took(exit: &CommandResult) -> Duration {
     Duration::from_micros(exit.micros)
 }
 
@@ -57,7 +59,7 @@ fn time_is_bounded() {
     let mut bed = Bed::plain();
     for words in [&["sleep", "60000"][..], &["spin"], &["tree", "3"]] {
         let exit = probe(&mut bed, words, |limits| limits.timeout_ms = 300);
-        assert_eq!(exit.how, How::TimedOut, "{words:?}");
+        assert_eq!(exit.termination, Termination::TimedOut, "{words:?}");
         assert!(took(&exit) >= Duration::from_millis(300), "{words:?}: {:?}", took(&exit));
         assert!(took(&exit) < Duration::from_secs(3), "{words:?}: {:?}", took(&exit));
     }
@@ -65,10 +67,13 @@ fn time_is_bounded() {
     let mut slow = launch("/bin/sh", &["sh", "-c", "echo early; sleep 60"]);
     slow.limits.timeout_ms = 300;
     let exit = bed.try_run(slow).unwrap();
-    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::TimedOut, "early\n"));
+    assert_eq!(
+        (exit.termination, text(&exit.stdout.bytes).as_str()),
+        (Termination::TimedOut, "early\n")
+    );
     // None at all ends at once.
     let exit = probe(&mut bed, &["sleep", "60000"], |limits| limits.timeout_ms = 0);
-    assert_eq!(exit.how, How::TimedOut);
+    assert_eq!(exit.termination, Termination::TimedOut);
 }
 
 fn processor_time_is_bounded() {
@@ -77,12 +82,12 @@ fn processor_time_is_bounded() {
         limits.cpu_ms = 1_000;
         limits.timeout_ms = 20_000;
     });
-    assert_eq!(exit.how, How::Signalled(libc::SIGXCPU));
+    assert_eq!(exit.termination, Termination::Signalled(libc::SIGXCPU));
 }
 
 /// However many share it, at once or one after the other.
 fn processor_time_of_all_is_bounded() {
-    const ALL: How = How::Signalled(libc::SIGXCPU);
+    const ALL: Termination = Termination::Signalled(libc::SIGXCPU);
     let mut bed = Bed::plain();
     let mut rows = Rows::default();
     for (script, how, reached) in [
@@ -91,17 +96,17 @@ fn processor_time_of_all_is_bounded() {
         // And none of these ever has it.
         ("while :; do perl -e '1 for 1..2_000_000'; done", ALL, true),
         // One that takes all by itself is ended by the kernel alone, and who waits for it goes on.
-        ("perl -e '1 while 1'; exit 3", How::Exited(3), false),
+        ("perl -e '1 while 1'; exit 3", Termination::Exited(3), false),
         // What others took before is not counted.
-        (BELOW, How::Exited(0), false),
-        ("true", How::Exited(0), false),
+        (BELOW, Termination::Exited(0), false),
+        ("true", Termination::Exited(0), false),
     ] {
         let mut all = launch("/bin/sh", &["sh", "-c", script]);
         (all.limits.cpu_ms, all.limits.timeout_ms) = (1_000, 60_000);
         let exit = bed.try_run(all).unwrap();
         let told: &[ResourceLimit] = if reached { &[ResourceLimit::Cpu] } else { &[] };
-        let held = exit.how == how && exit.reached == told;
-        rows.check(held, || format!("{script}: {:?} {:?}", exit.how, exit.reached));
+        let held = exit.termination == how && exit.reached_limits == told;
+        rows.check(held, || format!("{script}: {:?} {:?}", exit.termination, exit.reached_limits));
     }
     rows.end();
 }
@@ -118,12 +123,17 @@ fn memory_is_bounded() {
         })
     };
     let exit = hog(&mut bed, "40");
-    assert_eq!(exit.how, How::Exited(0), "below the bound: {}", text(&exit.stderr.bytes));
+    assert_eq!(
+        exit.termination,
+        Termination::Exited(0),
+        "below the bound: {}",
+        text(&exit.stderr.bytes)
+    );
     let exit = hog(&mut bed, "400");
-    assert_eq!(exit.how, How::MemoryExceeded);
+    assert_eq!(exit.termination, Termination::MemoryExceeded);
     assert!(exit.peak_memory.unwrap() > 50 << 20, "{:?}", exit.peak_memory);
     let exit = hog(&mut bed, "40");
-    assert_eq!(exit.how, How::Exited(0), "the next call has its own");
+    assert_eq!(exit.termination, Termination::Exited(0), "the next call has its own");
 }
 
 fn memory_of_a_whole_tree_is_bounded() {
@@ -135,8 +145,12 @@ fn memory_of_a_whole_tree_is_bounded() {
     many.limits.memory_bytes = 100 << 20;
     let exit = bed.try_run(many).unwrap();
     // Where the kernel ends one process of several, the shell that waits for it goes on.
-    assert!(matches!(exit.how, How::MemoryExceeded | How::Exited(_)), "{:?}", exit.how);
-    assert_eq!(exit.reached, [ResourceLimit::Memory]);
+    assert!(
+        matches!(exit.termination, Termination::MemoryExceeded | Termination::Exited(_)),
+        "{:?}",
+        exit.termination
+    );
+    assert_eq!(exit.reached_limits, [ResourceLimit::Memory]);
 }
 
 /// Memory that belongs to no process, or to several.
@@ -148,18 +162,26 @@ fn shared_memory_is_bounded() {
             limits.timeout_ms = 20_000;
         })
     };
-    assert_eq!(hog(&["hog-shared", "60", "1000"]).how, How::Exited(0), "counted once, not twice");
-    // Where the kernel ends the child that touched it, its parent goes on.
-    assert_eq!(hog(&["hog-shared", "300", "1000"]).reached, [ResourceLimit::Memory]);
-    assert_eq!(hog(&["hog-released", "400"]).how, How::MemoryExceeded, "it stays taken");
     assert_eq!(
-        hog(&["hog-cut", "12", "50"]).how,
-        How::MemoryExceeded,
+        hog(&["hog-shared", "60", "1000"]).termination,
+        Termination::Exited(0),
+        "counted once, not twice"
+    );
+    // Where the kernel ends the child that touched it, its parent goes on.
+    assert_eq!(hog(&["hog-shared", "300", "1000"]).reached_limits, [ResourceLimit::Memory]);
+    assert_eq!(
+        hog(&["hog-released", "400"]).termination,
+        Termination::MemoryExceeded,
+        "it stays taken"
+    );
+    assert_eq!(
+        hog(&["hog-cut", "12", "50"]).termination,
+        Termination::MemoryExceeded,
         "one page is as good as all"
     );
     let unmapped = hog(&["hog-unmapped", "300"]);
     if matches!(world::current(), World::Root | World::Landlock) {
-        assert_eq!(unmapped.how, How::MemoryExceeded);
+        assert_eq!(unmapped.termination, Termination::MemoryExceeded);
     } else {
         // Where nobody would see it, it cannot be made.
         assert_eq!(text(&unmapped.stdout.bytes), "ENOSYS\n");
@@ -173,7 +195,7 @@ fn what_the_kernel_needs_for_it_counts() {
         limits.memory_bytes = 100 << 20;
         limits.timeout_ms = 20_000;
     });
-    assert_eq!(exit.how, How::MemoryExceeded, "{}", text(&exit.stdout.bytes));
+    assert_eq!(exit.termination, Termination::MemoryExceeded, "{}", text(&exit.stdout.bytes));
 }
 
 /// Files in `/tmp` and shared memory take memory until the call's namespaces are gone, and they may go
@@ -189,7 +211,9 @@ fn what_is_left_does_not_count_for_the_next_command() {
                 limits.memory_bytes = 100 << 20;
                 limits.timeout_ms = 20_000;
             });
-            rows.check(exit.how == How::Exited(0), || format!("{round} {words:?}: {:?}", exit.how));
+            rows.check(exit.termination == Termination::Exited(0), || {
+                format!("{round} {words:?}: {:?}", exit.termination)
+            });
         }
     }
     rows.end();
@@ -199,10 +223,13 @@ fn processes_are_bounded() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["bomb", "2000"], |limits| limits.processes = 20);
     if is_counted(&mut bed) {
-        assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![ResourceLimit::Processes]));
+        assert_eq!(
+            (exit.termination, exit.reached_limits),
+            (Termination::Signalled(9), vec![ResourceLimit::Processes])
+        );
         return;
     }
-    assert_eq!(exit.how, How::Exited(0));
+    assert_eq!(exit.termination, Termination::Exited(0));
     let children: u64 = text(&exit.stdout.bytes).trim().parse().unwrap();
     // Without a control group root is bounded by the highest number of a process only.
     let most = most_processes();
@@ -221,11 +248,18 @@ fn the_command_before_takes_no_room() {
         one.limits.processes = 1;
         if round % 4 == 3 && !world::current().is_lower() {
             // For this one a first process is made while another one stands by.
-            one.direct =
-                Some(Direct { open: vec!["".into()], held: Vec::new(), pinned: Vec::new() });
+            one.direct = Some(DirectWrites {
+                writable: vec!["".into()],
+                read_only: Vec::new(),
+                pinned: Vec::new(),
+            });
         }
         let exit = bed.try_run(one).unwrap();
-        assert_eq!((exit.how, exit.reached), (How::Exited(0), Vec::new()), "round {round}");
+        assert_eq!(
+            (exit.termination, exit.reached_limits),
+            (Termination::Exited(0), Vec::new()),
+            "round {round}"
+        );
     }
 }
 
@@ -243,7 +277,7 @@ fn most_processes() -> u64 {
 
 /// Whether processes are only counted, and those that are too many ended with all others.
 fn is_counted(bed: &mut Bed) -> bool {
-    let walls = bed.executor.walls().unwrap();
+    let walls = bed.executor.sandbox_status().unwrap();
     let processes = walls.limits.iter().find(|own| own.limit == ResourceLimit::Processes).unwrap();
     processes.detail.starts_with("counted")
 }
@@ -252,7 +286,10 @@ fn threads_are_bounded() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["threads", "2000"], |limits| limits.processes = 20);
     if is_counted(&mut bed) {
-        assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![ResourceLimit::Processes]));
+        assert_eq!(
+            (exit.termination, exit.reached_limits),
+            (Termination::Signalled(9), vec![ResourceLimit::Processes])
+        );
         return;
     }
     let threads: u64 = text(&exit.stdout.bytes).trim().parse().unwrap();
@@ -280,7 +317,7 @@ fn tmp_is_bounded() {
     names.limits.timeout_ms = 60_000;
     let exit = bed.try_run(names).unwrap();
     let made: u64 = text(&exit.stdout.bytes).trim().parse().unwrap_or(u64::MAX);
-    assert!(made <= 200_000, "{made} files, {:?}", exit.how);
+    assert!(made <= 200_000, "{made} files, {:?}", exit.termination);
 }
 
 fn files_are_bounded() {
@@ -288,14 +325,14 @@ fn files_are_bounded() {
     let exit = probe(&mut bed, &["open-many"], |limits| limits.open_files = 64);
     assert_eq!(text(&exit.stdout.bytes).trim(), "61");
     let exit = probe(&mut bed, &["big-file"], |limits| limits.file_bytes = 1_000_000);
-    assert_eq!(exit.how, How::Signalled(libc::SIGXFSZ));
+    assert_eq!(exit.termination, Termination::Signalled(libc::SIGXFSZ));
 }
 
 fn output_is_kept_up_to_a_bound() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["print", "300000", "100000"], |_| {});
-    assert_eq!(exit.how, How::Exited(0));
-    let kept = |own: &Captured| (own.bytes.len(), own.tail.len() - own.tail_start, own.total);
+    assert_eq!(exit.termination, Termination::Exited(0));
+    let kept = |own: &CapturedOutput| (own.bytes.len(), own.tail.len() - own.tail_start, own.total);
     assert_eq!(kept(&exit.stdout), (192_000, 64_000, 300_000));
     assert_eq!(kept(&exit.stderr), (48_000, 16_000, 100_000));
     assert!(exit.stdout.truncated && exit.stderr.truncated);
@@ -312,7 +349,7 @@ fn output_is_kept_up_to_a_bound() {
 fn a_flood_is_ended() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["write-for-ever"], |limits| limits.timeout_ms = 30_000);
-    assert_eq!(exit.how, How::OutputFlood);
+    assert_eq!(exit.termination, Termination::OutputFlood);
     assert_eq!(exit.stdout.bytes.len(), 192_000);
     assert!(exit.stdout.total >= capsule_core::limits::OUTPUT_DISCARD_BYTES);
 }
@@ -323,7 +360,7 @@ fn daemons_die_with_the_command() {
     for words in [&["daemon", marker.as_str()][..], &["background", marker.as_str()]] {
         let start = Instant::now();
         let exit = probe(&mut bed, words, |_| {});
-        assert_eq!(exit.how, How::Exited(0), "{words:?}");
+        assert_eq!(exit.termination, Termination::Exited(0), "{words:?}");
         assert!(start.elapsed() < Duration::from_secs(5), "{words:?} took {:?}", start.elapsed());
         assert_eq!(crate::life::processes_with(&marker), 0, "{words:?}");
     }
@@ -349,7 +386,9 @@ fn what_is_left_running_is_told() {
         let exit = bed.run("/bin/sh", &["sh", "-c", script]);
         // The shell between may not have started its own yet.
         let told = exit.left_running == left || exit.left_running == 1 && script.contains("(sleep");
-        rows.check(exit.how == How::Exited(how) && told, || format!("{script}: {exit:?}"));
+        rows.check(exit.termination == Termination::Exited(how) && told, || {
+            format!("{script}: {exit:?}")
+        });
     }
     rows.end();
 }
@@ -359,7 +398,7 @@ fn a_storm_of_processes_ends_with_the_command() {
     for round in 0..10 {
         let marker = format!("66006600{}{round}", std::process::id());
         let exit = probe(&mut bed, &["storm", &marker], |_| {});
-        assert_eq!(exit.how, How::Exited(0));
+        assert_eq!(exit.termination, Termination::Exited(0));
         // A machine that is busy takes its time to end them all; without an end it would take for ever.
         assert!(took(&exit) < Duration::from_secs(20), "{:?}", took(&exit));
         assert_eq!(crate::life::processes_with(&marker), 0);
@@ -376,7 +415,7 @@ fn a_bomb_that_ends_is_ended() {
         (bomb.limits.processes, bomb.limits.timeout_ms) = (16, 5_000);
         let exit = bed.try_run(bomb).unwrap();
         assert!(took(&exit) < Duration::from_secs(20), "{:?}", took(&exit));
-        assert!(exit.how != How::Exited(0), "{:?}", exit.how);
+        assert!(exit.termination != Termination::Exited(0), "{:?}", exit.termination);
         assert_eq!(crate::life::processes_with(&marker), 0);
     }
 }
@@ -407,8 +446,8 @@ fn what_was_reached_is_told() {
         launch.limits.cpu_ms = 1_000;
         launch.limits.processes = 16;
         let exit = bed.try_run(launch).unwrap();
-        let told = exit.reached == expected.into_iter().collect::<Vec<_>>();
-        rows.check(told, || format!("{script}: {:?} {:?}", exit.reached, exit.how));
+        let told = exit.reached_limits == expected.into_iter().collect::<Vec<_>>();
+        rows.check(told, || format!("{script}: {:?} {:?}", exit.reached_limits, exit.termination));
     }
     rows.end();
 }
@@ -419,7 +458,10 @@ const FAR: &str = "open F, q(>/tmp/y); seek F, 2_000_000_000, 0; print F 1; clos
 fn a_background_child_does_not_hold_the_call() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["background"], |_| {});
-    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::Exited(0), "started\n"));
+    assert_eq!(
+        (exit.termination, text(&exit.stdout.bytes).as_str()),
+        (Termination::Exited(0), "started\n")
+    );
     assert!(took(&exit) < Duration::from_secs(5), "{:?}", took(&exit));
 }
 
@@ -430,12 +472,12 @@ struct Impatient {
     seen: Cell<bool>,
 }
 
-impl Watch for Impatient {
-    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {
+impl CommandWatcher for Impatient {
+    fn output(&mut self, _stream: OutputKind, _bytes: &[u8]) {
         self.seen.set(true);
     }
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.seen.get() || self.since.elapsed() > self.patience
     }
 }
@@ -446,25 +488,25 @@ fn a_cancelled_command_is_ended() {
         let since = Instant::now();
         let mut watch = Impatient { since, patience, seen: Cell::new(false) };
         let exit = bed.executor.run(launch, &mut watch).unwrap();
-        (exit.how, since.elapsed())
+        (exit.termination, since.elapsed())
     };
     let sleep = launch("/bin/sleep", &["sleep", "60"]);
     let (how, after) = cancel(&mut bed, sleep.clone(), Duration::from_millis(200));
-    assert_eq!(how, How::Cancelled);
+    assert_eq!(how, Termination::Cancelled);
     assert!(after < Duration::from_secs(2), "{after:?}");
     let (how, after) = cancel(&mut bed, sleep, Duration::ZERO);
-    assert_eq!(how, How::Cancelled, "cancelled from the start");
+    assert_eq!(how, Termination::Cancelled, "cancelled from the start");
     assert!(after < Duration::from_secs(2), "{after:?}");
     let noisy = launch("/bin/sh", &["sh", "-c", "echo x; sleep 60"]);
     let (how, after) = cancel(&mut bed, noisy, Duration::from_secs(60));
-    assert_eq!(how, How::Cancelled);
+    assert_eq!(how, Termination::Cancelled);
     assert!(after < Duration::from_secs(2), "{after:?}");
     assert_eq!(bed.ask("read /workspace/file"), "content", "the next command runs");
 }
 
 fn bounds_say_how_they_hold() {
     let mut bed = Bed::plain();
-    let walls = bed.executor.walls().unwrap().clone();
+    let walls = bed.executor.sandbox_status().unwrap().clone();
     let own = world::current().floor().layers();
     for layer in &walls.layers {
         let expected = if own.contains(&layer.layer) {
@@ -518,7 +560,7 @@ fn bounds_say_how_they_hold() {
             assert_eq!(processes.detail, "pid_max 301");
         }
     }
-    assert_eq!(bed.run("/bin/true", &["true"]).walls, walls);
+    assert_eq!(bed.run("/bin/true", &["true"]).sandbox_status, walls);
 }
 
 fn peaks_are_told() {

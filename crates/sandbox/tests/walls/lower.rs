@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use capsule_core::confinement::{ResourceLimit, SandboxTier};
-use capsule_sandbox::{How, SandboxError};
+use capsule_sandbox::{SandboxError, Termination};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Test;
@@ -80,37 +80,40 @@ fn files_are_moved_between_folders() {
     // A link whose target is not there is as good as hidden.
     let mut bed = Bed::copied(lay, &[b"link"]);
     let exit = bed.write(MOVES);
-    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::Exited(0), "x\nx\n"));
+    assert_eq!(
+        (exit.termination, text(&exit.stdout.bytes).as_str()),
+        (Termination::Exited(0), "x\nx\n")
+    );
     let mut bed = Bed::new(lay, &[]);
     let script = format!("cd \"$TMPDIR\" && {MOVES}");
     let exit = bed.run("/bin/sh", &["sh", "-c", &script]);
     let errors = text(&exit.stderr.bytes);
     assert_eq!(
-        (exit.how, text(&exit.stdout.bytes).as_str()),
-        (How::Exited(0), "x\nx\n"),
+        (exit.termination, text(&exit.stdout.bytes).as_str()),
+        (Termination::Exited(0), "x\nx\n"),
         "{errors}"
     );
     let out = "mkdir \"$TMPDIR/a\"; ln kept/file \"$TMPDIR/a/f\"; \
         perl -e 'rename q(kept/file), q(kept/other) or exit 7; exit 0'";
     let exit = bed.run("/bin/sh", &["sh", "-c", out]);
-    assert_eq!(exit.how, How::Exited(7), "{}", text(&exit.stdout.bytes));
+    assert_eq!(exit.termination, Termination::Exited(7), "{}", text(&exit.stdout.bytes));
     assert!(fs::symlink_metadata(bed.workspace().join("kept/file")).unwrap().len() == 7);
 }
 
 /// The floor that the deciding process names is the floor.
 fn the_tier_is_named() {
     let mut bed = Bed::plain();
-    let walls = bed.run("/bin/true", &["true"]).walls;
+    let walls = bed.run("/bin/true", &["true"]).sandbox_status;
     assert_eq!(walls.tier, world::current().floor());
     assert!(walls.meets(SandboxTier::Landlock));
     assert_eq!(walls.meets(SandboxTier::Namespaces), !world::current().is_lower());
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let workspace = fs::File::open(bed.workspace()).unwrap().into();
-    let entered = executor.enter(capsule_sandbox::View {
+    let entered = executor.enter(capsule_sandbox::SandboxView {
         floor: SandboxTier::Namespaces,
         workspace,
         staging: None,
-        masks: Vec::new(),
+        hidden: Vec::new(),
         programs: Vec::new(),
     });
     assert_eq!(entered.is_ok(), !world::current().is_lower(), "{entered:?}");
@@ -272,7 +275,7 @@ fn hidden_content_is_not_read() {
     }
     // Hidden for one call only, as the rule of a program can say.
     let hidden = bed.probe_with("read /workspace/top\nread /workspace/a/open", |launch| {
-        launch.masks = vec![mask(b"top")];
+        launch.hidden = vec![mask(b"top")];
     });
     assert_eq!(text(&hidden.stdout.bytes), "EACCES\ncontent\n");
     assert_eq!(bed.ask("read /workspace/top"), "content");
@@ -309,7 +312,9 @@ fn other_processes_are_out_of_reach() {
     let parent = bed.run("/bin/sh", &["sh", "-c", "kill -9 $PPID; echo $?; kill -STOP $PPID"]);
     rows.check(text(&parent.stdout.bytes).starts_with('1'), || text(&parent.stdout.bytes));
     let everybody = bed.run("/usr/bin/perl", &["perl", "-e", "kill 9, -1; print 'still'"]);
-    rows.check(everybody.how == How::Exited(0), || format!("{:?}", everybody.how));
+    rows.check(everybody.termination == Termination::Exited(0), || {
+        format!("{:?}", everybody.termination)
+    });
     rows.check(victim.try_wait().unwrap().is_none(), || "the bystander was ended".into());
     victim.kill().unwrap();
     victim.wait().unwrap();
@@ -332,7 +337,7 @@ fn no_privilege_is_left() {
         });
         let mut sleep = launch("/bin/sleep", &["sleep", &marker]);
         sleep.limits.timeout_ms = 2_000;
-        assert_eq!(bed.try_run(sleep).unwrap().how, How::TimedOut);
+        assert_eq!(bed.try_run(sleep).unwrap().termination, Termination::TimedOut);
         looker.join().unwrap()
     });
     let status = seen.expect("the command could be looked at");
@@ -415,14 +420,14 @@ fn what_is_written_is_gone() {
     assert_eq!(bed.ask("list /tmp"), "");
     // With names that whoever removes it might have used.
     let script = "mkdir -p /tmp/.moved-1/a /tmp/b/c && echo x > /tmp/.moved-1/a/data";
-    assert_eq!(bed.run("/bin/sh", &["sh", "-c", script]).how, How::Exited(0));
+    assert_eq!(bed.run("/bin/sh", &["sh", "-c", script]).termination, Termination::Exited(0));
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     // However deep.
     let deep = "perl -e 'for (1..3000) { mkdir q(d); chdir q(d) }'";
     let mut digs = launch("/bin/sh", &["sh", "-c", &format!("cd /tmp && {deep}")]);
     digs.limits.timeout_ms = 60_000;
     let exit = bed.try_run(digs).unwrap();
-    assert_eq!(exit.reached, vec![ResourceLimit::Tmp], "too deep to be counted");
+    assert_eq!(exit.reached_limits, vec![ResourceLimit::Tmp], "too deep to be counted");
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     drop(bed);
     assert!(!Path::new(&tmp).exists(), "it goes with the executor");
@@ -435,7 +440,10 @@ fn tmp_is_bounded() {
     fill.limits.tmp_bytes = 10_000_000;
     let exit = bed.try_run(fill).unwrap();
     // One file is held by the kernel, whose signal ends `cat`.
-    assert_eq!((exit.how, exit.reached), (How::Exited(153), vec![ResourceLimit::Tmp]));
+    assert_eq!(
+        (exit.termination, exit.reached_limits),
+        (Termination::Exited(153), vec![ResourceLimit::Tmp])
+    );
     assert_eq!(bed.ask("list /tmp"), "");
     // Many small files, and folders in folders.
     let script =
@@ -443,7 +451,10 @@ fn tmp_is_bounded() {
     let mut many = launch("/bin/sh", &["sh", "-c", script]);
     many.limits.tmp_bytes = 3_000_000;
     let exit = bed.try_run(many).unwrap();
-    assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![ResourceLimit::Tmp]));
+    assert_eq!(
+        (exit.termination, exit.reached_limits),
+        (Termination::Signalled(9), vec![ResourceLimit::Tmp])
+    );
     // Where nobody can list it, and where no path leads.
     let closed = "mkdir q(d), 0300; for (1..3) { open F, qq(>d/$_); print F q(x) x 1_500_000; close F } sleep 9";
     let deep = "for (1..60) { mkdir q(n) x 100; chdir q(n) x 100 } sleep 9";
@@ -452,13 +463,13 @@ fn tmp_is_bounded() {
         let mut hidden = launch("/bin/sh", &["sh", "-c", &line]);
         hidden.limits.tmp_bytes = 3_000_000;
         let exit = bed.try_run(hidden).unwrap();
-        assert_eq!(exit.reached, vec![ResourceLimit::Tmp], "{script}");
+        assert_eq!(exit.reached_limits, vec![ResourceLimit::Tmp], "{script}");
     }
     // Any one file is held by the kernel.
     let mut large = launch("/bin/sh", &["sh", "-c", "exec cat /dev/zero > /tmp/x"]);
     large.limits.file_bytes = 100_000;
     let exit = bed.try_run(large).unwrap();
-    assert_eq!(exit.how, How::Signalled(libc::SIGXFSZ));
+    assert_eq!(exit.termination, Termination::Signalled(libc::SIGXFSZ));
 }
 
 /// One that makes processes faster than anybody could name them one by one.
@@ -471,8 +482,8 @@ fn a_bomb_ends_at_once() {
         exploding.limits.processes = 200;
         exploding.limits.timeout_ms = 1_500;
         let exit = bed.try_run(exploding).unwrap();
-        let ended = matches!(exit.how, How::TimedOut | How::Signalled(9));
-        assert!(ended, "{:?} {:?}", exit.how, exit.reached);
+        let ended = matches!(exit.termination, Termination::TimedOut | Termination::Signalled(9));
+        assert!(ended, "{:?} {:?}", exit.termination, exit.reached_limits);
         assert_eq!(processes_with(&bomb), 0);
     }
     assert_eq!(bed.ask("read /workspace/file"), "content");
@@ -509,7 +520,7 @@ fn nothing_outlives_a_killed_first() {
             kill_process(Pid::from_raw(first).unwrap(), Signal::KILL).unwrap();
         });
         let ran = bed.try_run(launch("/bin/sh", &["sh", "-c", &script])).unwrap();
-        assert_eq!(ran.how, How::Signalled(9));
+        assert_eq!(ran.termination, Termination::Signalled(9));
     });
     assert_eq!(processes_with(&marker), 0, "before the end is told");
     assert_eq!(bed.ask("read /workspace/file"), "content");

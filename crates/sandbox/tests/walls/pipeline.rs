@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use capsule_core::confinement::ResourceLimit;
 use capsule_core::limits;
-use capsule_sandbox::{Descriptor, How, Launch, Redirect, SandboxError, Stage, Target, Watch};
+use capsule_sandbox::{
+    CommandWatcher, Launch, LaunchStage, RedirectTarget, SandboxError, StandardStream,
+    StreamRedirect, Termination,
+};
 
 use crate::Test;
 use crate::bed::{Bed, Rows, launch, pipeline, probe_place, stage, text};
@@ -27,16 +30,16 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_long_stream_is_not_held_in_memory", a_long_stream_is_not_held_in_memory),
 ];
 
-fn shell(line: &str) -> Stage {
+fn shell(line: &str) -> LaunchStage {
     stage("/bin/sh", &["sh", "-c", line])
 }
 
-fn cat() -> Stage {
+fn cat() -> LaunchStage {
     stage("/bin/cat", &["cat"])
 }
 
 /// The probe, doing one thing.
-fn probing(words: &[&str]) -> Stage {
+fn probing(words: &[&str]) -> LaunchStage {
     let mut own = stage("/proc/self/exe", &[&["probe", probe::ARGUMENT], words].concat());
     own.program.path = probe_place();
     own
@@ -51,7 +54,10 @@ fn pipelines_of_every_length_flow() {
         launch.stdin = b"1\n".to_vec();
         let exit = bed.try_run(launch).unwrap();
         assert_eq!(text(&exit.stdout.bytes), format!("{length}\n"), "{length} programs");
-        assert_eq!((exit.how, exit.stages), (How::Exited(0), vec![How::Exited(0); length]));
+        assert_eq!(
+            (exit.termination, exit.stages),
+            (Termination::Exited(0), vec![Termination::Exited(0); length])
+        );
         let mut told: Vec<usize> =
             text(&exit.stderr.bytes).lines().map(|line| line.parse().unwrap()).collect();
         told.sort_unstable();
@@ -61,54 +67,55 @@ fn pipelines_of_every_length_flow() {
 
 fn pipelines_without_sense_are_refused() {
     let mut bed = Bed::plain();
-    let null = || Redirect { descriptor: Descriptor::Output, to: Target::Null };
+    let null =
+        || StreamRedirect { descriptor: StandardStream::Output, target: RedirectTarget::Null };
     let mut bad = vec![
         pipeline(Vec::new()),
         pipeline((0..=limits::PIPELINE_STAGES).map(|_| cat()).collect()),
     ];
     for change in [
-        |stage: &mut Stage| stage.argv.clear(),
-        |stage: &mut Stage| stage.argv = vec!["x".into(); limits::ARGV_WORDS],
-        |stage: &mut Stage| stage.argv = vec!["x".repeat(limits::ARGV_BYTES).into()],
-        |stage: &mut Stage| stage.program.path = "cat".into(),
-        |stage: &mut Stage| stage.environment.push(("A\0".into(), "".into())),
+        |stage: &mut LaunchStage| stage.argv.clear(),
+        |stage: &mut LaunchStage| stage.argv = vec!["x".into(); limits::ARGV_WORDS],
+        |stage: &mut LaunchStage| stage.argv = vec!["x".repeat(limits::ARGV_BYTES).into()],
+        |stage: &mut LaunchStage| stage.program.path = "cat".into(),
+        |stage: &mut LaunchStage| stage.environment.push(("A\0".into(), "".into())),
     ] {
         let mut wrong = pipeline(vec![cat(), cat()]);
         change(&mut wrong.stages[1]);
         bad.push(wrong);
     }
-    let redirected = |to: Vec<Redirect>| {
+    let redirected = |to: Vec<StreamRedirect>| {
         let mut launch = pipeline(vec![cat(), cat()]);
         launch.stages[1].redirects = to;
         launch
     };
     bad.push(redirected((0..=limits::STAGE_REDIRECTS).map(|_| null()).collect()));
-    let to = Target::Create("a\0b".into());
-    bad.push(redirected(vec![Redirect { descriptor: Descriptor::Output, to }]));
+    let target = RedirectTarget::Create("a\0b".into());
+    bad.push(redirected(vec![StreamRedirect { descriptor: StandardStream::Output, target }]));
     for (number, launch) in bad.into_iter().enumerate() {
         let got = bed.try_run(launch);
         assert!(matches!(got, Err(SandboxError::Launch { .. })), "{number}: {got:?}");
     }
     let most = redirected((0..limits::STAGE_REDIRECTS).map(|_| null()).collect());
-    assert_eq!(bed.try_run(most).unwrap().how, How::Exited(0));
+    assert_eq!(bed.try_run(most).unwrap().termination, Termination::Exited(0));
 }
 
 fn every_status_is_told() {
     let mut bed = Bed::plain();
     let mut rows = Rows::default();
-    let (done, failed) = (How::Exited(0), How::Exited(7));
-    let killed = How::Signalled(libc::SIGKILL);
+    let (done, failed) = (Termination::Exited(0), Termination::Exited(7));
+    let killed = Termination::Signalled(libc::SIGKILL);
     for (lines, expected) in [
         (&["exit 7"][..], &[failed][..]),
         (&["exit 7", "cat"], &[failed, done]),
         (&["true", "exit 7"], &[done, failed]),
-        (&["exit 2", "kill -9 $$", "cat; exit 7"], &[How::Exited(2), killed, failed]),
+        (&["exit 2", "kill -9 $$", "cat; exit 7"], &[Termination::Exited(2), killed, failed]),
         (&["exit 7", "exit 7", "kill -9 $$"], &[failed, failed, killed]),
     ] {
         let stages = lines.iter().map(|line| shell(line)).collect();
         let exit = bed.try_run(pipeline(stages)).unwrap();
         let last = *expected.last().unwrap();
-        let told = (exit.how, exit.stages.as_slice());
+        let told = (exit.termination, exit.stages.as_slice());
         rows.check(told == (last, expected), || format!("{lines:?}: {told:?}"));
     }
     rows.end();
@@ -118,7 +125,7 @@ fn a_reader_that_has_enough_ends_its_writer() {
     let mut bed = Bed::plain();
     let yes = || stage("/usr/bin/yes", &["yes"]);
     let head = || stage("/usr/bin/head", &["head", "-n", "1"]);
-    let (done, piped) = (How::Exited(0), How::Signalled(libc::SIGPIPE));
+    let (done, piped) = (Termination::Exited(0), Termination::Signalled(libc::SIGPIPE));
     for (stages, said, expected) in [
         (vec![yes(), head()], "y\n", vec![piped, done]),
         (vec![yes(), head(), cat()], "y\n", vec![piped, done, done]),
@@ -128,7 +135,7 @@ fn a_reader_that_has_enough_ends_its_writer() {
         let start = Instant::now();
         let exit = bed.try_run(pipeline(stages)).unwrap();
         assert_eq!(text(&exit.stdout.bytes), said);
-        assert_eq!((exit.how, exit.stages), (done, expected));
+        assert_eq!((exit.termination, exit.stages), (done, expected));
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
 }
@@ -138,7 +145,10 @@ fn a_call_ends_when_all_programs_have() {
     let exit = bed.try_run(pipeline(vec![shell("sleep 0.4; echo late >&2"), shell("exit 3")]));
     let exit = exit.unwrap();
     assert_eq!(text(&exit.stderr.bytes), "late\n");
-    assert_eq!((exit.how, exit.stages), (How::Exited(3), vec![How::Exited(0), How::Exited(3)]));
+    assert_eq!(
+        (exit.termination, exit.stages),
+        (Termination::Exited(3), vec![Termination::Exited(0), Termination::Exited(3)])
+    );
     assert!(exit.micros >= 400_000, "{}", exit.micros);
     // What they leave running is not waited for.
     let start = Instant::now();
@@ -192,18 +202,18 @@ fn each_program_has_its_own_environment() {
 
 fn stages_have_three_descriptors() {
     let mut bed = Bed::plain();
-    let redirect = |descriptor, to| Redirect { descriptor, to };
-    let mut stages: Vec<Stage> =
+    let redirect = |descriptor, to| StreamRedirect { descriptor, target: to };
+    let mut stages: Vec<LaunchStage> =
         (0..limits::PIPELINE_STAGES).map(|_| probing(&["descriptors"])).collect();
     let own = &mut stages[3].redirects;
-    own.push(redirect(Descriptor::Input, Target::Read("file".into())));
-    own.push(redirect(Descriptor::Output, Target::Null));
-    own.push(redirect(Descriptor::Output, Target::Same(Descriptor::Errors)));
-    stages[5].redirects.push(redirect(Descriptor::Input, Target::Null));
+    own.push(redirect(StandardStream::Input, RedirectTarget::Read("file".into())));
+    own.push(redirect(StandardStream::Output, RedirectTarget::Null));
+    own.push(redirect(StandardStream::Output, RedirectTarget::Same(StandardStream::Error)));
+    stages[5].redirects.push(redirect(StandardStream::Input, RedirectTarget::Null));
     let exit = bed.try_run(pipeline(stages)).unwrap();
     let said = text(&exit.stderr.bytes);
     assert_eq!(said, "0 1 2\n".repeat(limits::PIPELINE_STAGES));
-    assert_eq!(exit.stages, vec![How::Exited(0); limits::PIPELINE_STAGES]);
+    assert_eq!(exit.stages, vec![Termination::Exited(0); limits::PIPELINE_STAGES]);
 }
 
 fn bounds_hold_for_each_and_for_all() {
@@ -212,8 +222,11 @@ fn bounds_hold_for_each_and_for_all() {
     let mut spin = pipeline(vec![probing(&["spin"]), stage("/bin/true", &["true"])]);
     (spin.limits.cpu_ms, spin.limits.timeout_ms) = (1_000, 20_000);
     let exit = bed.try_run(spin).unwrap();
-    assert_eq!(exit.stages, [How::Signalled(libc::SIGXCPU), How::Exited(0)]);
-    assert_eq!((exit.how, exit.reached), (How::Exited(0), vec![ResourceLimit::Cpu]));
+    assert_eq!(exit.stages, [Termination::Signalled(libc::SIGXCPU), Termination::Exited(0)]);
+    assert_eq!(
+        (exit.termination, exit.reached_limits),
+        (Termination::Exited(0), vec![ResourceLimit::Cpu])
+    );
     // So are open files, and the pipes of the others do not count.
     let mut many = pipeline((0..limits::PIPELINE_STAGES).map(|_| cat()).collect());
     (many.limits.open_files, many.stdin) = (8, b"through".to_vec());
@@ -223,14 +236,14 @@ fn bounds_hold_for_each_and_for_all() {
     let hog = || probing(&["hog", "60", "15000"]);
     let mut hogs = pipeline(vec![hog(), hog(), hog()]);
     (hogs.limits.memory_bytes, hogs.limits.timeout_ms) = (100 << 20, 20_000);
-    assert_eq!(bed.try_run(hogs).unwrap().reached, [ResourceLimit::Memory]);
+    assert_eq!(bed.try_run(hogs).unwrap().reached_limits, [ResourceLimit::Memory]);
     // And so is time.
     let mut slow = pipeline(vec![shell("sleep 60"), cat(), shell("sleep 60")]);
     slow.limits.timeout_ms = 300;
     let exit = bed.try_run(slow).unwrap();
     assert_eq!(
-        (exit.how, exit.stages, exit.reached),
-        (How::TimedOut, vec![], vec![ResourceLimit::Time])
+        (exit.termination, exit.stages, exit.reached_limits),
+        (Termination::TimedOut, vec![], vec![ResourceLimit::Time])
     );
     assert!(exit.micros < 3_000_000, "{}", exit.micros);
 }
@@ -245,7 +258,8 @@ fn a_bomb_in_the_middle_is_bounded() {
         match bed.try_run(bomb) {
             // Its children hold the pipe open, unless they were too many and all are ended.
             Ok(exit) => assert!(
-                exit.how == How::TimedOut || exit.reached.contains(&ResourceLimit::Processes),
+                exit.termination == Termination::TimedOut
+                    || exit.reached_limits.contains(&ResourceLimit::Processes),
                 "{what}: {exit:?}"
             ),
             // It was faster than the start of the last one, for which no process was left.
@@ -263,12 +277,12 @@ fn a_bomb_in_the_middle_is_bounded() {
 /// Has had enough as soon as something is written.
 struct Impatient(bool);
 
-impl Watch for Impatient {
-    fn output(&mut self, _stream: capsule_sandbox::Stream, _bytes: &[u8]) {
+impl CommandWatcher for Impatient {
+    fn output(&mut self, _stream: capsule_sandbox::OutputKind, _bytes: &[u8]) {
         self.0 = true;
     }
 
-    fn cancelled(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.0
     }
 }
@@ -280,12 +294,14 @@ fn ending_a_call_ends_all_programs() {
     let all = || -> Launch {
         let mut launch = pipeline(vec![sleep(), sleep(), shell("echo go; cat"), sleep()]);
         // The sign that they run does not go through the last one.
-        let to = Target::Same(Descriptor::Errors);
-        launch.stages[2].redirects.push(Redirect { descriptor: Descriptor::Output, to });
+        let to = RedirectTarget::Same(StandardStream::Error);
+        launch.stages[2]
+            .redirects
+            .push(StreamRedirect { descriptor: StandardStream::Output, target: to });
         launch
     };
     let exit = bed.executor.run(all(), &mut Impatient(false)).unwrap();
-    assert_eq!((exit.how, exit.stages), (How::Cancelled, vec![]));
+    assert_eq!((exit.termination, exit.stages), (Termination::Cancelled, vec![]));
     wait_until("they are gone when it is cancelled", || processes_with(&marker) == 0);
     let id = i32::try_from(bed.executor.id()).unwrap();
     let killer = std::thread::spawn(move || {
@@ -306,7 +322,7 @@ fn a_long_stream_is_not_held_in_memory() {
     (long.limits.memory_bytes, long.limits.timeout_ms) = (48 << 20, 60_000);
     let exit = bed.try_run(long).unwrap();
     assert_eq!(text(&exit.stdout.bytes), "100000000\n", "{}", text(&exit.stderr.bytes));
-    assert_eq!((exit.how, exit.stdout.total), (How::Exited(0), 10));
-    assert_eq!(exit.stages[0], How::Signalled(libc::SIGPIPE));
+    assert_eq!((exit.termination, exit.stdout.total), (Termination::Exited(0), 10));
+    assert_eq!(exit.stages[0], Termination::Signalled(libc::SIGPIPE));
     assert!(exit.peak_memory.is_none_or(|peak| peak < 48 << 20), "{:?}", exit.peak_memory);
 }

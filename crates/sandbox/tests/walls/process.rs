@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 
-use capsule_sandbox::How;
+use capsule_sandbox::Termination;
 
 use crate::Test;
 use crate::bed::{Bed, PROBE, Rows, launch, text};
@@ -74,7 +74,7 @@ fn other_processes_are_out_of_reach() {
         assert_eq!(got, ["0", "EACCES"], "signal {signal}");
     }
     let exit = bed.probe_with(&format!("call {} -1 9", libc::SYS_kill), |_| {});
-    assert!(matches!(exit.how, How::Exited(0)), "{:?}", exit.how);
+    assert!(matches!(exit.termination, Termination::Exited(0)), "{:?}", exit.termination);
     assert_eq!(bed.ask("read /workspace/file"), "content", "the executor is alive");
 }
 
@@ -180,7 +180,7 @@ fn walls_cannot_be_taken_down() {
     #[cfg(target_arch = "x86_64")]
     {
         let exit = bed.probe_with(&format!("call {} 0", 0x4000_0000 | libc::SYS_getpid), |_| {});
-        assert_eq!(exit.how, How::Signalled(libc::SIGSYS), "x32");
+        assert_eq!(exit.termination, Termination::Signalled(libc::SIGSYS), "x32");
     }
 }
 
@@ -272,13 +272,14 @@ fn there_is_no_terminal() {
 fn the_environment_is_exact() {
     let mut bed = Bed::plain();
     let exit = bed.probe_with("environment", |launch| {
-        launch.private.clear();
+        launch.private_directory_variables.clear();
         launch.stages[0].environment =
             vec![("A".into(), "1=2".into()), ("EMPTY".into(), "".into())];
     });
     assert_eq!(text(&exit.stdout.bytes), "\"A\"=\"1=2\" \"EMPTY\"=\"\"\n");
     let exit = bed.probe_with("environment", |launch| {
-        (launch.stages[0].environment, launch.private) = (Vec::new(), vec!["TMPDIR".into()]);
+        (launch.stages[0].environment, launch.private_directory_variables) =
+            (Vec::new(), vec!["TMPDIR".into()]);
     });
     let tmp = bed.as_seen("/tmp");
     assert_eq!(text(&exit.stdout.bytes), format!("\"TMPDIR\"=\"{tmp}\"\n"));
@@ -286,7 +287,8 @@ fn the_environment_is_exact() {
         return; // there is no `/proc`
     }
     let exit = bed.probe_with("read /proc/self/environ", |launch| {
-        (launch.stages[0].environment, launch.private) = (Vec::new(), Vec::new());
+        (launch.stages[0].environment, launch.private_directory_variables) =
+            (Vec::new(), Vec::new());
     });
     assert_eq!(text(&exit.stdout.bytes), "\n");
 }
@@ -301,21 +303,24 @@ fn signals_are_as_in_a_fresh_process() {
     }
     // `yes` ends by SIGPIPE when `head` has enough.
     let exit = bed.run("/bin/sh", &["sh", "-c", "yes | head -n 1"]);
-    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::Exited(0), "y\n"));
+    assert_eq!(
+        (exit.termination, text(&exit.stdout.bytes).as_str()),
+        (Termination::Exited(0), "y\n")
+    );
 }
 
 fn exit_codes_and_signals_are_exact() {
     let mut bed = Bed::plain();
     let mut rows = Rows::default();
-    let mut ends = |words: &[&str], expected: How| {
+    let mut ends = |words: &[&str], expected: Termination| {
         let exit = bed.probe_with("", |launch| {
             launch.stages[0].argv =
                 ["probe", probe::ARGUMENT].iter().chain(words).map(Into::into).collect();
         });
-        rows.check(exit.how == expected, || format!("{words:?}: {:?}", exit.how));
+        rows.check(exit.termination == expected, || format!("{words:?}: {:?}", exit.termination));
     };
     for code in ["0", "1", "2", "7", "126", "127", "128", "137", "255"] {
-        ends(&["exit", code], How::Exited(code.parse().unwrap()));
+        ends(&["exit", code], Termination::Exited(code.parse().unwrap()));
     }
     for signal in [
         libc::SIGHUP,
@@ -330,7 +335,7 @@ fn exit_codes_and_signals_are_exact() {
         libc::SIGALRM,
         libc::SIGTERM,
     ] {
-        ends(&["die", &signal.to_string()], How::Signalled(signal));
+        ends(&["die", &signal.to_string()], Termination::Signalled(signal));
     }
     rows.end();
 }
@@ -349,7 +354,11 @@ fn standard_input_arrives() {
         .unwrap();
     assert_eq!(inside, text(&outside.stdout));
     let exit = bed.run("/bin/cat", &["cat"]);
-    assert_eq!((exit.how, exit.stdout.total), (How::Exited(0), 0), "nothing is an end at once");
+    assert_eq!(
+        (exit.termination, exit.stdout.total),
+        (Termination::Exited(0), 0),
+        "nothing is an end at once"
+    );
     // What was given cannot be changed, and not by the command either.
     let seals = bed.probe_with(
         &format!("call {} 0 s:x 1\ncall {} 0 0", libc::SYS_write, libc::SYS_ftruncate),

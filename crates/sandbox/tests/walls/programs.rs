@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use capsule_sandbox::How;
+use capsule_sandbox::Termination;
 
 use crate::Test;
 use crate::bed::{Bed, Rows, launch, text};
@@ -93,9 +93,10 @@ fn ordinary_programs_work() {
         command.limits.timeout_ms = 60_000;
         let exit = bed.try_run(command).unwrap();
         let out = text(&exit.stdout.bytes);
-        rows.check(exit.how == How::Exited(0) && out.trim_end() == *expected, || {
-            format!("{script}: {:?} {out:?} {:?}", exit.how, text(&exit.stderr.bytes))
-        });
+        rows.check(
+            exit.termination == Termination::Exited(0) && out.trim_end() == *expected,
+            || format!("{script}: {:?} {out:?} {:?}", exit.termination, text(&exit.stderr.bytes)),
+        );
     }
     rows.end();
     assert!(ran > 20, "only {ran} programs were there");
@@ -109,11 +110,11 @@ fn programs_outside_system_folders_can_be_shown() {
     let open = |path: &str| fs::File::open(folder.path().join(path)).unwrap().into();
     let start = |programs: Vec<(std::path::PathBuf, std::os::fd::OwnedFd)>| {
         let mut executor = capsule_sandbox::Executor::start().unwrap();
-        let view = capsule_sandbox::View {
+        let view = capsule_sandbox::SandboxView {
             floor: crate::world::current().floor(),
             workspace: open("workspace"),
             staging: None,
-            masks: Vec::new(),
+            hidden: Vec::new(),
             programs,
         };
         executor.enter(view).map(|_| executor)

@@ -9,7 +9,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use capsule_sandbox::{
-    Descriptor, Direct, Exit, How, Launch, Redirect, SandboxError, Stage, Target,
+    CommandResult, DirectWrites, Launch, LaunchStage, RedirectTarget, SandboxError, StandardStream,
+    StreamRedirect, Termination,
 };
 
 use crate::Test;
@@ -27,32 +28,32 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_refused_redirection_runs_nothing", a_refused_redirection_runs_nothing),
 ];
 
-const IN: Descriptor = Descriptor::Input;
-const OUT: Descriptor = Descriptor::Output;
-const ERR: Descriptor = Descriptor::Errors;
+const IN: StandardStream = StandardStream::Input;
+const OUT: StandardStream = StandardStream::Output;
+const ERR: StandardStream = StandardStream::Error;
 
-fn to(descriptor: Descriptor, to: Target) -> Redirect {
-    Redirect { descriptor, to }
+fn to(descriptor: StandardStream, to: RedirectTarget) -> StreamRedirect {
+    StreamRedirect { descriptor, target: to }
 }
 
-fn read(path: &str) -> Redirect {
-    to(IN, Target::Read(path.into()))
+fn read(path: &str) -> StreamRedirect {
+    to(IN, RedirectTarget::Read(path.into()))
 }
 
-fn create(descriptor: Descriptor, path: &str) -> Redirect {
-    to(descriptor, Target::Create(path.into()))
+fn create(descriptor: StandardStream, path: &str) -> StreamRedirect {
+    to(descriptor, RedirectTarget::Create(path.into()))
 }
 
-fn append(path: &str) -> Redirect {
-    to(OUT, Target::Append(path.into()))
+fn append(path: &str) -> StreamRedirect {
+    to(OUT, RedirectTarget::Append(path.into()))
 }
 
-fn same(descriptor: Descriptor, other: Descriptor) -> Redirect {
-    to(descriptor, Target::Same(other))
+fn same(descriptor: StandardStream, other: StandardStream) -> StreamRedirect {
+    to(descriptor, RedirectTarget::Same(other))
 }
 
-fn shell(line: &str, redirects: Vec<Redirect>) -> Stage {
-    Stage { redirects, ..stage("/bin/sh", &["sh", "-c", line]) }
+fn shell(line: &str, redirects: Vec<StreamRedirect>) -> LaunchStage {
+    LaunchStage { redirects, ..stage("/bin/sh", &["sh", "-c", line]) }
 }
 
 /// A workspace in which commands may write, in the way of each tier.
@@ -60,24 +61,25 @@ fn writable(lay: impl Fn(&Path)) -> Bed {
     if world::current().is_lower() { Bed::copied(lay, &[]) } else { Bed::staged(lay, &[]).0 }
 }
 
-fn writing(stages: Vec<Stage>) -> Launch {
+fn writing(stages: Vec<LaunchStage>) -> Launch {
     Launch { writes: true, ..pipeline(stages) }
 }
 
 /// One program that says something on both streams, and what it reads.
-fn say(bed: &mut Bed, redirects: Vec<Redirect>) -> Exit {
+fn say(bed: &mut Bed, redirects: Vec<StreamRedirect>) -> CommandResult {
     let mut launch = writing(vec![shell("echo out; echo err >&2; cat", redirects)]);
     launch.stdin = b"given\n".to_vec();
     bed.try_run(launch).unwrap()
 }
 
 /// Redirections, what then comes out of both streams, and files with their content.
-type Case = (Vec<Redirect>, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+type Case =
+    (Vec<StreamRedirect>, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 fn streams_lead_where_they_are_led() {
     let lay = |workspace: &Path| fs::write(workspace.join("old"), "old\n").unwrap();
     let mut rows = Rows::default();
-    let null = |descriptor| to(descriptor, Target::Null);
+    let null = |descriptor| to(descriptor, RedirectTarget::Null);
     let cases: &[Case] = &[
         (vec![], "out\ngiven\n", "err\n", &[]),
         (vec![read("old")], "out\nold\n", "err\n", &[("old", "old\n")]),
@@ -107,7 +109,9 @@ fn streams_lead_where_they_are_led() {
         let mut bed = writable(lay);
         let exit = say(&mut bed, redirects.clone());
         let told = (text(&exit.stdout.bytes), text(&exit.stderr.bytes));
-        rows.check(exit.how == How::Exited(0), || format!("{redirects:?}: {:?}", exit.how));
+        rows.check(exit.termination == Termination::Exited(0), || {
+            format!("{redirects:?}: {:?}", exit.termination)
+        });
         rows.check((told.0.as_str(), told.1.as_str()) == (*stdout, *stderr), || {
             format!("{redirects:?}: {told:?}")
         });
@@ -153,7 +157,11 @@ fn redirections_are_relative_to_the_folder() {
     {
         let mut launch = writing(vec![shell("pwd", vec![create(OUT, path)])]);
         launch.cwd = folder.into();
-        assert_eq!(bed.try_run(launch).unwrap().how, How::Exited(0), "{folder}: {path}");
+        assert_eq!(
+            bed.try_run(launch).unwrap().termination,
+            Termination::Exited(0),
+            "{folder}: {path}"
+        );
         let found = fs::read_to_string(bed.changes().join(place)).unwrap();
         let lower = world::current().is_lower();
         let own = if lower { bed.changes() } else { "/workspace".into() };
@@ -174,11 +182,11 @@ fn a_file_of_a_redirection_is_a_change() {
     let lay = |workspace: &Path| fs::write(workspace.join("old"), "old").unwrap();
     let mut bed = writable(lay);
     let stages = vec![shell("echo 2; echo 1", vec![]), shell("sort", vec![create(OUT, "new")])];
-    assert_eq!(bed.try_run(writing(stages)).unwrap().how, How::Exited(0));
+    assert_eq!(bed.try_run(writing(stages)).unwrap().termination, Termination::Exited(0));
     let stages = vec![shell("echo more", vec![append("old")])];
-    assert_eq!(bed.try_run(writing(stages)).unwrap().how, How::Exited(0));
+    assert_eq!(bed.try_run(writing(stages)).unwrap().termination, Termination::Exited(0));
     // What a program itself makes is no different.
-    assert_eq!(bed.write("echo x > by-program").how, How::Exited(0));
+    assert_eq!(bed.write("echo x > by-program").termination, Termination::Exited(0));
     let changes = bed.changes();
     let facts = |name: &str| changes.join(name).symlink_metadata().unwrap();
     let (new, own) = (facts("new"), facts("by-program"));
@@ -195,7 +203,7 @@ fn a_file_of_a_redirection_is_a_change() {
     let mut long = writing(vec![shell("exec yes", vec![create(OUT, "long")])]);
     long.limits.file_bytes = 100_000;
     let exit = bed.try_run(long).unwrap();
-    assert_eq!(exit.how, How::Signalled(libc::SIGXFSZ));
+    assert_eq!(exit.termination, Termination::Signalled(libc::SIGXFSZ));
     assert_eq!(facts("long").size(), 100_000);
 }
 
@@ -337,7 +345,11 @@ fn only_plain_files_are_opened() {
     });
     rows.end();
     drop(held);
-    assert_eq!(say(&mut bed, vec![read("file")]).how, How::Exited(0), "the executor goes on");
+    assert_eq!(
+        say(&mut bed, vec![read("file")]).termination,
+        Termination::Exited(0),
+        "the executor goes on"
+    );
 }
 
 fn difference<T: PartialEq>(
@@ -367,7 +379,7 @@ fn what_is_hidden_is_not_redirected() {
             for redirect in [read(path), create(OUT, path), append(path)] {
                 let mut launch = pipeline(vec![shell("cat; echo x", vec![redirect.clone()])]);
                 launch.writes = writes;
-                launch.masks = masks.iter().map(|path| mask(path)).collect();
+                launch.hidden = masks.iter().map(|path| mask(path)).collect();
                 let got = bed.try_run(launch);
                 let told = matches!(&got, Err(SandboxError::Redirect { .. }));
                 rows.check(told, || format!("{redirect:?}: {got:?}"));
@@ -389,9 +401,12 @@ fn what_is_held_is_not_redirected() {
         symlink("held/file", workspace.join("out/link")).unwrap();
     };
     let mut bed = Bed::new(lay, &[]);
-    let direct =
-        Direct { open: vec!["out".into()], held: vec!["out/held".into()], pinned: Vec::new() };
-    let mut launch = |folder: &str, redirect: Redirect| {
+    let direct = DirectWrites {
+        writable: vec!["out".into()],
+        read_only: vec!["out/held".into()],
+        pinned: Vec::new(),
+    };
+    let mut launch = |folder: &str, redirect: StreamRedirect| {
         let mut launch = pipeline(vec![shell("echo x; pwd >&2", vec![redirect])]);
         (launch.direct, launch.cwd) = (Some(direct.clone()), folder.into());
         bed.try_run(launch)
@@ -407,12 +422,12 @@ fn what_is_held_is_not_redirected() {
     let exit = launch("out", append("file")).unwrap();
     rows.check(text(&exit.stderr.bytes) == "/workspace/out\n", || "the working folder".into());
     let exit = launch("closed", create(OUT, "../out/new")).unwrap();
-    rows.check(exit.how == How::Exited(0), || format!("{exit:?}"));
+    rows.check(exit.termination == Termination::Exited(0), || format!("{exit:?}"));
     // The bits by which a program runs as its owner are still kept off.
     let mut bits = pipeline(vec![shell("chmod 4755 out/new", vec![create(OUT, "out/log")])]);
     bits.direct = Some(direct.clone());
     let exit = bed.try_run(bits).unwrap();
-    rows.check(exit.how != How::Exited(0), || "the bits were set".into());
+    rows.check(exit.termination != Termination::Exited(0), || "the bits were set".into());
     rows.end();
     for (file, content) in
         [("out/held/file", "content"), ("out/file", "contentx\n"), ("out/new", "x\n")]
@@ -429,9 +444,9 @@ fn a_refused_redirection_runs_nothing() {
     let lay = |workspace: &Path| fs::write(workspace.join("file"), "content").unwrap();
     let mut bed = writable(lay);
     for number in 0..3 {
-        let mut stages: Vec<Stage> =
+        let mut stages: Vec<LaunchStage> =
             (0..3).map(|i| shell(&format!("echo > ran-{i}"), vec![])).collect();
-        stages[number].redirects = vec![to(ERR, Target::Null), read("missing")];
+        stages[number].redirects = vec![to(ERR, RedirectTarget::Null), read("missing")];
         match bed.try_run(writing(stages)) {
             Err(SandboxError::Redirect { stage, path, write: false, reason }) => {
                 assert_eq!((stage, path.as_os_str()), (number, "missing".as_ref()));

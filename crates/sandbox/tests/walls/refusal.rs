@@ -5,7 +5,7 @@ use std::process::Command;
 
 use capsule_core::confinement::{EnforcementLevel, SandboxLayer};
 use capsule_core::limits;
-use capsule_sandbox::{Executor, Launch, SandboxError, View, doctor};
+use capsule_sandbox::{Executor, Launch, SandboxError, SandboxView, doctor};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, launch, mask};
@@ -45,7 +45,7 @@ fn a_swapped_program_is_not_run() {
     let mut hidden = decided;
     hidden.stages[0].program.identity =
         launch(tool.to_str().unwrap(), &["tool"]).stages[0].program.identity;
-    hidden.masks = vec![mask(b"tool")];
+    hidden.hidden = vec![mask(b"tool")];
     let refused = bed.try_run(hidden);
     if crate::world::current().is_lower() {
         // There it is the same, and cannot be opened.
@@ -105,7 +105,7 @@ fn launches_without_sense_are_refused() {
         |l: &mut Launch| l.stages[0].environment.push(("".into(), "c".into())),
         |l: &mut Launch| l.stages[0].environment.push(("A".into(), "c\0".into())),
         |l: &mut Launch| l.cwd = "a\0".into(),
-        |l: &mut Launch| l.masks = vec![mask(b"x"); limits::HIDDEN_PATHS + 1],
+        |l: &mut Launch| l.hidden = vec![mask(b"x"); limits::HIDDEN_PATHS + 1],
     ] {
         let mut launch = good();
         change(&mut launch);
@@ -120,7 +120,7 @@ fn launches_without_sense_are_refused() {
     long.stages[0].argv.extend(vec!["x".repeat(100_000).into(); 9]);
     assert!(bed.try_run(long).is_ok());
     let mut masks = good();
-    masks.masks =
+    masks.hidden =
         (0..limits::HIDDEN_PATHS).map(|i| mask(format!("missing/{i}").as_bytes())).collect();
     assert!(bed.try_run(masks).is_ok());
 }
@@ -134,21 +134,21 @@ fn a_moved_workspace_is_not_entered() {
     fs::create_dir(&workspace).unwrap();
     let mut executor = Executor::start().unwrap();
     // The path is that of the moved folder, so this is fine.
-    let view = View {
+    let view = SandboxView {
         floor: crate::world::current().floor(),
         workspace: opened.try_clone().unwrap(),
         staging: None,
-        masks: Vec::new(),
+        hidden: Vec::new(),
         programs: Vec::new(),
     };
     executor.enter(view).unwrap();
     fs::remove_dir(folder.path().join("moved")).unwrap();
     let mut executor = Executor::start().unwrap();
-    let view = View {
+    let view = SandboxView {
         floor: crate::world::current().floor(),
         workspace: opened,
         staging: None,
-        masks: Vec::new(),
+        hidden: Vec::new(),
         programs: Vec::new(),
     };
     let got = executor.enter(view);
@@ -172,11 +172,11 @@ fn nothing_runs_without_a_view() {
     // And a view is built once.
     let mut bed = Bed::plain();
     let workspace = File::open(bed.workspace()).unwrap().into();
-    let again = bed.executor.enter(View {
+    let again = bed.executor.enter(SandboxView {
         floor: crate::world::current().floor(),
         workspace,
         staging: None,
-        masks: Vec::new(),
+        hidden: Vec::new(),
         programs: Vec::new(),
     });
     assert!(again.is_err());
@@ -188,7 +188,7 @@ fn nothing_runs_without_user_namespaces() {
     const INSIDE: &str = "CAPSULE_TEST_NO_NAMESPACES";
     if std::env::var_os(INSIDE).is_some() {
         let mut executor = Executor::start().unwrap();
-        let walls = executor.walls().unwrap();
+        let walls = executor.sandbox_status().unwrap();
         let user =
             walls.layers.iter().find(|held| held.layer == SandboxLayer::UserNamespace).unwrap();
         assert_eq!(user.level, EnforcementLevel::Missing);
@@ -197,11 +197,11 @@ fn nothing_runs_without_user_namespaces() {
             |held| held.layer == SandboxLayer::Landlock && held.level == EnforcementLevel::Held
         ));
         let workspace = File::open("/").unwrap().into();
-        let entered = executor.enter(View {
+        let entered = executor.enter(SandboxView {
             floor: crate::world::current().floor(),
             workspace,
             staging: None,
-            masks: Vec::new(),
+            hidden: Vec::new(),
             programs: Vec::new(),
         });
         assert!(
@@ -231,7 +231,7 @@ fn nothing_runs_without_user_namespaces() {
 fn something_else_is_no_executor() {
     for program in ["/bin/true", "/bin/cat", "/bin/sleep"] {
         let mut executor = Executor::start_with(program.as_ref(), &["0.1".as_ref()]).unwrap();
-        let walls = executor.walls().cloned();
+        let walls = executor.sandbox_status().cloned();
         assert!(matches!(walls, Err(SandboxError::ExecutorDied { .. })), "{program}: {walls:?}");
     }
     assert!(Executor::start_with("/nowhere".as_ref(), &[]).is_err());
@@ -256,7 +256,7 @@ fn the_doctor_finds_all_well() {
 
 fn walls_name_every_layer() {
     let mut executor = Executor::start().unwrap();
-    let walls = executor.walls().unwrap();
+    let walls = executor.sandbox_status().unwrap();
     let named: Vec<SandboxLayer> = walls.layers.iter().map(|held| held.layer).collect();
     assert_eq!(named, SandboxLayer::ALL);
     let landlock = walls.layers.iter().find(|held| held.layer == SandboxLayer::Landlock).unwrap();

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use capsule_sandbox::{Direct, Executor, How};
+use capsule_sandbox::{DirectWrites, Executor, Termination};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, Rows, launch, mask, text};
@@ -26,17 +26,17 @@ fn a_workspace_among_the_system_is_hidden_there() {
     fs::write(home.path().join("sibling"), "the sibling").unwrap();
     let mut executor = Executor::start().unwrap();
     let masks = vec![mask(b"secret")];
-    let view = capsule_sandbox::View {
+    let view = capsule_sandbox::SandboxView {
         floor: crate::world::current().floor(),
         workspace: File::open(&workspace).unwrap().into(),
         staging: None,
-        masks: masks.clone(),
+        hidden: masks.clone(),
         programs: Vec::new(),
     };
     executor.enter(view).unwrap();
     let mut read = |path: &str| {
         let mut launch = launch("/bin/cat", &["cat", path]);
-        launch.masks = masks.clone();
+        launch.hidden = masks.clone();
         let exit = executor.run(launch, &mut Nobody).unwrap();
         text(&exit.stdout.bytes)
     };
@@ -267,7 +267,7 @@ fn masks_can_come_later() {
     assert_eq!(bed.ask("read /workspace/late"), "late");
     let hide = |bed: &mut Bed| {
         let exit =
-            bed.probe_with("read /workspace/late", |launch| launch.masks = vec![mask(b"late")]);
+            bed.probe_with("read /workspace/late", |launch| launch.hidden = vec![mask(b"late")]);
         text(&exit.stdout.bytes)
     };
     assert_eq!(hide(&mut bed), "EACCES\n");
@@ -287,7 +287,7 @@ fn masks_follow_no_link() {
     assert_eq!(bed.ask("read /workspace/target"), "target");
     assert_ne!(bed.ask("list /usr/bin"), "EACCES");
     let mut launch = launch("/bin/true", &["true"]);
-    launch.masks = vec![mask(b"system/bin")];
+    launch.hidden = vec![mask(b"system/bin")];
     assert!(bed.try_run(launch).is_ok(), "with a link on the way there is no such path");
     assert_ne!(bed.ask("list /usr/bin"), "EACCES");
 }
@@ -300,7 +300,7 @@ fn a_replaced_file_can_be_hidden_again() {
     fs::rename(workspace.join("new"), workspace.join("key")).unwrap();
     let again = |bed: &mut Bed, masks: &[&[u8]]| {
         let ask = |launch: &mut capsule_sandbox::Launch| {
-            launch.masks = masks.iter().map(|path| mask(path)).collect()
+            launch.hidden = masks.iter().map(|path| mask(path)).collect()
         };
         let exit = bed.probe_with("read /workspace/key", ask);
         text(&exit.stdout.bytes)
@@ -363,11 +363,11 @@ fn mounts_in_the_workspace_are_hidden() {
     mount("none", workspace.join("d/disk").as_path(), "tmpfs", MountFlags::empty(), None).unwrap();
     fs::write(workspace.join("d/disk/above"), "above").unwrap();
     let mut executor = Executor::start().unwrap();
-    let view = capsule_sandbox::View {
+    let view = capsule_sandbox::SandboxView {
         floor: crate::world::current().floor(),
         workspace: File::open(&workspace).unwrap().into(),
         staging: None,
-        masks: Vec::new(),
+        hidden: Vec::new(),
         programs: crate::bed::own(),
     };
     let entered = executor.enter(view);
@@ -392,10 +392,15 @@ fn mounts_in_the_workspace_are_hidden() {
         ("mv d moved", "", false),
     ] {
         let mut shell = launch("/bin/sh", &["sh", "-c", line]);
-        shell.direct = Some(Direct { open: vec![open.into()], ..Direct::default() });
+        shell.direct =
+            Some(DirectWrites { writable: vec![open.into()], ..DirectWrites::default() });
         let exit = executor.run(shell, &mut Nobody).unwrap();
         let told = text(&exit.stdout.bytes) + &text(&exit.stderr.bytes);
-        assert_eq!(exit.how == How::Exited(0), goes_well, "{line} in `{open}`: {told}");
+        assert_eq!(
+            exit.termination == Termination::Exited(0),
+            goes_well,
+            "{line} in `{open}`: {told}"
+        );
         assert!(!told.contains("above\n") && !told.ends_with("beneath"), "{line}: {told}");
     }
     assert_eq!(fs::read_to_string(workspace.join("d/disk/beneath")).unwrap(), "beneath");

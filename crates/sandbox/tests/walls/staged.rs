@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
-use capsule_sandbox::How;
+use capsule_sandbox::Termination;
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::Test;
@@ -41,7 +41,7 @@ fn changes_are_collected() {
         "set -e; echo more >> file; rm d/gone; mkdir new; echo n > new/n; rm -r d/e; mkdir d/e; \
          ln -s file link; mkfifo pipe; mv new/n new/m; cat file",
     );
-    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.termination, Termination::Exited(0), "{}", text(&exit.stderr.bytes));
     assert_eq!(text(&exit.stdout.bytes), "contentmore\n");
     let (workspace, changes) = (bed.workspace(), bed.changes());
     assert_eq!(fs::read_to_string(workspace.join("file")).unwrap(), "content");
@@ -55,7 +55,7 @@ fn changes_are_collected() {
     let socket = "use Socket; socketpair A, B, AF_UNIX, SOCK_STREAM, 0 or die; \
                   bind A, pack_sockaddr_un(q(socket)) or exit 7";
     let exit = bed.write(&format!("exec perl -e '{socket}'"));
-    assert_eq!(exit.how, How::Exited(7), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.termination, Termination::Exited(7), "{}", text(&exit.stderr.bytes));
     // The next command of the run sees what this one left.
     assert_eq!(text(&bed.run("/bin/ls", &["ls", "new"]).stdout.bytes), "m\n");
 }
@@ -79,7 +79,7 @@ fn only_some_write(mut bed: Bed) {
         }
         // A call that may write before one that may not makes no difference.
         let exit = bed.write(&format!("echo {round} > w{round}"));
-        rows.check(exit.how == How::Exited(0), || text(&exit.stderr.bytes));
+        rows.check(exit.termination == Termination::Exited(0), || text(&exit.stderr.bytes));
     }
     rows.end();
 }
@@ -88,7 +88,7 @@ fn a_copy_is_written_in_its_place() {
     let mut bed = Bed::copied(lay, &[b"d/e"]);
     let exit =
         bed.write("set -e; echo more >> file; rm d/gone; mv d moved; ls moved/e; cat moved/e/deep || echo hidden");
-    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.termination, Termination::Exited(0), "{}", text(&exit.stderr.bytes));
     assert_eq!(text(&exit.stdout.bytes), "hidden\n");
     let (workspace, copy) = (bed.workspace(), bed.changes());
     assert_eq!(fs::read_to_string(workspace.join("file")).unwrap(), "content");
@@ -98,14 +98,18 @@ fn a_copy_is_written_in_its_place() {
     // What is hidden does not come back for the next command under the other name.
     let exit = bed.run("/bin/cat", &["cat", "file", "moved/e/deep"]);
     assert_eq!(text(&exit.stdout.bytes), "contentmore\n");
-    assert_ne!(bed.run("/bin/rm", &["rm", "file"]).how, How::Exited(0), "it may not write");
+    assert_ne!(
+        bed.run("/bin/rm", &["rm", "file"]).termination,
+        Termination::Exited(0),
+        "it may not write"
+    );
 }
 
 fn one_view_for_both_sides() {
     let (mut bed, shared) = Bed::staged(lay, &[]);
     assert_eq!(read(&shared, "file").as_deref(), Some("content"));
     let exit = bed.write("echo by-command > file; rm d/gone");
-    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.termination, Termination::Exited(0), "{}", text(&exit.stderr.bytes));
     assert_eq!(read(&shared, "file").as_deref(), Some("by-command\n"));
     assert_eq!(read(&shared, "d/gone"), None);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
@@ -138,11 +142,11 @@ fn what_is_hidden_stays_hidden() {
     ] {
         let mut launch = crate::bed::launch("/bin/sh", &["sh", "-c", line]);
         launch.writes = true;
-        launch.masks = masks.iter().map(|path| crate::bed::mask(path)).collect();
+        launch.hidden = masks.iter().map(|path| crate::bed::mask(path)).collect();
         let exit = bed.try_run(launch).unwrap();
         let told = text(&exit.stdout.bytes);
         rows.check(!told.contains("secret"), || format!("{line}: {told}"));
-        rows.check(exit.how != How::Exited(0), || format!("{line}: it went well"));
+        rows.check(exit.termination != Termination::Exited(0), || format!("{line}: it went well"));
     }
     rows.end();
     assert_eq!(fs::read_to_string(bed.workspace().join("a/.env")).unwrap(), "secret");
@@ -164,7 +168,7 @@ fn the_host_is_not_reached_through_it() {
     let got = rustix::io::read(&pipe, &mut [0_u8; 8]);
     assert_eq!(got, Err(rustix::io::Errno::AGAIN), "nothing came through the pipe");
     let exit = bed.write("echo x > out");
-    assert_ne!(exit.how, How::Exited(0));
+    assert_ne!(exit.termination, Termination::Exited(0));
     let connect = "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => q(socket)) or exit 9'";
-    assert_eq!(bed.write(connect).how, How::Exited(9));
+    assert_eq!(bed.write(connect).termination, Termination::Exited(9));
 }

@@ -10,51 +10,51 @@ use capsule_core::digest::Digest;
 use capsule_core::limits;
 use rustix::fs::OFlags;
 
-use crate::checkpoint::{Checkpoint, Note, is_origin};
+use crate::checkpoint::{Checkpoint, SignedNote, is_origin};
 use crate::error::StoreError;
-use crate::open::{Store, flags, private_folder};
-use crate::target::is_of;
+use crate::export_target::is_store_file;
+use crate::open::{Store, create_private_directory, flags};
 
 /// How much of the end of an anchor is read when a run begins: some 300 checkpoints, of which the
 /// largest counts, since processes that write at one time do so in any order.
-const TAIL: u64 = 1 << 16;
+const TAIL_BYTES: u64 = 1 << 16;
 
 /// How much of its beginning says whether a file is an anchor: one checkpoint.
-const HEAD: u64 = 1 << 10;
+const HEAD_BYTES: u64 = 1 << 10;
 
 /// Why a policy that lies in its workspace cannot use a file.
-const UNTOLD: &str = "there is no checkpoint in it, and a policy that lies in its workspace makes no files \
+const NOT_AN_ANCHOR: &str = "there is no checkpoint in it, and a policy that lies in its workspace makes no files \
                       elsewhere: `capsule audit anchor FILE` does";
 
 /// Checkpoints that somebody saw, of whichever logs: what one file or one standard input holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sightings {
+pub struct WitnessedCheckpoints {
     /// What the file is called where it is spoken of.
     pub(super) name: String,
     /// Every root that was seen: by the log, then by the size of its tree.
-    seen: BTreeMap<String, BTreeMap<u64, Vec<Digest>>>,
+    roots: BTreeMap<String, BTreeMap<u64, Vec<Digest>>>,
 }
 
 /// The checkpoints in a text: wherever an origin, a size and a root are three words in this order, on one
 /// line or on three, quoted or not. Lines of signatures are anybody's, and say nothing of a log; a log of no
 /// events is every log.
 fn checkpoints(text: &str) -> impl Iterator<Item = Checkpoint> {
-    let mark = |word: &&str| *word == "—" || is_word(word);
+    let mark = |word: &&str| *word == "—" || is_not_quote_mark(word);
     let is_signature =
         move |line: &&str| line.split_whitespace().find(mark).is_some_and(|word| word == "—");
     let lines = text.lines().filter(move |line| !is_signature(line));
     let (mut origin, mut size) = ("", "");
-    let words = lines.flat_map(str::split_whitespace).filter(is_word);
+    let words = lines.flat_map(str::split_whitespace).filter(is_not_quote_mark);
     let found = words.filter_map(move |word| {
-        let own = Checkpoint::of(origin, size, word);
+        let checkpoint = Checkpoint::of(origin, size, word);
         (origin, size) = (size, word);
-        own
+        checkpoint
     });
-    found.filter(|own| own.size > 0)
+    found.filter(|checkpoint| checkpoint.size > 0)
 }
 
 /// What mail and pull requests put in front of lines is no word.
-fn is_word(word: &&str) -> bool {
+fn is_not_quote_mark(word: &&str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_alphanumeric())
 }
 
@@ -68,19 +68,19 @@ fn begins_with_checkpoint(text: &str) -> bool {
     is_origin(origin) && Checkpoint::of(origin, size, root).is_some()
 }
 
-impl Sightings {
+impl WitnessedCheckpoints {
     /// What a text holds.
     #[must_use]
-    pub fn of(name: &str, text: &str) -> Self {
-        let mut own = Self { name: name.to_owned(), seen: BTreeMap::new() };
+    pub fn parse(name: &str, text: &str) -> Self {
+        let mut witnessed = Self { name: name.to_owned(), roots: BTreeMap::new() };
         for Checkpoint { origin, size, root } in checkpoints(text) {
-            let roots = own.seen.entry(origin).or_default().entry(size).or_default();
+            let roots = witnessed.roots.entry(origin).or_default().entry(size).or_default();
             // Two contradict each other; more of them say no more.
             if roots.len() < 2 && !roots.contains(&root) {
                 roots.push(root);
             }
         }
-        own
+        witnessed
     }
 
     /// Reads a file, or with `-` the standard input.
@@ -99,31 +99,31 @@ impl Sightings {
         if bytes.len() > limits::ANCHOR_FILE_BYTES {
             return Err(failed(format!("it is larger than {} bytes", limits::ANCHOR_FILE_BYTES)));
         }
-        Ok(Self::of(&path.to_string_lossy(), &String::from_utf8_lossy(&bytes)))
+        Ok(Self::parse(&path.to_string_lossy(), &String::from_utf8_lossy(&bytes)))
     }
 
     /// The same under the name that a person has for it.
     #[must_use]
-    pub fn named(self, name: String) -> Self {
+    pub fn with_name(self, name: String) -> Self {
         Self { name, ..self }
     }
 
     /// What was seen of a log, by the size of its tree.
-    pub(crate) fn of_log(&self, origin: &str) -> impl Iterator<Item = (u64, &[Digest])> {
-        let of_log = self.seen.get(origin).into_iter().flatten();
+    pub(crate) fn roots_of(&self, origin: &str) -> impl Iterator<Item = (u64, &[Digest])> {
+        let of_log = self.roots.get(origin).into_iter().flatten();
         of_log.map(|(size, roots)| (*size, roots.as_slice()))
     }
 
     /// Whether it saw this.
     #[must_use]
-    pub fn knows(&self, checkpoint: &Checkpoint) -> bool {
+    pub fn has_seen(&self, checkpoint: &Checkpoint) -> bool {
         let Checkpoint { origin, size, root } = checkpoint;
-        self.of_log(origin).any(|(own, roots)| own == *size && roots.contains(root))
+        self.roots_of(origin).any(|(number, roots)| number == *size && roots.contains(root))
     }
 
     /// The logs that it knows.
     pub(crate) fn origins(&self) -> impl Iterator<Item = &str> {
-        self.seen.keys().map(String::as_str)
+        self.roots.keys().map(String::as_str)
     }
 }
 
@@ -132,23 +132,23 @@ impl Sightings {
 pub struct Anchor {
     path: PathBuf,
     /// Whether it is made where it is not there.
-    is_made: bool,
+    creates: bool,
     /// Whether this log may be added to what others tell there.
-    joins: bool,
+    joins_other_logs: bool,
 }
 
 impl Anchor {
     /// The anchor that a person names: it is made where it is not there, and may be one of other logs.
     #[must_use]
     pub const fn named_by_person(path: PathBuf) -> Self {
-        Self { path, is_made: true, joins: true }
+        Self { path, creates: true, joins_other_logs: true }
     }
 
     /// The anchor that a policy names. One that lies in its workspace makes no file elsewhere: somebody has
     /// to have told this log there before.
     #[must_use]
     pub const fn named_by_policy(path: PathBuf, lies_in_workspace: bool) -> Self {
-        Self { path, is_made: !lies_in_workspace, joins: false }
+        Self { path, creates: !lies_in_workspace, joins_other_logs: false }
     }
 
     /// Where it lies.
@@ -157,7 +157,7 @@ impl Anchor {
         &self.path
     }
 
-    fn failed(&self, why: impl ToString) -> StoreError {
+    fn error(&self, why: impl ToString) -> StoreError {
         StoreError::Anchor { path: self.path.clone(), why: why.to_string() }
     }
 
@@ -167,34 +167,34 @@ impl Anchor {
         // Opening a device, or to write, may do something by itself, so it is looked at first.
         let found = self.path.symlink_metadata();
         match &found {
-            Ok(found) if !found.is_file() => return Err(self.failed("it is no regular file")),
-            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_made => {
-                return Err(self.failed(UNTOLD));
+            Ok(found) if !found.is_file() => return Err(self.error("it is no regular file")),
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.creates => {
+                return Err(self.error(NOT_AN_ANCHOR));
             }
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.error(error)),
             _ => {}
         }
         if let Some(folder) = self.path.parent().filter(|_| found.is_err()) {
-            private_folder(folder).map_err(|error| self.failed(error))?;
+            create_private_directory(folder).map_err(|error| self.error(error))?;
         }
         let flags = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
         let mut options = OpenOptions::new();
-        options.read(true).append(true).create(self.is_made).mode(0o600).custom_flags(flags);
-        let file = options.open(&self.path).map_err(|error| self.failed(error))?;
-        let now = file.metadata().map_err(|error| self.failed(error))?;
+        options.read(true).append(true).create(self.creates).mode(0o600).custom_flags(flags);
+        let file = options.open(&self.path).map_err(|error| self.error(error))?;
+        let now = file.metadata().map_err(|error| self.error(error))?;
         if !now.is_file() {
-            return Err(self.failed("it is no regular file"));
+            return Err(self.error("it is no regular file"));
         }
         if now.len() > u64::try_from(limits::ANCHOR_FILE_BYTES).unwrap_or(u64::MAX) {
             let why = format!("it is larger than {} bytes; put it away", limits::ANCHOR_FILE_BYTES);
-            return Err(self.failed(why));
+            return Err(self.error(why));
         }
-        let head = self.read(&file, 0, HEAD)?;
+        let head = self.read(&file, 0, HEAD_BYTES)?;
         match head.is_empty() {
-            true if !self.is_made => Err(self.failed(UNTOLD)),
+            true if !self.creates => Err(self.error(NOT_AN_ANCHOR)),
             true => Ok((file, found.is_err())),
             false if begins_with_checkpoint(&head) => Ok((file, false)),
-            false => Err(self.failed("there is something else in it")),
+            false => Err(self.error("there is something else in it")),
         }
     }
 
@@ -203,20 +203,20 @@ impl Anchor {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(begin))
             .and_then(|_| file.take(most).read_to_end(&mut bytes))
-            .map_err(|error| self.failed(error))?;
+            .map_err(|error| self.error(error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The largest size at which it saw a log. Where the end says nothing of it, all of it is read.
-    fn newest(&self, file: &File, origin: &str) -> Result<Option<Checkpoint>, StoreError> {
-        let length = file.metadata().map_err(|error| self.failed(error))?.len();
+    fn newest_of(&self, file: &File, origin: &str) -> Result<Option<Checkpoint>, StoreError> {
+        let length = file.metadata().map_err(|error| self.error(error))?.len();
         let largest = |text: &str| {
-            let own = checkpoints(text).filter(|own| own.origin == origin);
-            own.max_by_key(|own| own.size)
+            let item = checkpoints(text).filter(|checkpoint| checkpoint.origin == origin);
+            item.max_by_key(|checkpoint| checkpoint.size)
         };
-        let tail = self.read(file, length.saturating_sub(TAIL), TAIL)?;
+        let tail = self.read(file, length.saturating_sub(TAIL_BYTES), TAIL_BYTES)?;
         match largest(&tail) {
-            None if length > TAIL => Ok(largest(&self.read(file, 0, length)?)),
+            None if length > TAIL_BYTES => Ok(largest(&self.read(file, 0, length)?)),
             newest => Ok(newest),
         }
     }
@@ -227,21 +227,21 @@ impl Anchor {
     ///
     /// # Errors
     /// When the anchor cannot be written or read, or the store has it no longer.
-    pub fn holds(&self, store: &Store, origin: &str) -> Result<(), StoreError> {
-        self.is_none_of(store)?;
+    pub fn check_store(&self, store: &Store, origin: &str) -> Result<(), StoreError> {
+        self.check_apart(store)?;
         let (file, _) = self.open()?;
-        let is_empty = file.metadata().map_err(|error| self.failed(error))?.len() == 0;
-        let Some(seen) = self.newest(&file, origin)? else {
-            return match is_empty || self.joins {
+        let is_empty = file.metadata().map_err(|error| self.error(error))?.len() == 0;
+        let Some(seen) = self.newest_of(&file, origin)? else {
+            return match is_empty || self.joins_other_logs {
                 true => Ok(()),
-                false => Err(self.failed(format!(
+                false => Err(self.error(format!(
                     "it knows other logs, and not `{origin}`; if that is right, tell it with `capsule \
                      audit anchor FILE`"
                 ))),
             };
         };
-        let own = store.checkpoint_at(seen.size)?;
-        if own.is_some_and(|note| note.checkpoint().as_ref() == Some(&seen)) {
+        let item = store.checkpoint_at(seen.size)?;
+        if item.is_some_and(|note| note.checkpoint().as_ref() == Some(&seen)) {
             return Ok(());
         }
         let place = format!("the anchor `{}`", self.path.display());
@@ -255,9 +255,11 @@ impl Anchor {
     }
 
     /// It is neither a store nor beside it: who opens and closes a database by another way loses its locks.
-    fn is_none_of(&self, store: &Store) -> Result<(), StoreError> {
+    fn check_apart(&self, store: &Store) -> Result<(), StoreError> {
         match fs::metadata(&self.path) {
-            Ok(own) if is_of(&store.path, &own) => Err(self.failed("it belongs to the store")),
+            Ok(metadata) if is_store_file(&store.path, &metadata) => {
+                Err(self.error("it belongs to the store"))
+            }
             _ => Ok(()),
         }
     }
@@ -266,9 +268,9 @@ impl Anchor {
     ///
     /// # Errors
     /// When it cannot be written, or holds something else.
-    pub fn add(&self, note: &Note) -> Result<(), StoreError> {
+    pub fn add(&self, note: &SignedNote) -> Result<(), StoreError> {
         let (mut file, is_new) = self.open()?;
-        let length = file.metadata().map_err(|error| self.failed(error))?.len();
+        let length = file.metadata().map_err(|error| self.error(error))?.len();
         let last = self.read(&file, length.saturating_sub(1), 1)?;
         // A line that somebody did not end stays a line of its own.
         let gap = if last.is_empty() || last == "\n" { "" } else { "\n" };
@@ -278,7 +280,7 @@ impl Anchor {
             let folder = self.path.parent().filter(|_| is_new);
             folder.map_or(Ok(()), |folder| File::open(folder)?.sync_all())
         });
-        written.map_err(|error| self.failed(error))
+        written.map_err(|error| self.error(error))
     }
 }
 
@@ -291,7 +293,10 @@ mod tests {
     }
 
     fn seen(text: &str, origin: &str) -> Vec<(u64, Vec<Digest>)> {
-        Sightings::of("x", text).of_log(origin).map(|(size, own)| (size, own.to_vec())).collect()
+        WitnessedCheckpoints::parse("x", text)
+            .roots_of(origin)
+            .map(|(size, item)| (size, item.to_vec()))
+            .collect()
     }
 
     /// People paste them anywhere.
@@ -323,7 +328,7 @@ mod tests {
     #[test]
     fn only_what_holds_checkpoints_is_added_to() {
         let folder = tempfile::tempdir().unwrap();
-        let note = Note::parse(&format!(
+        let note = SignedNote::parse(&format!(
             "{}\n— a AAECAwQF\n",
             Checkpoint { origin: "a".into(), size: 1, root: root("a") }.text()
         ))
@@ -342,18 +347,18 @@ mod tests {
         assert!(Anchor::named_by_person(link).add(&note).is_err());
         assert!(Anchor::named_by_person(folder.path().to_owned()).add(&note).is_err());
         // A line that is not ended, as somebody pastes it.
-        let own = Checkpoint { origin: "a".into(), size: 1, root: root("a") };
+        let checkpoint = Checkpoint { origin: "a".into(), size: 1, root: root("a") };
         let pasted = folder.path().join("pasted");
-        fs::write(&pasted, own.text().trim_end()).unwrap();
+        fs::write(&pasted, checkpoint.text().trim_end()).unwrap();
         Anchor::named_by_person(pasted.clone()).add(&note).unwrap();
-        assert_eq!(fs::read_to_string(&pasted).unwrap(), format!("{}{note}\n", own.text()));
+        assert_eq!(fs::read_to_string(&pasted).unwrap(), format!("{}{note}\n", checkpoint.text()));
         // What a policy in its workspace could have changed.
         let empty = folder.path().join("empty");
         fs::write(&empty, "").unwrap();
         let named = |path: &Path| Anchor::named_by_policy(path.to_owned(), true).add(&note);
         assert!(named(&empty).is_err() && named(&folder.path().join("none")).is_err());
         let text = folder.path().join("readme");
-        fs::write(&text, format!("see {} above\n", own.line())).unwrap();
+        fs::write(&text, format!("see {} above\n", checkpoint.line())).unwrap();
         assert!(named(&text).is_err());
         assert!(named(&path).is_ok(), "somebody told it there");
     }

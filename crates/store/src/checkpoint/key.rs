@@ -19,21 +19,21 @@ use ed25519_dalek::{Signature as Signed, Signer as _, SigningKey, VerifyingKey};
 use rustix::fs::OFlags;
 use zeroize::Zeroizing;
 
-use crate::checkpoint::note::{ID_BYTES, Signature, is_name};
-use crate::checkpoint::sign::run_of_origin;
-use crate::checkpoint::{Checkpoint, Note};
+use crate::checkpoint::note::{ID_BYTES, Signature, is_note_key_name};
+use crate::checkpoint::signing::run_of_origin;
+use crate::checkpoint::{Checkpoint, SignedNote};
 use crate::error::StoreError;
-use crate::open::{flags, private_folder};
-use crate::target::{beside, unused_name};
+use crate::export_target::{sidecar_path, unused_path};
+use crate::open::{create_private_directory, flags};
 
 /// What stands before a private line.
-const PRIVATE: &str = "PRIVATE+KEY+";
+const PRIVATE_PREFIX: &str = "PRIVATE+KEY+";
 /// Says that a key is one of Ed25519 (C2SP signed-note, signature types).
-const ED25519: u8 = 1;
+const ED25519_TYPE: u8 = 1;
 /// What a log is called whose owner gave it no name, before letters of its own key.
-const NAMELESS: &str = "capsule";
+const DEFAULT_ORIGIN: &str = "capsule";
 /// How many of these: 40 bits, so that two logs of one owner never share a name.
-const NAMELESS_LETTERS: usize = 8;
+const DEFAULT_ORIGIN_LETTERS: usize = 8;
 
 /// A public key with its name: who may have signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +46,10 @@ impl Verifier {
     /// Reads a public line: `NAME+NUMBER+KEY`.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
-        let (name, id, bytes) = parts(line)?;
+        let (name, id, bytes) = parse_key_line(line)?;
         let key = VerifyingKey::from_bytes(&bytes).ok()?;
-        let own = Self { name: name.to_owned(), key };
-        (id == own.number()).then_some(own)
+        let verifier = Self { name: name.to_owned(), key };
+        (id == verifier.key_number()).then_some(verifier)
     }
 
     /// The key's name, which is the origin of its log.
@@ -59,20 +59,20 @@ impl Verifier {
     }
 
     /// The number that tells it from other keys of that name.
-    pub(super) fn id(&self) -> [u8; ID_BYTES] {
-        let parts: [&[u8]; 4] = [self.name.as_bytes(), b"\n", &[ED25519], self.key.as_bytes()];
+    pub(super) fn key_id(&self) -> [u8; ID_BYTES] {
+        let parts: [&[u8]; 4] = [self.name.as_bytes(), b"\n", &[ED25519_TYPE], self.key.as_bytes()];
         let Digest([a, b, c, d, ..]) = Digest::of_parts(&parts);
         [a, b, c, d]
     }
 
     /// That number as it is written.
     #[must_use]
-    pub fn number(&self) -> String {
-        format!("{:08x}", u32::from_be_bytes(self.id()))
+    pub fn key_number(&self) -> String {
+        format!("{:08x}", u32::from_be_bytes(self.key_id()))
     }
 
     /// Whether it signed these bytes. Keys and signatures that fit more than one text fit none.
-    pub(super) fn signed(&self, text: &[u8], signature: &[u8]) -> bool {
+    pub(super) fn has_signed(&self, text: &[u8], signature: &[u8]) -> bool {
         let signature = Signed::from_slice(signature);
         signature.is_ok_and(|signature| self.key.verify_strict(text, &signature).is_ok())
     }
@@ -80,19 +80,19 @@ impl Verifier {
 
 impl fmt::Display for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = STANDARD.encode([&[ED25519], self.key.as_bytes().as_slice()].concat());
-        write!(f, "{}+{}+{key}", self.name, self.number())
+        let key = STANDARD.encode([&[ED25519_TYPE], self.key.as_bytes().as_slice()].concat());
+        write!(f, "{}+{}+{key}", self.name, self.key_number())
     }
 }
 
 /// The name, the number and the bytes of a line.
-fn parts(line: &str) -> Option<(&str, &str, Zeroizing<[u8; 32]>)> {
+fn parse_key_line(line: &str) -> Option<(&str, &str, Zeroizing<[u8; 32]>)> {
     let (name, rest) = line.split_once('+')?;
     let (id, key) = rest.split_once('+')?;
     let key = Zeroizing::new(STANDARD.decode(key).ok()?);
     let (kind, bytes) = key.split_first()?;
     let bytes = Zeroizing::new(<[u8; 32]>::try_from(bytes).ok()?);
-    (is_name(name) && *kind == ED25519).then_some((name, id, bytes))
+    (is_note_key_name(name) && *kind == ED25519_TYPE).then_some((name, id, bytes))
 }
 
 /// The public lines of a file; empty lines and those that begin with `#` are for people.
@@ -107,7 +107,7 @@ pub fn read_keys(path: &Path) -> Result<Vec<Verifier>, StoreError> {
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let keys: Result<Vec<_>, _> = lines
         .map(|(at, line)| {
-            let why = match line.starts_with(PRIVATE) {
+            let why = match line.starts_with(PRIVATE_PREFIX) {
                 true => "is a private key; `capsule init` prints the public line",
                 false => "is no public key: `NAME+NUMBER+KEY`",
             };
@@ -142,8 +142,8 @@ impl Signer {
     ///
     /// # Errors
     /// When one is there and cannot be used, or others may read it.
-    pub fn beside(store: &Path) -> Result<Option<Self>, StoreError> {
-        let path = place(store);
+    pub fn load(store: &Path) -> Result<Option<Self>, StoreError> {
+        let path = key_path(store);
         let failed = |why: String| StoreError::Key { path: path.clone(), why, suggestion: None };
         let flags = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
@@ -181,8 +181,8 @@ impl Signer {
     ///
     /// # Errors
     /// When there is one, the name is none, or it cannot be written.
-    pub fn make(store: &Path, origin: Option<&str>) -> Result<Self, StoreError> {
-        let path = place(store);
+    pub fn create(store: &Path, origin: Option<&str>) -> Result<Self, StoreError> {
+        let path = key_path(store);
         let failed = |why: String| StoreError::Key { path: path.clone(), why, suggestion: None };
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut()).map_err(|error| failed(error.to_string()))?;
@@ -190,7 +190,7 @@ impl Signer {
         let name = match origin {
             Some(name) if is_key_name(name) => name.to_owned(),
             Some(_) => return Err(failed("no log may be called so".into())),
-            None => nameless(&key.verifying_key()),
+            None => default_origin(&key.verifying_key()),
         };
         let signer = Self::of(name, key);
         write_new(&path, &signer.line()).map_err(|error| failed(error.to_string()))?;
@@ -203,12 +203,12 @@ impl Signer {
     /// # Errors
     /// When one is there and cannot be used, the name is none, or it cannot be written.
     pub fn take_or_make(store: &Path, origin: Option<&str>) -> Result<(Self, bool), StoreError> {
-        if let Some(own) = Self::beside(store)? {
-            return Ok((own, false));
+        if let Some(signer) = Self::load(store)? {
+            return Ok((signer, false));
         }
-        match (Self::make(store, origin), Self::beside(store)) {
-            (Ok(own), _) => Ok((own, true)),
-            (Err(_), Ok(Some(own))) => Ok((own, false)),
+        match (Self::create(store, origin), Self::load(store)) {
+            (Ok(signer), _) => Ok((signer, true)),
+            (Err(_), Ok(Some(signer))) => Ok((signer, false)),
             (Err(error), _) => Err(error),
         }
     }
@@ -219,16 +219,16 @@ impl Signer {
     }
 
     fn parse(line: &str) -> Option<Self> {
-        let (name, id, seed) = parts(line.strip_prefix(PRIVATE)?)?;
+        let (name, id, seed) = parse_key_line(line.strip_prefix(PRIVATE_PREFIX)?)?;
         let signer = Self::of(name.to_owned(), SigningKey::from_bytes(&seed));
-        (is_key_name(name) && id == signer.verifier.number()).then_some(signer)
+        (is_key_name(name) && id == signer.verifier.key_number()).then_some(signer)
     }
 
     fn line(&self) -> Zeroizing<String> {
         let Verifier { name, .. } = &self.verifier;
-        let bytes = Zeroizing::new([&[ED25519], self.key.as_bytes().as_slice()].concat());
+        let bytes = Zeroizing::new([&[ED25519_TYPE], self.key.as_bytes().as_slice()].concat());
         let key = Zeroizing::new(STANDARD.encode(bytes.as_slice()));
-        Zeroizing::new(format!("{PRIVATE}{name}+{}+{}\n", self.verifier.number(), *key))
+        Zeroizing::new(format!("{PRIVATE_PREFIX}{name}+{}+{}\n", self.verifier.key_number(), *key))
     }
 
     /// The public key.
@@ -239,11 +239,11 @@ impl Signer {
 
     /// Signs a checkpoint.
     #[must_use]
-    pub fn sign(&self, checkpoint: &Checkpoint) -> Note {
+    pub fn sign(&self, checkpoint: &Checkpoint) -> SignedNote {
         let text = checkpoint.text();
         let bytes = self.key.sign(text.as_bytes()).to_bytes().to_vec();
-        let (name, id) = (self.verifier.name.clone(), self.verifier.id());
-        Note { text, signatures: vec![Signature { name, id, bytes }] }
+        let (name, id) = (self.verifier.name.clone(), self.verifier.key_id());
+        SignedNote { text, signatures: vec![Signature { name, id, bytes }] }
     }
 }
 
@@ -255,8 +255,8 @@ impl fmt::Debug for Signer {
 }
 
 /// Where the key of a store lies: beside the file that a link leads to, as SQLite has it.
-fn place(store: &Path) -> PathBuf {
-    beside(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), KEY_SUFFIX)
+fn key_path(store: &Path) -> PathBuf {
+    sidecar_path(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), KEY_SUFFIX)
 }
 
 /// Whether a log may be called so: what is safe in a line, a folder's name and an address.
@@ -273,17 +273,17 @@ pub fn is_key_name(name: &str) -> bool {
 }
 
 /// What a log is called by its key alone. Nothing of the machine is in it: names are for publishing.
-fn nameless(key: &VerifyingKey) -> String {
+fn default_origin(key: &VerifyingKey) -> String {
     let digest = Digest::of(key.as_bytes()).to_string();
-    format!("{NAMELESS}/{}", digest.get(..NAMELESS_LETTERS).unwrap_or(""))
+    format!("{DEFAULT_ORIGIN}/{}", digest.get(..DEFAULT_ORIGIN_LETTERS).unwrap_or(""))
 }
 
 /// Writes a file that is not there yet: whole, or not at all.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    private_folder(folder)?;
-    let new = unused_name(path)?;
+    create_private_directory(folder)?;
+    let new = unused_path(path)?;
     let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
     let written = written.and_then(|mut file| {
         file.write_all(text.as_bytes())?;
@@ -302,7 +302,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::checkpoint::Seal;
+    use crate::checkpoint::SignatureCheck;
 
     fn store() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
@@ -317,23 +317,23 @@ mod tests {
     #[test]
     fn a_key_is_made_once_and_read_back() {
         let (_folder, store) = store();
-        assert!(Signer::beside(&store).unwrap().is_none());
-        let made = Signer::make(&store, Some("acme/laptop-3")).unwrap();
-        let read = Signer::beside(&store).unwrap().unwrap();
+        assert!(Signer::load(&store).unwrap().is_none());
+        let made = Signer::create(&store, Some("acme/laptop-3")).unwrap();
+        let read = Signer::load(&store).unwrap().unwrap();
         assert_eq!(made.verifier(), read.verifier());
         assert_eq!(read.verifier().name(), "acme/laptop-3");
-        let path = beside(&store, KEY_SUFFIX);
+        let path = sidecar_path(&store, KEY_SUFFIX);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(store.parent().unwrap()).unwrap().count(), 1);
         let before = fs::read(&path).unwrap();
-        assert!(Signer::make(&store, None).is_err());
+        assert!(Signer::create(&store, None).is_err());
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 
     #[test]
     fn logs_without_a_name_are_called_by_their_keys() {
         let names: Vec<String> = (0..2)
-            .map(|_| Signer::make(&store().1, None).unwrap().verifier().name().to_owned())
+            .map(|_| Signer::create(&store().1, None).unwrap().verifier().name().to_owned())
             .collect();
         assert!(names.iter().all(|name| name.starts_with("capsule/") && is_origin(name)));
         assert_ne!(names.first(), names.last());
@@ -341,17 +341,17 @@ mod tests {
         for name in
             [run.as_str(), "", "a b", "a+b", "a\nb", "ä", &"x".repeat(limits::ORIGIN_BYTES + 1)]
         {
-            assert!(Signer::make(&store().1, Some(name)).is_err(), "{name}");
+            assert!(Signer::create(&store().1, Some(name)).is_err(), "{name}");
         }
     }
 
     #[test]
     fn a_key_that_others_could_have_is_refused() {
         let (_folder, store) = store();
-        Signer::make(&store, None).unwrap();
-        let path = beside(&store, KEY_SUFFIX);
+        Signer::create(&store, None).unwrap();
+        let path = sidecar_path(&store, KEY_SUFFIX);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let error = Signer::beside(&store).unwrap_err().to_string();
+        let error = Signer::load(&store).unwrap_err().to_string();
         assert!(error.contains("0640"), "{error}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let whole = fs::read_to_string(&path).unwrap();
@@ -359,11 +359,11 @@ mod tests {
         let cut = whole.replacen("PRIVATE", "RIVATE", 1);
         for other in ["", "PRIVATE+KEY+\n", &renamed, &cut] {
             fs::write(&path, other).unwrap();
-            assert!(Signer::beside(&store).is_err(), "{other:?}");
+            assert!(Signer::load(&store).is_err(), "{other:?}");
         }
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-        assert!(Signer::beside(&store).is_err());
+        assert!(Signer::load(&store).is_err());
     }
 
     /// A public line that other implementations of signed notes are tested with.
@@ -385,35 +385,38 @@ mod tests {
     /// G5: a note is its signer's, word by word, and nobody else's.
     #[test]
     fn notes_are_known_by_their_key_alone() {
-        let signer = Signer::make(&store().1, Some("acme/log")).unwrap();
+        let signer = Signer::create(&store().1, Some("acme/log")).unwrap();
         let public = Verifier::parse(&signer.verifier().to_string()).unwrap();
         let note = signer.sign(&checkpoint("acme/log"));
-        assert_eq!(Note::parse(&note.to_string()), Some(note.clone()));
+        assert_eq!(SignedNote::parse(&note.to_string()), Some(note.clone()));
         assert_eq!(note.checkpoint(), Some(checkpoint("acme/log")));
-        assert_eq!(note.seal(&public), Seal::Good);
-        let twin = Signer::make(&store().1, Some("acme/log")).unwrap();
-        assert_eq!(note.seal(twin.verifier()), Seal::Absent);
+        assert_eq!(note.verify(&public), SignatureCheck::Valid);
+        let twin = Signer::create(&store().1, Some("acme/log")).unwrap();
+        assert_eq!(note.verify(twin.verifier()), SignatureCheck::Absent);
         let changed = note.to_string().replace("\n7\n", "\n8\n");
-        assert_eq!(Note::parse(&changed).unwrap().seal(&public), Seal::Bad);
+        assert_eq!(SignedNote::parse(&changed).unwrap().verify(&public), SignatureCheck::Invalid);
         // Somebody else's signature under this key's name and number.
         let mut forged = twin.sign(&checkpoint("acme/log"));
-        forged.signatures.iter_mut().for_each(|own| own.id = public.id());
-        assert_eq!(forged.seal(&public), Seal::Bad);
+        forged.signatures.iter_mut().for_each(|signature| signature.id = public.key_id());
+        assert_eq!(forged.verify(&public), SignatureCheck::Invalid);
         // A second signature of a witness changes nothing.
         let mut both = note;
         both.signatures.extend(twin.sign(&checkpoint("acme/log")).signatures);
-        assert_eq!(Note::parse(&both.to_string()).unwrap().seal(&public), Seal::Good);
+        assert_eq!(
+            SignedNote::parse(&both.to_string()).unwrap().verify(&public),
+            SignatureCheck::Valid
+        );
     }
 
     #[test]
     fn files_of_keys_say_what_is_wrong_with_them() {
         let (folder, store) = store();
-        let signer = Signer::make(&store, None).unwrap();
+        let signer = Signer::create(&store, None).unwrap();
         let path = folder.path().join("keys");
         let line = signer.verifier().to_string();
         fs::write(&path, format!("# ours\n\n  {line}  \n")).unwrap();
         assert_eq!(read_keys(&path).unwrap(), [signer.verifier().clone()]);
-        let private = fs::read_to_string(beside(&store, KEY_SUFFIX)).unwrap();
+        let private = fs::read_to_string(sidecar_path(&store, KEY_SUFFIX)).unwrap();
         for (text, what) in [
             ("# none\n", "no public key"),
             (private.as_str(), "line 1 is a private key"),

@@ -7,15 +7,15 @@
 mod anchor;
 mod key;
 mod note;
-mod sign;
+mod signing;
 mod trust;
 
-pub use anchor::{Anchor, Sightings};
+pub use anchor::{Anchor, WitnessedCheckpoints};
 pub use key::{Signer, Verifier, is_key_name, is_origin, read_keys};
-pub use note::{Note, Seal};
-pub use sign::Signing;
-pub(crate) use trust::Attesting;
-pub use trust::{Anchored, Attested, Trust};
+pub use note::{SignatureCheck, SignedNote};
+pub use signing::SigningSchedule;
+pub(crate) use trust::AttestationCheck;
+pub use trust::{AnchorReport, AttestationReport, TrustRoots};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

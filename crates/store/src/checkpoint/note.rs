@@ -13,7 +13,7 @@ pub(super) const ID_BYTES: usize = 4;
 
 /// A text with its signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct SignedNote {
     pub(super) text: String,
     pub(super) signatures: Vec<Signature>,
 }
@@ -28,16 +28,16 @@ pub(super) struct Signature {
 
 /// What a key says of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seal {
+pub enum SignatureCheck {
     /// It signed the note.
-    Good,
+    Valid,
     /// A signature is said to be its, and is not.
-    Bad,
+    Invalid,
     /// It did not sign it.
     Absent,
 }
 
-impl Note {
+impl SignedNote {
     /// Reads a note. What is read is not believed: see [`Note::seal`].
     #[must_use]
     pub fn parse(note: &str) -> Option<Self> {
@@ -61,21 +61,22 @@ impl Note {
 
     /// Whether a key signed it.
     #[must_use]
-    pub fn seal(&self, key: &Verifier) -> Seal {
-        let own = |own: &&Signature| own.name == key.name() && own.id == key.id();
-        let mut signatures = self.signatures.iter().filter(own).peekable();
+    pub fn verify(&self, key: &Verifier) -> SignatureCheck {
+        let item =
+            |signature: &&Signature| signature.name == key.name() && signature.id == key.key_id();
+        let mut signatures = self.signatures.iter().filter(item).peekable();
         if signatures.peek().is_none() {
-            return Seal::Absent;
+            return SignatureCheck::Absent;
         }
-        match signatures.all(|own| key.signed(self.text.as_bytes(), &own.bytes)) {
-            true => Seal::Good,
-            false => Seal::Bad,
+        match signatures.all(|signature| key.has_signed(self.text.as_bytes(), &signature.bytes)) {
+            true => SignatureCheck::Valid,
+            false => SignatureCheck::Invalid,
         }
     }
 
     /// The names of those who are said to have signed it.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.signatures.iter().map(|own| own.name.as_str())
+    pub fn signer_names(&self) -> impl Iterator<Item = &str> {
+        self.signatures.iter().map(|signature| signature.name.as_str())
     }
 }
 
@@ -84,12 +85,12 @@ impl Signature {
         let (name, bytes) = line.strip_prefix("— ")?.split_once(' ')?;
         let bytes = STANDARD.decode(bytes).ok()?;
         let (id, bytes) = bytes.split_first_chunk::<ID_BYTES>()?;
-        let is_signature = is_name(name) && !bytes.is_empty();
+        let is_signature = is_note_key_name(name) && !bytes.is_empty();
         is_signature.then(|| Self { name: name.to_owned(), id: *id, bytes: bytes.to_vec() })
     }
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for SignedNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.text)?;
         self.signatures.iter().try_for_each(|Signature { name, id, bytes }| {
@@ -100,7 +101,7 @@ impl fmt::Display for Note {
 }
 
 /// Whether a key can have that name.
-pub(super) fn is_name(name: &str) -> bool {
+pub(super) fn is_note_key_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(|letter: char| letter.is_whitespace() || letter == '+')
 }
 
@@ -119,15 +120,15 @@ a first line
 
     #[test]
     fn notes_read_back_as_they_are() {
-        let note = Note::parse(NOTE).unwrap();
+        let note = SignedNote::parse(NOTE).unwrap();
         assert_eq!(note.to_string(), NOTE);
         assert_eq!(note.text, "a first line\n\nünd a last one\n");
-        assert_eq!(note.names().collect::<Vec<_>>(), ["acme/läptop-3"]);
+        assert_eq!(note.signer_names().collect::<Vec<_>>(), ["acme/läptop-3"]);
         assert_eq!(note.signatures[0].id, [0, 1, 2, 3]);
         assert_eq!(note.signatures[0].bytes, [4, 5, 6, 7]);
         assert_eq!(note.checkpoint(), None);
         let two = format!("{NOTE}— b CAECAwQF\n");
-        assert_eq!(Note::parse(&two).unwrap().to_string(), two);
+        assert_eq!(SignedNote::parse(&two).unwrap().to_string(), two);
     }
 
     #[test]
@@ -150,7 +151,7 @@ a first line
             NOTE.replace("first line", "first\tline"),
             format!("{}{NOTE}", "x".repeat(limits::NOTE_BYTES)),
         ] {
-            assert_eq!(Note::parse(&other), None, "{other:?}");
+            assert_eq!(SignedNote::parse(&other), None, "{other:?}");
         }
     }
 }

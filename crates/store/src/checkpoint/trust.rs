@@ -7,48 +7,48 @@ use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::Frontier;
 
-use crate::checkpoint::sign::{origin_of_run, run_of_origin};
-use crate::checkpoint::{Note, Seal, Sightings, Verifier};
+use crate::checkpoint::signing::{origin_of_run, run_of_origin};
+use crate::checkpoint::{SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints};
 use crate::verify::{Fault, fault};
 
 /// What a verification is told from elsewhere.
 #[derive(Clone, Debug, Default)]
-pub struct Trust {
+pub struct TrustRoots {
     /// The keys that may have signed.
     pub keys: Vec<Verifier>,
     /// Whether nobody else may have, and somebody must: keys that a person brought. A key that was found
     /// beside the store says nothing about one that is missing there.
     pub is_strict: bool,
     /// What others saw of the log.
-    pub anchors: Vec<Sightings>,
+    pub witnesses: Vec<WitnessedCheckpoints>,
 }
 
 /// What is signed, and what was seen elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attested {
+pub struct AttestationReport {
     /// Checkpoints in the tree.
     pub checkpoints: u64,
     /// How many of them a known key signed.
-    pub good: u64,
+    pub valid: u64,
     /// The keys that did: their names and numbers.
-    pub by: BTreeSet<(String, String)>,
+    pub signers: BTreeSet<(String, String)>,
     /// The names of others that are said to have signed.
-    pub others: BTreeSet<String>,
+    pub other_signers: BTreeSet<String>,
     /// How many events the largest of the good ones signs.
-    pub signed: u64,
+    pub signed_events: u64,
     /// What each anchor saw last of this log.
-    pub anchors: Vec<Anchored>,
+    pub anchors: Vec<AnchorReport>,
 }
 
 /// What an anchor saw last of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchored {
+pub struct AnchorReport {
     /// The anchor.
     pub name: String,
     /// The log, as the anchor calls it.
     pub origin: String,
     /// Some other logs that it knows.
-    pub others: Vec<String>,
+    pub other_logs: Vec<String>,
     /// The events that the log had then.
     pub size: u64,
     /// Its root then.
@@ -58,10 +58,10 @@ pub struct Anchored {
 }
 
 /// How many other logs of an anchor are named.
-const OTHERS: usize = 5;
+const OTHER_LOGS: usize = 5;
 
 /// A root that an anchor saw of a log.
-struct Seen {
+struct WitnessedRoot {
     anchor: usize,
     origin: String,
     root: Digest,
@@ -69,36 +69,36 @@ struct Seen {
 }
 
 /// Compares what a walk over a tree finds with what was told.
-pub(crate) struct Attesting<'t> {
-    trust: &'t Trust,
+pub(crate) struct AttestationCheck<'t> {
+    trust: &'t TrustRoots,
     /// The names under which it is signed.
     origins: BTreeSet<String>,
     /// The run that was written out, where it is the tree of one: another log than that of its key.
     of_run: Option<RunId>,
     /// What was seen at sizes that the walk has not come to.
-    ahead: BTreeMap<u64, Vec<Seen>>,
+    upcoming: BTreeMap<u64, Vec<WitnessedRoot>>,
     /// What was seen otherwise: the size, what was seen, and what is there.
-    wrong: Vec<(u64, Seen, Digest)>,
-    right: Vec<(u64, Seen)>,
-    runs: Runs,
-    found: Attested,
+    mismatches: Vec<(u64, WitnessedRoot, Digest)>,
+    confirmed: Vec<(u64, WitnessedRoot)>,
+    runs: RunsInTree,
+    report: AttestationReport,
 }
 
 /// Which runs a tree holds so far.
-enum Runs {
+enum RunsInTree {
     None,
-    One(RunId),
+    Single(RunId),
     /// Several, or events that belong to none.
-    More,
+    Several,
 }
 
-impl<'t> Attesting<'t> {
-    pub(crate) fn new(trust: &'t Trust) -> Self {
-        let mut ahead: BTreeMap<u64, Vec<Seen>> = BTreeMap::new();
-        for (anchor, sightings) in trust.anchors.iter().enumerate() {
+impl<'t> AttestationCheck<'t> {
+    pub(crate) fn new(trust: &'t TrustRoots) -> Self {
+        let mut ahead: BTreeMap<u64, Vec<WitnessedRoot>> = BTreeMap::new();
+        for (anchor, sightings) in trust.witnesses.iter().enumerate() {
             for origin in sightings.origins() {
-                for (size, roots) in sightings.of_log(origin) {
-                    let seen = |root: &Digest| Seen {
+                for (size, roots) in sightings.roots_of(origin) {
+                    let seen = |root: &Digest| WitnessedRoot {
                         anchor,
                         origin: origin.into(),
                         root: *root,
@@ -112,22 +112,22 @@ impl<'t> Attesting<'t> {
             trust,
             origins: BTreeSet::new(),
             of_run: None,
-            ahead,
-            wrong: Vec::new(),
-            right: Vec::new(),
-            runs: Runs::None,
-            found: Attested::default(),
+            upcoming: ahead,
+            mismatches: Vec::new(),
+            confirmed: Vec::new(),
+            runs: RunsInTree::None,
+            report: AttestationReport::default(),
         }
     }
 
     /// The tree as it is before its next leaf, or at its end.
-    pub(crate) fn reach(&mut self, tree: &Frontier) {
-        let Some(seen) = self.ahead.remove(&tree.size()) else { return };
+    pub(crate) fn compare_tree(&mut self, tree: &Frontier) {
+        let Some(seen) = self.upcoming.remove(&tree.size()) else { return };
         let root = tree.root();
         for seen in seen {
             match seen.root == root {
-                true => self.right.push((tree.size(), seen)),
-                false => self.wrong.push((tree.size(), seen, root)),
+                true => self.confirmed.push((tree.size(), seen)),
+                false => self.mismatches.push((tree.size(), seen, root)),
             }
         }
     }
@@ -139,11 +139,11 @@ impl<'t> Attesting<'t> {
 
     /// Whether it holds the events of one run and nothing else but checkpoints.
     pub(crate) const fn holds_one_run(&self) -> bool {
-        matches!(self.runs, Runs::One(_))
+        matches!(self.runs, RunsInTree::Single(_))
     }
 
     /// An event that is no checkpoint.
-    pub(crate) fn pass(&mut self, place: &str, run: Option<RunId>) -> Result<(), Fault> {
+    pub(crate) fn record_event(&mut self, place: &str, run: Option<RunId>) -> Result<(), Fault> {
         if self.of_run.is_some() && self.of_run != run {
             return Err(fault(
                 place,
@@ -151,82 +151,104 @@ impl<'t> Attesting<'t> {
             ));
         }
         self.runs = match (&self.runs, run) {
-            (Runs::None, Some(run)) => Runs::One(run),
-            (Runs::One(one), Some(run)) if *one == run => return Ok(()),
-            _ => Runs::More,
+            (RunsInTree::None, Some(run)) => RunsInTree::Single(run),
+            (RunsInTree::Single(one), Some(run)) if *one == run => return Ok(()),
+            _ => RunsInTree::Several,
         };
         Ok(())
     }
 
     /// A checkpoint, and the tree before it.
-    pub(crate) fn note(&mut self, place: &str, note: &str, tree: &Frontier) -> Result<(), Fault> {
-        let note = Note::parse(note).ok_or_else(|| fault(place, "it is no signed note"))?;
-        let own = note.checkpoint().ok_or_else(|| fault(place, "its note is no checkpoint"))?;
-        if (own.size, own.root) != (tree.size(), tree.root()) {
+    pub(crate) fn record_checkpoint(
+        &mut self,
+        place: &str,
+        note: &str,
+        tree: &Frontier,
+    ) -> Result<(), Fault> {
+        let note = SignedNote::parse(note).ok_or_else(|| fault(place, "it is no signed note"))?;
+        let checkpoint =
+            note.checkpoint().ok_or_else(|| fault(place, "its note is no checkpoint"))?;
+        if (checkpoint.size, checkpoint.root) != (tree.size(), tree.root()) {
             let what = format!(
                 "it signs {} events with root {}; before it stand {} with root {}",
-                own.size,
-                own.root.short(),
+                checkpoint.size,
+                checkpoint.root.short(),
                 tree.size(),
                 tree.root().short()
             );
             return Err(fault(place, what));
         }
-        self.found.checkpoints += 1;
+        self.report.checkpoints += 1;
         let mut is_good = false;
         for key in &self.trust.keys {
-            match note.seal(key) {
-                Seal::Good if self.is_ours(key.name(), &own.origin) => is_good = true,
-                Seal::Good => {
-                    return Err(fault(place, format!("it is of another log, `{}`", own.origin)));
+            match note.verify(key) {
+                SignatureCheck::Valid if self.is_ours(key.name(), &checkpoint.origin) => {
+                    is_good = true
                 }
-                Seal::Bad => {
+                SignatureCheck::Valid => {
+                    return Err(fault(
+                        place,
+                        format!("it is of another log, `{}`", checkpoint.origin),
+                    ));
+                }
+                SignatureCheck::Invalid => {
                     let what = format!("its signature is not that of `{}`", key.name());
                     return Err(fault(place, what));
                 }
-                Seal::Absent => continue,
+                SignatureCheck::Absent => continue,
             }
-            self.found.by.insert((key.name().to_owned(), key.number()));
+            self.report.signers.insert((key.name().to_owned(), key.key_number()));
         }
-        if let Some(run) = run_of_origin(&own.origin) {
+        if let Some(run) = run_of_origin(&checkpoint.origin) {
             // Whoever signed it, it is about a tree that holds this run and nothing else.
-            if !matches!(&self.runs, Runs::One(one) if *one == run) {
-                return Err(fault(place, format!("it is of another log, `{}`", own.origin)));
+            if !matches!(&self.runs, RunsInTree::Single(one) if *one == run) {
+                return Err(fault(place, format!("it is of another log, `{}`", checkpoint.origin)));
             }
             self.of_run = Some(run);
         }
         if is_good {
-            self.found.good += 1;
-            self.found.signed = own.size;
+            self.report.valid += 1;
+            self.report.signed_events = checkpoint.size;
         } else if self.trust.is_strict {
             return Err(fault(place, "none of the keys that were given signed it"));
         } else {
-            self.found.others.extend(note.names().map(str::to_owned));
+            self.report.other_signers.extend(note.signer_names().map(str::to_owned));
         }
-        for (_, seen) in self.right.iter_mut().rev().take_while(|(size, _)| *size == own.size) {
-            seen.is_next |= seen.origin == own.origin;
+        for (_, seen) in
+            self.confirmed.iter_mut().rev().take_while(|(size, _)| *size == checkpoint.size)
+        {
+            seen.is_next |= seen.origin == checkpoint.origin;
         }
-        self.origins.insert(own.origin);
+        self.origins.insert(checkpoint.origin);
         Ok(())
     }
 
     /// Whether a key signs trees of that name: its log, or the one run of it that this tree is.
     fn is_ours(&self, name: &str, origin: &str) -> bool {
         origin == name
-            || matches!(&self.runs, Runs::One(run) if origin == origin_of_run(name, *run))
+            || matches!(&self.runs, RunsInTree::Single(run) if origin == origin_of_run(name, *run))
     }
 
     /// What it came to, once the whole tree was walked.
-    pub(crate) fn end(self, leaves: u64) -> Result<Attested, Fault> {
-        let Self { trust, mut origins, of_run, ahead, wrong, right, mut found, .. } = self;
+    pub(crate) fn finish(self, leaves: u64) -> Result<AttestationReport, Fault> {
+        let Self {
+            trust,
+            mut origins,
+            of_run,
+            upcoming: ahead,
+            mismatches: wrong,
+            confirmed: right,
+            report: mut found,
+            ..
+        } = self;
         if of_run.is_none() {
             origins.extend(trust.keys.iter().map(|key| key.name().to_owned()));
         }
-        let named = |seen: &Seen| {
-            let anchor = trust.anchors.get(seen.anchor);
+        let named = |seen: &WitnessedRoot| {
+            let anchor = trust.witnesses.get(seen.anchor);
             format!("anchor {}", anchor.map_or("", |own| own.name.as_str()))
         };
-        let ours = |seen: &Seen| origins.contains(&seen.origin);
+        let ours = |seen: &WitnessedRoot| origins.contains(&seen.origin);
         if let Some((size, seen, root)) = wrong.iter().find(|(_, seen, _)| ours(seen)) {
             let what = format!(
                 "it saw the first {size} events with root {}; those here have root {}",
@@ -236,13 +258,13 @@ impl<'t> Attesting<'t> {
             return Err(fault(named(seen), what));
         }
         let mut beyond =
-            ahead.iter().flat_map(|(size, all)| all.iter().map(move |own| (size, own)));
+            ahead.iter().flat_map(|(size, all)| all.iter().map(move |root| (size, root)));
         if let Some((size, seen)) = beyond.find(|(_, seen)| ours(seen)) {
             return Err(fault(named(seen), format!("it saw {size} events; here are {leaves}")));
         }
-        for (index, anchor) in trust.anchors.iter().enumerate() {
-            let own = right.iter().filter(|(_, seen)| seen.anchor == index && ours(seen));
-            let Some((size, seen)) = own.max_by_key(|(size, _)| *size) else {
+        for (index, anchor) in trust.witnesses.iter().enumerate() {
+            let item = right.iter().filter(|(_, seen)| seen.anchor == index && ours(seen));
+            let Some((size, seen)) = item.max_by_key(|(size, _)| *size) else {
                 let names: Vec<&str> = origins.iter().map(String::as_str).collect();
                 let names = match names.as_slice() {
                     [] => "which is not signed".to_owned(),
@@ -251,17 +273,18 @@ impl<'t> Attesting<'t> {
                 let what = format!("there is no checkpoint of this log in it, {names}");
                 return Err(fault(format!("anchor {}", anchor.name), what));
             };
-            let others = anchor.origins().filter(|own| !origins.contains(*own)).take(OTHERS);
-            found.anchors.push(Anchored {
+            let others =
+                anchor.origins().filter(|origin| !origins.contains(*origin)).take(OTHER_LOGS);
+            found.anchors.push(AnchorReport {
                 name: anchor.name.clone(),
                 origin: seen.origin.clone(),
-                others: others.map(str::to_owned).collect(),
+                other_logs: others.map(str::to_owned).collect(),
                 size: *size,
                 root: seen.root,
                 is_next: seen.is_next,
             });
         }
-        match trust.is_strict && found.good == 0 {
+        match trust.is_strict && found.valid == 0 {
             true => Err(fault("signature", "nothing in it is signed by the keys that were given")),
             false => Ok(found),
         }

@@ -2,9 +2,9 @@
 
 use super::{Fault, Stop, fault, unreadable};
 use crate::error::StoreError;
-use crate::open::{Store, open_unwaiting};
+use crate::export_target::header;
+use crate::open::{Store, open_nonblocking};
 use crate::schema;
-use crate::target::header;
 
 impl Store {
     /// The pages fit together, each index lists the rows that are there, and what the file is made of is what
@@ -26,8 +26,8 @@ impl Store {
     /// The first table, view, index or trigger that is not that of this format: its name, and what
     /// is wrong with it. Views are what other programs read, so another view is another record.
     pub(crate) fn foreign_schema(&self) -> Result<Option<(String, String)>, StoreError> {
-        let found = schema::objects(&self.sql).map_err(StoreError::read)?;
-        let expected = schema::expected().map_err(StoreError::read)?;
+        let found = schema::schema_objects(&self.sql).map_err(StoreError::read)?;
+        let expected = schema::expected_objects().map_err(StoreError::read)?;
         let other = expected.iter().find_map(|(name, text)| match found.get(name) {
             None => Some((name, "it is not there")),
             Some(own) if own != text => Some((name, "it is not what this format says")),
@@ -41,7 +41,7 @@ impl Store {
     /// Whether the store is a file by itself, with no log beside it: one run that was written out, or a copy of
     /// a whole store.
     pub(crate) fn is_alone(&self) -> bool {
-        let begins = open_unwaiting(&self.path).and_then(header).unwrap_or_default();
+        let begins = open_nonblocking(&self.path).and_then(header).unwrap_or_default();
         !begins.is_empty() && !capsule_core::journal::has_wal(&begins)
     }
 }

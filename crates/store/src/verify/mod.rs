@@ -16,13 +16,13 @@ use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
 
 use crate::cause::Cause;
-use crate::checkpoint::{Attested, Attesting, Trust};
+use crate::checkpoint::{AttestationCheck, AttestationReport, TrustRoots};
 use crate::complete::Completeness;
 use crate::error::StoreError;
 use crate::head::{self, Noted};
 use crate::open::Store;
 use crate::verify::order::Walk;
-use crate::write::frontier;
+use crate::write::load_frontier;
 
 /// What a store that was verified holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Proof {
     /// Payloads whose bytes were withheld or never kept.
     pub absent: u64,
     /// What is signed, and what was seen elsewhere.
-    pub attested: Attested,
+    pub attested: AttestationReport,
     /// What shows that there were no more events.
     pub completeness: Completeness,
 }
@@ -67,7 +67,7 @@ impl Proof {
             erased: 0,
             erased_at: None,
             absent: 0,
-            attested: Attested::default(),
+            attested: AttestationReport::default(),
             completeness: Completeness::default(),
         }
     }
@@ -92,7 +92,7 @@ struct Checker<'s> {
     open: BTreeMap<RunId, Walk>,
     proof: Proof,
     referenced: u64,
-    attesting: Attesting<'s>,
+    attesting: AttestationCheck<'s>,
     /// The runs of which the record says that they were erased. That it says so is verified as it is walked.
     erased: BTreeMap<RunId, Erasure>,
     /// The first private payload that is not here, where nothing of its run was erased.
@@ -117,14 +117,14 @@ impl Store {
     /// # Errors
     /// When the store cannot be read at all. A fault that was found is not an error but a result.
     pub fn verify(&self, run: Option<&str>) -> Result<Verified, StoreError> {
-        self.verify_by(run, &Trust::default())
+        self.verify_by(run, &TrustRoots::default())
     }
 
     /// Verifies the store by what was told from elsewhere.
     ///
     /// # Errors
     /// As [`Store::verify`].
-    pub fn verify_by(&self, run: Option<&str>, trust: &Trust) -> Result<Verified, StoreError> {
+    pub fn verify_by(&self, run: Option<&str>, trust: &TrustRoots) -> Result<Verified, StoreError> {
         let mut checker = Checker {
             store: self,
             wanted: run,
@@ -132,7 +132,7 @@ impl Store {
             open: BTreeMap::new(),
             proof: Proof::empty(),
             referenced: 0,
-            attesting: Attesting::new(trust),
+            attesting: AttestationCheck::new(trust),
             erased: BTreeMap::new(),
             withheld: None,
             // Before the snapshot: what is noted was committed before.
@@ -153,7 +153,7 @@ impl Store {
         Ok(verified.and_then(|()| {
             // Fewer events than were noted are named as such, and not as what an anchor misses of them.
             proof.completeness = self.completeness(noted, proof.leaves)?;
-            proof.attested = attesting.end(proof.leaves)?;
+            proof.attested = attesting.finish(proof.leaves)?;
             Ok(proof)
         }))
     }
@@ -201,10 +201,10 @@ impl Checker<'_> {
         self.erased = self.store.erasures()?;
         self.walk()?;
         self.check_tree()?;
-        self.proof.erased_at = self.erased.values().map(|own| own.leaf).max();
+        self.proof.erased_at = self.erased.values().map(|value| value.leaf).max();
         self.check_payload_rows()?;
         self.check_withheld()?;
-        self.attesting.reach(&self.tree);
+        self.attesting.compare_tree(&self.tree);
         self.proof.leaves = self.tree.size();
         self.proof.root = self.tree.root();
         self.proof.unsealed = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
@@ -238,7 +238,7 @@ impl Checker<'_> {
             Some(run) => format!("event {} ({run}, number {})", row.leaf, row.seq),
             None => format!("event {}", row.leaf),
         };
-        if row.leaf != crate::write::number(leaf) {
+        if row.leaf != crate::write::to_i64(leaf) {
             let what = format!("an event is missing before it: its place should be {leaf}");
             return Err(fault(place, what).into());
         }
@@ -251,14 +251,16 @@ impl Checker<'_> {
         if order::has_inexact_number(&row.bytes) {
             return Err(fault(place, "a number in it is larger than 2^53").into());
         }
-        self.attesting.reach(&self.tree);
+        self.attesting.compare_tree(&self.tree);
         match &entry.event {
-            Event::Checkpoint { note } => self.attesting.note(&place, note, &self.tree)?,
+            Event::Checkpoint { note } => {
+                self.attesting.record_checkpoint(&place, note, &self.tree)?
+            }
             Event::PayloadErased { .. } if self.attesting.is_of_run() => {
                 let what = "nothing is erased in the file of one run, which is a copy";
                 return Err(fault(place, what).into());
             }
-            _ => self.attesting.pass(&place, entry.run)?,
+            _ => self.attesting.record_event(&place, entry.run)?,
         }
         if let Noted::Some(head) = &self.noted
             && head.size == leaf
@@ -272,8 +274,8 @@ impl Checker<'_> {
 
     /// The tree is what it was when its head was noted.
     fn check_noted_root(&self, root: Digest) -> Result<(), Fault> {
-        let own = self.tree.root();
-        match own == root {
+        let digest = self.tree.root();
+        match digest == root {
             true => Ok(()),
             false => Err(fault(
                 "note",
@@ -281,7 +283,7 @@ impl Checker<'_> {
                     "the first {} events had root {} when the store was last written to, and have {} now",
                     self.tree.size(),
                     root.short(),
-                    own.short()
+                    digest.short()
                 ),
             )),
         }
@@ -300,7 +302,7 @@ impl Checker<'_> {
         if rows > 1 {
             return Err(fault("tree", format!("it has {rows} rows; there is one")).into());
         }
-        let cached = frontier(&self.store.sql).map_err(unreadable("tree"))?;
+        let cached = load_frontier(&self.store.sql).map_err(unreadable("tree"))?;
         if cached != self.tree {
             let what = format!(
                 "it was written with {} events and root {}; the events here are {} with root {}",

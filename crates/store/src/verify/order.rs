@@ -75,8 +75,8 @@ impl Checker<'_> {
         row: &Columns,
         entry: &Entry,
     ) -> Result<PayloadRetention, Fault> {
-        let own = entry.run.map(|run| run.to_string());
-        let kept = (own.as_deref(), crate::write::number(entry.seq), entry.event.kind());
+        let text = entry.run.map(|run| run.to_string());
+        let kept = (text.as_deref(), crate::write::to_i64(entry.seq), entry.event.kind());
         if kept != (row.run.as_deref(), row.seq, row.kind.as_str()) {
             return Err(fault(place, "its columns say something else than its bytes"));
         }

@@ -11,8 +11,8 @@ use super::{Checker, Erasure, Fault, Stop, fault, unreadable};
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::PayloadRow;
-use crate::schema::PARTS;
-use crate::write::{SALT_BYTES, number};
+use crate::schema::PAYLOADS_PER_EVENT;
+use crate::write::{SALT_BYTES, to_i64};
 
 /// What a payload that is as it should be counts as.
 enum Found {
@@ -38,10 +38,10 @@ impl OfRun {
     fn judge(
         self,
         row: &PayloadRow,
-        own: &PayloadRef,
+        item: &PayloadRef,
         class: PayloadClass,
     ) -> Result<Found, &'static str> {
-        row.fits(own, class)?;
+        row.fits(item, class)?;
         let PayloadRow { salt, bytes, sha256, .. } = row;
         if self.is_erased {
             let is_gone = salt.is_none() && bytes.is_none() && sha256.is_none();
@@ -80,7 +80,7 @@ impl OfRun {
 
 /// Whether a text is a digest as it is written.
 fn is_digest(text: &str) -> bool {
-    Digest::from_hex(text).is_some_and(|own| own.to_string() == text)
+    Digest::from_hex(text).is_some_and(|digest| digest.to_string() == text)
 }
 
 impl Checker<'_> {
@@ -91,16 +91,16 @@ impl Checker<'_> {
         (place, entry): (&str, &Entry),
         keeps: PayloadRetention,
     ) -> Result<(), Stop> {
-        let own = entry.event.payloads();
+        let item = entry.event.payloads();
         let erasure = entry.run.and_then(|run| self.erased.get_mut(&run));
-        if erasure.as_ref().is_some_and(|own| own.leaf < leaf) {
+        if erasure.as_ref().is_some_and(|erasure| erasure.leaf < leaf) {
             return Err(fault(place, "its run was erased before").into());
         }
         let of_run = OfRun { keeps, is_erased: erasure.is_some() };
         if let Some(erasure) = erasure {
-            erasure.found += u64::try_from(own.len()).unwrap_or(u64::MAX);
+            erasure.found += u64::try_from(item.len()).unwrap_or(u64::MAX);
         }
-        for (part, (reference, class)) in own.into_iter().enumerate() {
+        for (part, (reference, class)) in item.into_iter().enumerate() {
             self.referenced += 1;
             let commit = reference.commit.to_string();
             let place = format!("payload {}… of {place}", commit.get(..8).unwrap_or(""));
@@ -133,7 +133,11 @@ impl Checker<'_> {
         leaf: u64,
         (subject, payloads): (RunId, u64),
     ) -> Result<(), Fault> {
-        let found = self.erased.get(&subject).filter(|own| own.leaf == leaf).map(|own| own.found);
+        let found = self
+            .erased
+            .get(&subject)
+            .filter(|erasure| erasure.leaf == leaf)
+            .map(|erasure| erasure.found);
         let what = match found {
             Some(found) if found == payloads && found > 0 => return Ok(()),
             Some(found) => format!("it counts {payloads} payloads of {subject}; there are {found}"),
@@ -154,7 +158,7 @@ impl Checker<'_> {
         let sql = &self.store.sql;
         let rows: i64 =
             sql.query_row(count, [], |row| row.get(0)).map_err(unreadable("payloads"))?;
-        if rows == number(self.referenced) {
+        if rows == to_i64(self.referenced) {
             return Ok(());
         }
         let mut query =
@@ -162,7 +166,10 @@ impl Checker<'_> {
         let mut rows = query.query([]).map_err(unreadable("payloads"))?;
         while let Some(row) = rows.next().map_err(unreadable("payloads"))? {
             let id: i64 = row.get(0).map_err(unreadable("payloads"))?;
-            let (leaf, part) = (id.div_euclid(number(PARTS)), id.rem_euclid(number(PARTS)));
+            let (leaf, part) = (
+                id.div_euclid(to_i64(PAYLOADS_PER_EVENT)),
+                id.rem_euclid(to_i64(PAYLOADS_PER_EVENT)),
+            );
             let known = self.known_payloads(leaf)?;
             if part >= known {
                 let what = format!("no event knows this row: event {leaf} has {known} payloads");
@@ -177,7 +184,7 @@ impl Checker<'_> {
     fn known_payloads(&self, leaf: i64) -> Result<i64, Stop> {
         let Ok(leaf) = u64::try_from(leaf) else { return Ok(0) };
         let stored = self.store.event_at(leaf)?;
-        let count = stored.map_or(0, |own| own.entry.event.payloads().len());
+        let count = stored.map_or(0, |event| event.entry.event.payloads().len());
         Ok(i64::try_from(count).unwrap_or(i64::MAX))
     }
 }
@@ -186,7 +193,7 @@ impl Store {
     /// The runs whose payloads were erased, and where the record says so first.
     pub(super) fn erasures(&self) -> Result<BTreeMap<RunId, Erasure>, StoreError> {
         let mut runs = BTreeMap::new();
-        for (leaf, subject) in self.erased()? {
+        for (leaf, subject) in self.erased_runs()? {
             runs.entry(subject).or_insert(Erasure { leaf, found: 0 });
         }
         Ok(runs)

@@ -12,12 +12,12 @@ use capsule_core::policy::APPLY_TOOL;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
-use crate::builtin::{Unable, another_action, changes, text};
-use crate::staging::{Applying, Found};
-use crate::tool::{Context, Prepared, Tool};
+use crate::builtin::{FailedOperation, changes, text_arg, wrong_action_problem};
+use crate::staging::{AppliedChanges, StagedApply};
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
-static OF_PERSONS: ToolSignature = ToolSignature {
+static USER_ONLY_SIGNATURE: ToolSignature = ToolSignature {
     id: APPLY_TOOL,
     model_name: "changes_apply",
     aliases: &[],
@@ -39,7 +39,7 @@ static OF_PERSONS: ToolSignature = ToolSignature {
         },
         ToolArgument {
             name: "again",
-            kind: ArgumentKind::OneOf(&[AGAIN]),
+            kind: ArgumentKind::OneOf(&[RETRY_MARK]),
             required: false,
             about: "that somebody began to before",
         },
@@ -52,7 +52,7 @@ static OF_PERSONS: ToolSignature = ToolSignature {
 };
 
 /// What says that somebody began to before.
-const AGAIN: &str = "yes";
+const RETRY_MARK: &str = "yes";
 
 /// Applies changes.
 #[derive(Clone, Copy, Debug)]
@@ -60,64 +60,64 @@ pub struct ChangesApply;
 
 impl Tool for ChangesApply {
     fn signature(&self) -> &'static ToolSignature {
-        &OF_PERSONS
+        &USER_ONLY_SIGNATURE
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let changes = changes::named(args)?;
-        let again = text(args, "again") == Some(AGAIN);
+        let changes = changes::parse_changes(args)?;
+        let again = text_arg(args, "again") == Some(RETRY_MARK);
         Ok(Action::Apply {
-            run: text(args, "run").unwrap_or_default().to_owned(),
+            run: text_arg(args, "run").unwrap_or_default().to_owned(),
             changes,
             is_retry: again,
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         let mut facts = Facts::default();
-        let hands = match (action, context.staging) {
+        let operation = match (action, context.staging) {
             (Action::Apply { run, changes, is_retry: again }, Ok(Some(staging))) => {
-                facts.no_undo = changes::unkept(changes);
+                facts.no_undo = changes::backup_refusal(changes);
                 let what = (run.clone(), changes.clone());
-                let with = (Rc::clone(staging), Rc::clone(context.keeper));
-                Applying::new(with, what, *again, (context.cancel.clone(), context.veil))
+                let with = (Rc::clone(staging), Rc::clone(context.backups));
+                StagedApply::new(with, what, *again, (context.cancel.clone(), context.hidden_paths))
                     .map(|applying| Box::new(Applier(applying)) as Box<dyn Operation>)
             }
             // Where they are gone, they may all be in the workspace already.
             (Action::Apply { run, changes, is_retry: true }, Ok(None)) => {
-                Found::new(context.workspace, run.clone(), changes.clone())
-                    .map(|found| Box::new(Finder(found)) as Box<dyn Operation>)
+                AppliedChanges::new(context.workspace, run.clone(), changes.clone())
+                    .map(|found| Box::new(AppliedCheck(found)) as Box<dyn Operation>)
             }
             (Action::Apply { .. }, _) => {
                 Err(CodedError::new(Code::ChangeNone, "the staged changes are not there"))
             }
-            _ => Err(another_action()),
+            _ => Err(wrong_action_problem()),
         };
-        let hands = hands.unwrap_or_else(|problem| Box::new(Unable(problem)));
-        Prepared { facts, hands }
+        let operation = operation.unwrap_or_else(|problem| Box::new(FailedOperation(problem)));
+        PreparedCall { facts, operation }
     }
 }
 
-struct Applier(Applying);
+struct Applier(StagedApply);
 
 impl Operation for Applier {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.0.preserve().map(Some)
+        self.0.back_up().map(Some)
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write(&permit, |deadline| self.0.apply(deadline))
+        changes::write_by_permit(&permit, |deadline| self.0.apply(deadline))
     }
 }
 
-struct Finder(Found);
+struct AppliedCheck(AppliedChanges);
 
-impl Operation for Finder {
+impl Operation for AppliedCheck {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.0.look().map(|()| None)
+        self.0.require_applied().map(|()| None)
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write(&permit, |_| self.0.end())
+        changes::write_by_permit(&permit, |_| self.0.finish())
     }
 }

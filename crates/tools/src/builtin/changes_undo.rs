@@ -11,12 +11,12 @@ use capsule_core::policy::UNDO_TOOL;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
-use crate::builtin::{Unable, another_action, changes, number, text};
-use crate::tool::{Context, Prepared, Tool};
-use crate::undo::{Kept, Restoring, Undo};
+use crate::builtin::{FailedOperation, changes, number_arg, text_arg, wrong_action_problem};
+use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::undo::{BackupReader, Restoration, UndoPlan};
 
 /// What `changes.undo` is called, takes and gives. Not one of the tools that the reference lists.
-static OF_PERSONS: ToolSignature = ToolSignature {
+static USER_ONLY_SIGNATURE: ToolSignature = ToolSignature {
     id: UNDO_TOOL,
     model_name: "changes_undo",
     aliases: &[],
@@ -50,7 +50,7 @@ static OF_PERSONS: ToolSignature = ToolSignature {
         },
         ToolArgument {
             name: "made",
-            kind: ArgumentKind::OneOf(&[MADE]),
+            kind: ArgumentKind::OneOf(&[MADE_BY_RUN]),
             required: false,
             about: "that what goes is what the run made, and need not be kept",
         },
@@ -71,7 +71,7 @@ static OF_PERSONS: ToolSignature = ToolSignature {
 };
 
 /// What says that a run made what goes.
-const MADE: &str = "yes";
+const MADE_BY_RUN: &str = "yes";
 
 /// Undoes calls.
 #[derive(Clone, Copy, Debug)]
@@ -79,51 +79,51 @@ pub struct ChangesUndo;
 
 impl Tool for ChangesUndo {
     fn signature(&self) -> &'static ToolSignature {
-        &OF_PERSONS
+        &USER_ONLY_SIGNATURE
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let changes = changes::named(args)?;
+        let changes = changes::parse_changes(args)?;
         Ok(Action::Undo {
-            run: text(args, "run").unwrap_or_default().to_owned(),
-            call: number(args, "call"),
+            run: text_arg(args, "run").unwrap_or_default().to_owned(),
+            call: number_arg(args, "call"),
             changes,
-            interrupted_runs: text(args, "again")
+            interrupted_runs: text_arg(args, "again")
                 .unwrap_or_default()
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect(),
-            skips_backup: text(args, "made") == Some(MADE),
+            skips_backup: text_arg(args, "made") == Some(MADE_BY_RUN),
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         let mut facts = Facts::default();
-        let hands = match action {
+        let operation = match action {
             Action::Undo { run, changes, interrupted_runs: again, skips_backup: made, .. } => {
-                facts.no_undo = changes::unkept(changes).filter(|_| !made);
-                let kept = Kept::at(context.keeper.place().clone());
+                facts.no_undo = changes::backup_refusal(changes).filter(|_| !made);
+                let kept = BackupReader::new(context.backups.root().clone());
                 let what = (run.clone(), changes.clone());
-                let undo = Undo::new(context.workspace, kept, what, (again, *made));
-                let with = (context.cancel.clone(), context.veil);
-                Restoring::new(undo, Rc::clone(context.keeper), with)
-                    .map(|restoring| Box::new(Undoer(restoring)) as Box<dyn Operation>)
+                let undo = UndoPlan::new(context.workspace, kept, what, (again, *made));
+                let with = (context.cancel.clone(), context.hidden_paths);
+                Restoration::new(undo, Rc::clone(context.backups), with)
+                    .map(|restoring| Box::new(UndoOperation(restoring)) as Box<dyn Operation>)
             }
-            _ => Err(another_action()),
+            _ => Err(wrong_action_problem()),
         };
-        let hands = hands.unwrap_or_else(|problem| Box::new(Unable(problem)));
-        Prepared { facts, hands }
+        let operation = operation.unwrap_or_else(|problem| Box::new(FailedOperation(problem)));
+        PreparedCall { facts, operation }
     }
 }
 
-struct Undoer(Restoring);
+struct UndoOperation(Restoration);
 
-impl Operation for Undoer {
+impl Operation for UndoOperation {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.0.preserve()
+        self.0.back_up()
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write(&permit, |deadline| self.0.restore(deadline))
+        changes::write_by_permit(&permit, |deadline| self.0.restore(deadline))
     }
 }

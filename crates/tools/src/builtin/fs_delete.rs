@@ -14,11 +14,12 @@ use rustix::fs::FileType;
 use serde_json::{Map, Value};
 
 use crate::builtin::{
-    Unable, another_action, changed, flag, missing, outside, system, text, wrong_permit,
+    FailedOperation, changed_problem, flag_arg, missing_problem, outside_problem, system_problem,
+    text_arg, wrong_action_problem, wrong_permit_outcome,
 };
-use crate::deleting::Deleting;
-use crate::tool::{Context, Prepared, Tool, name_paths};
-use crate::workspace::{Itself, kind, same};
+use crate::delete::Deletion;
+use crate::tool::{PreparedCall, Tool, ToolContext, name_aliases};
+use crate::workspace::{EntryLookup, file_type, same_file};
 
 /// What `fs.delete` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -66,99 +67,103 @@ impl Tool for FsDelete {
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         Ok(Action::Delete {
-            path: PathTarget::parse(text(args, "path").unwrap_or_default()),
-            recursive: flag(args, "recursive"),
+            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            recursive: flag_arg(args, "recursive"),
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         let mut facts = Facts::default();
-        let hands = match action {
+        let operation = match action {
             Action::Delete { path, recursive } => match path.inside() {
-                Some(path) => look(path, *recursive, context, &mut facts),
+                Some(path) => list_target(path, *recursive, context, &mut facts),
                 None => Err(CodedError::new(Code::PathOutside, "the path is not inside")),
             },
-            _ => Err(another_action()),
+            _ => Err(wrong_action_problem()),
         };
-        let hands = name_paths(&mut facts, context).and(hands);
-        let hands = hands.map(|own| Box::new(own) as Box<dyn Operation>);
-        Prepared { facts, hands: hands.unwrap_or_else(|problem| Box::new(Unable(problem))) }
+        let operation = name_aliases(&mut facts, context).and(operation);
+        let operation = operation.map(|hand| Box::new(hand) as Box<dyn Operation>);
+        PreparedCall {
+            facts,
+            operation: operation.unwrap_or_else(|problem| Box::new(FailedOperation(problem))),
+        }
     }
 }
 
 /// Looks at what is to go, and at everything that would go with it.
-fn look(
+fn list_target(
     path: &WorkspacePath,
     recursive: bool,
-    context: &Context<'_>,
+    context: &ToolContext<'_>,
     facts: &mut Facts,
-) -> Result<Deleter, CodedError> {
-    let veil = context.veil.borrow();
-    let (fact, itself) = context.workspace.look_itself(path, &veil);
+) -> Result<DeleteOperation, CodedError> {
+    let hidden_paths = context.hidden_paths.borrow();
+    let (fact, itself) = context.workspace.look_up_entry(path, &hidden_paths);
     facts.paths.push(fact);
     let found = match itself {
-        Itself::There(named) => *named,
-        Itself::Missing => return Err(missing(path)),
-        Itself::Outside(problem) => return Err(outside(path, problem)),
-        Itself::Closed(errno) => return Err(system(path, errno)),
+        EntryLookup::Found(named) => *named,
+        EntryLookup::Missing => return Err(missing_problem(path)),
+        EntryLookup::Outside(problem) => return Err(outside_problem(path, problem)),
+        EntryLookup::Refused(errno) => return Err(system_problem(path, errno)),
     };
-    let with = (context.workspace, context.keeper);
-    let deleting = Deleting::list(with, path, found, recursive)?;
-    facts.no_undo = deleting.unkept();
-    for own in deleting.all().iter().skip(1) {
-        let (fact, itself) = context.workspace.look_itself(&own.real, &veil);
-        let is_it = matches!(&itself, Itself::There(named) if same(&named.stat, &own.stat));
+    let with = (context.workspace, context.backups);
+    let deletion = Deletion::new(with, path, found, recursive)?;
+    facts.no_undo = deletion.backup_refusal();
+    for target in deletion.targets().iter().skip(1) {
+        let (fact, itself) = context.workspace.look_up_entry(&target.real_path, &hidden_paths);
+        let is_it =
+            matches!(&itself, EntryLookup::Found(named) if same_file(&named.stat, &target.stat));
         facts.paths.push(fact);
         if !is_it {
-            return Err(changed(path));
+            return Err(changed_problem(path));
         }
     }
     let real = match facts.paths.first() {
         Some(PathFact { real: PathLocation::Inside(real), .. }) => real.clone(),
-        _ => return Err(changed(path)),
+        _ => return Err(changed_problem(path)),
     };
-    Ok(Deleter { path: path.clone(), real, deleting })
+    Ok(DeleteOperation { path: path.clone(), real_path: real, deletion })
 }
 
-struct Deleter {
+struct DeleteOperation {
     /// The path as it was asked for.
     path: WorkspacePath,
     /// Where that stands.
-    real: WorkspacePath,
-    deleting: Deleting,
+    real_path: WorkspacePath,
+    deletion: Deletion,
 }
 
-impl Operation for Deleter {
+impl Operation for DeleteOperation {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.deleting.preserve()
+        self.deletion.back_up()
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Delete { path, timeout_ms } = permit.restrictions() else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
-        if *path != self.real {
-            return wrong_permit();
+        if *path != self.real_path {
+            return wrong_permit_outcome();
         }
         let deadline = Instant::now() + Duration::from_millis(*timeout_ms);
-        match self.deleting.delete(deadline) {
+        match self.deletion.delete(deadline) {
             Ok(()) => Outcome::done(self.output()),
             Err(problem) => Outcome::failed(problem),
         }
     }
 }
 
-impl Deleter {
+impl DeleteOperation {
     fn output(&self) -> Output {
-        let all = self.deleting.all();
-        let word = match all.first().map(|own| kind(&own.stat)) {
+        let all = self.deletion.targets();
+        let word = match all.first().map(|target| file_type(&target.stat)) {
             Some(FileType::Directory) => "folder",
             Some(FileType::Symlink) => "link",
             Some(FileType::RegularFile) | None => "file",
             Some(_) => "special",
         };
-        let files = all.iter().filter(|own| kind(&own.stat) == FileType::RegularFile);
-        let bytes: u64 = files.map(|own| u64::try_from(own.stat.st_size).unwrap_or(0)).sum();
+        let files = all.iter().filter(|target| file_type(&target.stat) == FileType::RegularFile);
+        let bytes: u64 = files.map(|file| u64::try_from(file.stat.st_size).unwrap_or(0)).sum();
         Output::default()
             .with("path", self.path.to_string())
             .with("changed", true)

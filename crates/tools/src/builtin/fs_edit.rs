@@ -12,15 +12,17 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
-use capsule_redact::{Piece, Redactor};
+use capsule_redact::{Redactor, TextPiece};
 use serde_json::{Map, Value};
 
-use crate::builtin::{another_action, file, invalid, number, text, wrong_permit};
-use crate::edit::{Edited, Encoding, Refusal, Request, Seen, edit};
-use crate::returned;
-use crate::saving::{Saving, count_lines};
-use crate::tool::{Context, Prepared, Tool, prepare_change};
-use crate::workspace::Stands;
+use crate::atomic_write::{AtomicWrite, changed_line_counts};
+use crate::builtin::{
+    invalid_args, number_arg, require_file, text_arg, wrong_action_problem, wrong_permit_outcome,
+};
+use crate::edit::{EditError, EditRequest, EditResult, MatchCount, TextEncoding, edit};
+use crate::mask_restore;
+use crate::tool::{PreparedCall, Tool, ToolContext, prepare_change};
+use crate::workspace::PathLookup;
 
 /// What `fs.edit` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -84,12 +86,12 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
 pub struct FsEdit;
 
 /// What a call asks for.
-fn request(args: &Map<String, Value>) -> Request<'_> {
-    Request {
-        search: text(args, "search").unwrap_or_default(),
-        replace: text(args, "replace").unwrap_or_default(),
-        count: number(args, "count"),
-        breaks: is_markdown(text(args, "path").unwrap_or_default()),
+fn parse_request(args: &Map<String, Value>) -> EditRequest<'_> {
+    EditRequest {
+        search: text_arg(args, "search").unwrap_or_default(),
+        replace: text_arg(args, "replace").unwrap_or_default(),
+        count: number_arg(args, "count"),
+        keeps_markdown_breaks: is_markdown(text_arg(args, "path").unwrap_or_default()),
     }
 }
 
@@ -97,7 +99,7 @@ fn request(args: &Map<String, Value>) -> Request<'_> {
 fn is_markdown(path: &str) -> bool {
     const ENDINGS: [&str; 6] = ["md", "markdown", "mdown", "mdx", "qmd", "rmd"];
     let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-    ENDINGS.iter().any(|own| ending.eq_ignore_ascii_case(own))
+    ENDINGS.iter().any(|text| ending.eq_ignore_ascii_case(text))
 }
 
 impl Tool for FsEdit {
@@ -106,7 +108,7 @@ impl Tool for FsEdit {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let Request { search, replace, count, .. } = request(args);
+        let EditRequest { search, replace, count, .. } = parse_request(args);
         if search.is_empty() {
             return Err(CodedError::new(Code::EditEmpty, "`search` is empty")
                 .with_suggestion(Code::EditEmpty.next_step()));
@@ -116,10 +118,10 @@ impl Tool for FsEdit {
                 .with_suggestion(Code::EditNoChange.next_step()));
         }
         if count.is_some_and(|count| !(1..=limits::EDIT_COUNT).contains(&count)) {
-            return Err(invalid(format!("`count` lies between 1 and {}", limits::EDIT_COUNT)));
+            return Err(invalid_args(format!("`count` lies between 1 and {}", limits::EDIT_COUNT)));
         }
         Ok(Action::Edit {
-            path: PathTarget::parse(text(args, "path").unwrap_or_default()),
+            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
             search: Digest::of(search.as_bytes()),
             replace: Digest::of(replace.as_bytes()),
             bytes: u64::try_from(replace.len()).unwrap_or(u64::MAX),
@@ -127,90 +129,103 @@ impl Tool for FsEdit {
         })
     }
 
-    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, args: &Value, context: &ToolContext<'_>) -> PreparedCall {
         let none = Map::new();
-        let own = request(args.as_object().unwrap_or(&none));
-        let masks = returned::count([own.search.as_bytes(), own.replace.as_bytes()]);
-        let hands = |path: &WorkspacePath, stands| match action {
+        let request = parse_request(args.as_object().unwrap_or(&none));
+        let masks =
+            mask_restore::count_masks([request.search.as_bytes(), request.replace.as_bytes()]);
+        let operation = |path: &WorkspacePath, stands| match action {
             Action::Edit { search, replace, count, .. }
-                if Digest::of(own.search.as_bytes()) == *search
-                    && Digest::of(own.replace.as_bytes()) == *replace
-                    && own.count == *count =>
+                if Digest::of(request.search.as_bytes()) == *search
+                    && Digest::of(request.replace.as_bytes()) == *replace
+                    && request.count == *count =>
             {
-                let found = file(path, stands)?;
+                let found = require_file(path, stands)?;
                 let size = u64::try_from(found.stat.st_size).unwrap_or(u64::MAX);
                 if size > limits::WRITE_BYTES_MAX {
-                    return Err(too_large(path, size, limits::WRITE_BYTES_MAX));
+                    return Err(too_large_problem(path, size, limits::WRITE_BYTES_MAX));
                 }
-                let stands = Stands::There(found);
-                let saving = Saving::of(context.workspace, context.keeper, path, stands)?;
-                let unkept = saving.unkept();
-                let (search, replace) = (own.search.to_owned(), own.replace.to_owned());
-                let (redactor, masks, count) = (context.redactor.clone(), masks > 0, own.count);
+                let stands = PathLookup::Found(found);
+                let target = AtomicWrite::new(context.workspace, context.backups, path, stands)?;
+                let unkept = target.backup_refusal();
+                let (search, replace) = (request.search.to_owned(), request.replace.to_owned());
+                let (redactor, masks, count) = (context.redactor.clone(), masks > 0, request.count);
                 let edited = None;
-                let editor = Editor { saving, search, replace, count, redactor, masks, edited };
+                let editor = EditOperation {
+                    target,
+                    search,
+                    replace,
+                    count,
+                    redactor,
+                    has_masks: masks,
+                    result: edited,
+                };
                 Ok((Box::new(editor) as Box<dyn Operation>, unkept))
             }
-            _ => Err(another_action()),
+            _ => Err(wrong_action_problem()),
         };
-        prepare_change(action, context, (hands, masks))
+        prepare_change(action, context, (operation, masks))
     }
 }
 
-fn too_large(path: &WorkspacePath, size: u64, most: u64) -> CodedError {
+fn too_large_problem(path: &WorkspacePath, size: u64, most: u64) -> CodedError {
     let message = format!("`{path}` has or would have {size} bytes; an edit takes up to {most}");
     CodedError::new(Code::EditTooLarge, message).with_suggestion(Code::EditTooLarge.next_step())
 }
 
-struct Editor {
-    saving: Saving,
+struct EditOperation {
+    target: AtomicWrite,
     search: String,
     replace: String,
     count: Option<u64>,
     /// What shows the file.
     redactor: Redactor,
     /// Whether masks stand in what is asked for.
-    masks: bool,
+    has_masks: bool,
     /// What the edit comes to, once the file was read.
-    edited: Option<Result<Edited, Refusal>>,
+    result: Option<Result<EditResult, EditError>>,
 }
 
-impl Operation for Editor {
+impl Operation for EditOperation {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.saving.read()?;
-        let edited = self.edited(self.saving.old())?;
-        let kept = edited.as_ref().ok().map(|edited| self.saving.keep(&edited.bytes)).transpose();
-        self.edited = Some(edited);
+        self.target.read_old()?;
+        let edited = self.compute_edit(self.target.old_content())?;
+        let kept =
+            edited.as_ref().ok().map(|edited| self.target.back_up(&edited.bytes)).transpose();
+        self.result = Some(edited);
         kept
     }
 
     fn preview(&mut self) -> Preview {
-        let edited =
-            self.saving.read().ok().and_then(|()| self.edited(self.saving.old()).ok()?.ok());
-        edited.map_or(Preview::Unavailable, |edited| self.saving.preview(&edited.bytes))
+        let edited = self
+            .target
+            .read_old()
+            .ok()
+            .and_then(|()| self.compute_edit(self.target.old_content()).ok()?.ok());
+        edited.map_or(Preview::Unavailable, |edited| self.target.preview(&edited.bytes))
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Edit { bytes, quotes, timeout_ms } = *permit.restrictions() else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        let path = self.saving.path();
+        let path = self.target.path();
         let fits = |file: &[u8]| match u64::try_from(file.len()).unwrap_or(u64::MAX) {
-            size if size > bytes => Err(too_large(path, size, bytes)),
+            size if size > bytes => Err(too_large_problem(path, size, bytes)),
             _ => Ok(()),
         };
-        let old = self.saving.old();
-        if let Err(problem) = self.saving.unchanged().and_then(|()| fits(old)) {
+        let old = self.target.old_content();
+        if let Err(problem) = self.target.require_unchanged().and_then(|()| fits(old)) {
             return Outcome::failed(problem);
         }
-        let edited = match self.edited {
+        let edited = match self.result {
             Some(Ok(edited)) => edited,
-            Some(Err(refusal)) if quotes => return refused(path, refusal, self.count),
+            Some(Err(refusal)) if quotes => return edit_failure(path, refusal, self.count),
             Some(Err(refusal)) => return refused_unquoted(path, &refusal),
-            None => return wrong_permit(),
+            None => return wrong_permit_outcome(),
         };
-        let saved = fits(&edited.bytes).and_then(|()| self.saving.put(&edited.bytes, deadline));
+        let saved = fits(&edited.bytes).and_then(|()| self.target.commit(&edited.bytes, deadline));
         match saved {
             Ok(()) if quotes => Outcome::done(output(path, &edited)),
             Ok(()) => Outcome::done(made_unquoted(path)),
@@ -219,60 +234,60 @@ impl Operation for Editor {
     }
 }
 
-impl Editor {
+impl EditOperation {
     /// What the edit comes to, in the file as it is shown: what is hidden there can neither be found,
     /// and so be guessed, nor be shown by what stands around it. With masks in what is asked for, what
     /// they stand for is put back.
-    fn edited(&self, old: &[u8]) -> Result<Result<Edited, Refusal>, CodedError> {
-        let path = self.saving.path();
-        let request = Request {
+    fn compute_edit(&self, old: &[u8]) -> Result<Result<EditResult, EditError>, CodedError> {
+        let path = self.target.path();
+        let request = EditRequest {
             search: &self.search,
             replace: &self.replace,
             count: self.count,
-            breaks: is_markdown(path.as_str()),
+            keeps_markdown_breaks: is_markdown(path.as_str()),
         };
         let (redactor, mut hidden) = (&self.redactor, 0);
         let shown = redactor.bytes(old, &mut hidden);
-        if hidden == 0 && !self.masks {
+        if hidden == 0 && !self.has_masks {
             return Ok(edit(old, &request));
         }
         let edited = match edit(&shown, &request) {
             Ok(edited) => edited,
             refusal => return Ok(refusal),
         };
-        if !self.masks {
+        if !self.has_masks {
             let seen = |bytes: &[u8]| redactor.bytes(bytes, &mut 0).into_owned();
             return match edit(old, &request) {
                 Ok(made) if seen(&made.bytes) == seen(&edited.bytes) => Ok(Ok(made)),
-                _ => Err(returned::revealing(path)),
+                _ => Err(mask_restore::revealing_problem(path)),
             };
         }
-        if edited.encoding != Encoding::Utf8 {
-            return Err(returned::unresolvable(path));
+        if edited.encoding != TextEncoding::Utf8 {
+            return Err(mask_restore::unresolvable_problem(path));
         }
-        let bytes = returned::resolved(redactor, &edited.bytes, old, path)?;
-        Ok(Ok(Edited { bytes, ..edited }))
+        let bytes = mask_restore::restore_masks(redactor, &edited.bytes, old, path)?;
+        Ok(Ok(EditResult { bytes, ..edited }))
     }
 }
 
-fn whole(number: usize) -> u64 {
+fn as_u64(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-fn output(path: &WorkspacePath, edited: &Edited) -> Output {
+fn output(path: &WorkspacePath, edited: &EditResult) -> Output {
     let (before, after) = &edited.text;
-    let (added, removed) = count_lines(before.as_bytes(), after.as_bytes());
+    let (added, removed) = changed_line_counts(before.as_bytes(), after.as_bytes());
     let output = Output::default()
         .with("path", path.to_string())
         .with("changed", true)
         .with("added", added)
         .with("removed", removed)
-        .with("bytes_total", whole(edited.bytes.len()))
-        .with("matched", edited.how.word())
-        .with("line", whole(edited.line));
+        .with("bytes_total", as_u64(edited.bytes.len()))
+        .with("matched", edited.tolerance.as_str())
+        .with("line", as_u64(edited.line));
     match edited.encoding {
-        Encoding::Utf8 => output,
-        other => output.with("encoding", other.word()),
+        TextEncoding::Utf8 => output,
+        other => output.with("encoding", other.as_str()),
     }
 }
 
@@ -284,23 +299,25 @@ fn made_unquoted(path: &WorkspacePath) -> Output {
 
 /// What is told of an edit that is not made. What the file holds stands in the output alone, where
 /// credentials are masked with all that is around them.
-fn refused(path: &WorkspacePath, refusal: Refusal, count: Option<u64>) -> Outcome {
+fn edit_failure(path: &WorkspacePath, refusal: EditError, count: Option<u64>) -> Outcome {
     let output = Output::default().with("path", path.to_string()).with("changed", false);
     let expected = count.unwrap_or(1);
     let (code, message, output) = match refusal {
-        Refusal::Empty => (Code::EditEmpty, "`search` is empty".to_owned(), output),
-        Refusal::NoChange => (Code::EditNoChange, format!("`{path}` would stay as it is"), output),
-        Refusal::Binary => (Code::EditBinary, format!("`{path}` is not text"), output),
-        Refusal::Encoding(encoding) => {
-            let message = format!("`{path}` is {}, which cannot say `replace`", encoding.word());
+        EditError::Empty => (Code::EditEmpty, "`search` is empty".to_owned(), output),
+        EditError::NoChange => {
+            (Code::EditNoChange, format!("`{path}` would stay as it is"), output)
+        }
+        EditError::Binary => (Code::EditBinary, format!("`{path}` is not text"), output),
+        EditError::Encoding(encoding) => {
+            let message = format!("`{path}` is {}, which cannot say `replace`", encoding.as_str());
             (Code::EditEncoding, message, output)
         }
-        Refusal::NotFound { nearest: None, .. } => (
+        EditError::NotFound { nearest: None, .. } => (
             Code::EditNotFound,
             format!("`search` is not in `{path}`, nor anything like it"),
             output,
         ),
-        Refusal::NotFound { text, nearest: Some(nearest) } => {
+        EditError::NotFound { text, nearest: Some(nearest) } => {
             let last = nearest.line + nearest.lines.saturating_sub(1);
             let message = match nearest.line == last {
                 true => format!("`search` is not in `{path}`; line {last} comes closest"),
@@ -309,30 +326,30 @@ fn refused(path: &WorkspacePath, refusal: Refusal, count: Option<u64>) -> Outcom
                     format!("`search` is not in `{path}`; lines {first} to {last} come closest")
                 }
             };
-            let piece = Piece {
+            let piece = TextPiece {
                 bytes: text.into_bytes(),
                 window: nearest.range,
                 cut_before: false,
                 cut_after: false,
             };
-            let output = output.with("nearest_line", whole(nearest.line));
+            let output = output.with("nearest_line", as_u64(nearest.line));
             (Code::EditNotFound, message, output.with_bytes("nearest", "nearest_base64", piece))
         }
-        Refusal::Unindentable { line } => {
+        EditError::UnknownIndentation { line } => {
             let message = format!(
                 "`search` is indented otherwise than line {line} of `{path}`, and `replace` cannot \
                  be indented likewise"
             );
-            (Code::EditNotFound, message, output.with("nearest_line", whole(line)))
+            (Code::EditNotFound, message, output.with("nearest_line", as_u64(line)))
         }
-        Refusal::Ambiguous(seen) => {
-            (Code::EditAmbiguous, format!("`search` is in `{path}` {}", times(&seen)), output)
+        EditError::Ambiguous(seen) => {
+            (Code::EditAmbiguous, format!("`search` is in `{path}` {}", count_text(&seen)), output)
         }
-        Refusal::Count(seen) => {
-            let message = format!("`search` is in `{path}` {}, not {expected}", times(&seen));
+        EditError::WrongCount(seen) => {
+            let message = format!("`search` is in `{path}` {}, not {expected}", count_text(&seen));
             (Code::EditCount, message, output)
         }
-        Refusal::Costly => {
+        EditError::TooCostly => {
             let message = format!("`search` takes too long to be found in `{path}`");
             (Code::EditTooLarge, message, output)
         }
@@ -345,19 +362,21 @@ fn refused(path: &WorkspacePath, refusal: Refusal, count: Option<u64>) -> Outcom
 
 /// What is told of an edit that is not made in a file that the policy does not open to `fs.read`: why, and
 /// nothing of what the file holds or where.
-fn refused_unquoted(path: &WorkspacePath, refusal: &Refusal) -> Outcome {
+fn refused_unquoted(path: &WorkspacePath, refusal: &EditError) -> Outcome {
     let output = Output::default().with("path", path.to_string()).with("changed", false);
     let (code, why) = match refusal {
-        Refusal::Empty => (Code::EditEmpty, "`search` is empty"),
-        Refusal::NoChange => (Code::EditNoChange, "the file would stay as it is"),
-        Refusal::Binary => (Code::EditBinary, "the file is not text"),
-        Refusal::Encoding(_) => (Code::EditEncoding, "its encoding cannot say `replace`"),
-        Refusal::NotFound { .. } | Refusal::Unindentable { .. } => {
+        EditError::Empty => (Code::EditEmpty, "`search` is empty"),
+        EditError::NoChange => (Code::EditNoChange, "the file would stay as it is"),
+        EditError::Binary => (Code::EditBinary, "the file is not text"),
+        EditError::Encoding(_) => (Code::EditEncoding, "its encoding cannot say `replace`"),
+        EditError::NotFound { .. } | EditError::UnknownIndentation { .. } => {
             (Code::EditNotFound, "`search` is not in the file")
         }
-        Refusal::Ambiguous(_) => (Code::EditAmbiguous, "`search` is in the file more than once"),
-        Refusal::Count(_) => (Code::EditCount, "`search` is not in the file as often as expected"),
-        Refusal::Costly => (Code::EditTooLarge, "`search` takes too long to be found"),
+        EditError::Ambiguous(_) => (Code::EditAmbiguous, "`search` is in the file more than once"),
+        EditError::WrongCount(_) => {
+            (Code::EditCount, "`search` is not in the file as often as expected")
+        }
+        EditError::TooCostly => (Code::EditTooLarge, "`search` takes too long to be found"),
     };
     let message = format!("`{path}` is not edited: {why}");
     let hint = "nothing of the file is quoted, since the policy does not open it to `fs.read`; \
@@ -366,10 +385,10 @@ fn refused_unquoted(path: &WorkspacePath, refusal: &Refusal) -> Outcome {
 }
 
 /// How often, and on which lines.
-fn times(seen: &Seen) -> String {
+fn count_text(seen: &MatchCount) -> String {
     let lines: Vec<String> = seen.lines.iter().map(ToString::to_string).collect();
-    let more = if seen.times > lines.len() { " and more" } else { "" };
-    let word = if seen.times == 1 { "time" } else { "times" };
-    let line = if seen.times == 1 { "line" } else { "lines" };
-    format!("{} {word} ({line} {}{more})", seen.times, lines.join(", "))
+    let more = if seen.count > lines.len() { " and more" } else { "" };
+    let word = if seen.count == 1 { "time" } else { "times" };
+    let line = if seen.count == 1 { "line" } else { "lines" };
+    format!("{} {word} ({line} {}{more})", seen.count, lines.join(", "))
 }

@@ -18,10 +18,13 @@ use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, Too
 use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use serde_json::{Map, Value, json};
 
-use crate::builtin::{again, another_action, folder, not_there, number, text, wrong_permit};
-use crate::tool::{Cancel, Context, Prepared, Tool, prepare_path};
+use crate::builtin::{
+    not_found_problem, number_arg, require_directory, require_unchanged, text_arg,
+    wrong_action_problem, wrong_permit_outcome,
+};
+use crate::tool::{Cancel, PreparedCall, Tool, ToolContext, prepare_path};
 use crate::walk;
-use crate::workspace::{Found, Workspace};
+use crate::workspace::{FoundPath, Workspace};
 
 /// What `fs.list` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -71,37 +74,37 @@ impl Tool for FsList {
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         Ok(Action::List {
-            path: PathTarget::parse(text(args, "path").unwrap_or_default()),
-            depth: number(args, "depth"),
-            limit: number(args, "limit"),
+            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            depth: number_arg(args, "depth"),
+            limit: number_arg(args, "limit"),
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         prepare_path(action, context, |path, stands| {
-            let Action::List { depth, .. } = action else { return Err(another_action()) };
-            Ok(Box::new(Lister {
+            let Action::List { depth, .. } = action else { return Err(wrong_action_problem()) };
+            Ok(Box::new(ListOperation {
                 workspace: Rc::clone(context.workspace),
                 cancel: context.cancel.clone(),
                 path: path.clone(),
-                found: folder(path, stands)?,
+                found: require_directory(path, stands)?,
                 depth: depth.unwrap_or(1),
             }))
         })
     }
 }
 
-struct Lister {
+struct ListOperation {
     workspace: Rc<Workspace>,
     cancel: Cancel,
     path: WorkspacePath,
-    found: Found,
+    found: FoundPath,
     depth: u64,
 }
 
 /// A listing while it is made.
 struct Listing<'l> {
-    sight: &'l ListingScope,
+    scope: &'l ListingScope,
     /// What the system writes entries into, one folder at a time.
     buffer: Vec<MaybeUninit<u8>>,
     deadline: Instant,
@@ -110,19 +113,19 @@ struct Listing<'l> {
     partial: bool,
 }
 
-impl Operation for Lister {
+impl Operation for ListOperation {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Listing { results, clamped, timeout_ms, scope: sight } =
             permit.restrictions()
         else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
-        if let Err(problem) = again(&self.workspace, &self.path, &self.found) {
+        if let Err(problem) = require_unchanged(&self.workspace, &self.path, &self.found) {
             return Outcome::failed(problem);
         }
         let mut listing = Listing {
-            sight,
-            buffer: walk::buffer(),
+            scope: sight,
+            buffer: walk::new_buffer(),
             deadline: Instant::now() + Duration::from_millis(*timeout_ms),
             entries: Vec::new(),
             scanned: 0,
@@ -131,9 +134,9 @@ impl Operation for Lister {
         let depth = self.depth.clamp(1, limits::LIST_DEPTH_MAX);
         let handle = match self.found.open(&self.workspace, OFlags::RDONLY | OFlags::DIRECTORY) {
             Ok(handle) => handle,
-            Err(why) => return Outcome::failed(not_there(&self.path, why)),
+            Err(why) => return Outcome::failed(not_found_problem(&self.path, why)),
         };
-        self.list(&handle, &self.found.real, depth, &mut listing);
+        self.list_directory(&handle, &self.found.real_path, depth, &mut listing);
         let Listing { mut entries, partial, .. } = listing;
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         let most = usize::try_from(*results).unwrap_or(usize::MAX);
@@ -150,10 +153,10 @@ impl Operation for Lister {
     }
 }
 
-impl Lister {
+impl ListOperation {
     /// Lists a folder that is open, and the folders in it by its descriptor: what is put in their
     /// place meanwhile is a link, and not followed.
-    fn list(
+    fn list_directory(
         &self,
         handle: &OwnedFd,
         folder: &WorkspacePath,
@@ -163,7 +166,7 @@ impl Lister {
         let mut folders = Vec::new();
         // Taken out while entries go into the same listing, and put back before another folder is read.
         let mut buffer = std::mem::take(&mut listing.buffer);
-        let read = walk::entries(handle, &mut buffer, &mut |name, kind, _| {
+        let read = walk::read_entries(handle, &mut buffer, &mut |name, kind, _| {
             listing.scanned += 1;
             let enough = listing.scanned > limits::LIST_SCAN
                 || (listing.scanned.is_multiple_of(256)
@@ -172,7 +175,7 @@ impl Lister {
                 listing.partial = true;
                 return false;
             }
-            if let Some((path, entry)) = shown(handle, folder, name, kind, listing.sight) {
+            if let Some((path, entry)) = visible_entry(handle, folder, name, kind, listing.scope) {
                 if kind == FileType::Directory && depth > 1 {
                     folders.push((OsStr::from_bytes(name).to_owned(), path.clone()));
                 }
@@ -188,7 +191,7 @@ impl Lister {
             }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             match self.workspace.open_plain(handle.as_fd(), &name, flags) {
-                Ok(inner) => self.list(&inner, &path, depth - 1, listing),
+                Ok(inner) => self.list_directory(&inner, &path, depth - 1, listing),
                 Err(_) => listing.partial = true,
             }
         }
@@ -196,7 +199,7 @@ impl Lister {
 }
 
 /// An entry as it is shown; none if it is not to be seen.
-fn shown(
+fn visible_entry(
     handle: &OwnedFd,
     folder: &WorkspacePath,
     name: &[u8],
@@ -209,11 +212,11 @@ fn shown(
         return None;
     }
     let stat = statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-    Some((path.clone(), entry(&path, OsStr::from_bytes(name), kind, stat.as_ref())))
+    Some((path.clone(), entry_json(&path, OsStr::from_bytes(name), kind, stat.as_ref())))
 }
 
 /// An entry as JSON: `{path, kind, size?, modified?}`.
-pub(super) fn entry(
+pub(super) fn entry_json(
     path: &WorkspacePath,
     name: &OsStr,
     kind: FileType,

@@ -14,15 +14,18 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
-use capsule_redact::Piece;
+use capsule_redact::TextPiece;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::{Errno, pread};
 use serde_json::{Map, Value};
 
-use crate::builtin::{again, another_action, file, not_there, number, system, text, wrong_permit};
-use crate::encoding::Encoding;
-use crate::tool::{Context, Prepared, Tool, prepare_path};
-use crate::workspace::{Found, Workspace};
+use crate::builtin::{
+    not_found_problem, number_arg, require_file, require_unchanged, system_problem, text_arg,
+    wrong_action_problem, wrong_permit_outcome,
+};
+use crate::encoding::TextEncoding;
+use crate::tool::{PreparedCall, Tool, ToolContext, prepare_path};
+use crate::workspace::{FoundPath, Workspace};
 
 /// What `fs.read` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -79,36 +82,36 @@ impl Tool for FsRead {
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         Ok(Action::Read {
-            path: PathTarget::parse(text(args, "path").unwrap_or_default()),
-            offset: number(args, "offset").unwrap_or(0),
-            limit: super::size(args, "limit")?,
+            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            offset: number_arg(args, "offset").unwrap_or(0),
+            limit: super::size_arg(args, "limit")?,
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         prepare_path(action, context, |path, stands| {
-            let Action::Read { offset, .. } = action else { return Err(another_action()) };
-            Ok(Box::new(Reader {
+            let Action::Read { offset, .. } = action else { return Err(wrong_action_problem()) };
+            Ok(Box::new(ReadOperation {
                 workspace: Rc::clone(context.workspace),
                 path: path.clone(),
-                found: file(path, stands)?,
+                found: require_file(path, stands)?,
                 offset: *offset,
             }))
         })
     }
 }
 
-struct Reader {
+struct ReadOperation {
     workspace: Rc<Workspace>,
     path: WorkspacePath,
-    found: Found,
+    found: FoundPath,
     offset: u64,
 }
 
-impl Operation for Reader {
+impl Operation for ReadOperation {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Read { bytes, clamped, timeout_ms } = *permit.restrictions() else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         match self.read(bytes, deadline) {
@@ -127,14 +130,14 @@ struct Content {
     /// The size of the file.
     total: u64,
     /// What wide characters it is in.
-    wide: Option<Encoding>,
+    wide_encoding: Option<TextEncoding>,
 }
 
 impl Content {
     /// The same in UTF-8, for a file in wide characters: a credential in them is one like in any other
     /// text. A character belongs to the part in which it begins. And whether all of it is text.
-    fn in_utf8(&self, from: u64) -> Option<(Vec<u8>, Range<usize>, Encoding, bool)> {
-        let encoding = self.wide?;
+    fn to_utf8(&self, from: u64) -> Option<(Vec<u8>, Range<usize>, TextEncoding, bool)> {
+        let encoding = self.wide_encoding?;
         // Units stand at even places of the file, behind the mark.
         let odd = usize::from(!from.is_multiple_of(2));
         let mark = if from == 0 { 2 } else { odd };
@@ -142,12 +145,13 @@ impl Content {
             let at = (at + (at + odd) % 2).max(mark);
             let here = self.bytes.get(at..).unwrap_or_default();
             // Nothing goes on behind the mark.
-            let goes_on = (at > mark || from > 0) && encoding.goes_on(here);
+            let goes_on = (at > mark || from > 0) && encoding.continues_character(here);
             let at = if goes_on { at + 2 } else { at };
             at.min(self.bytes.len())
         };
         let (start, end) = (border(self.window.start), border(self.window.end));
-        let part = |range: Range<usize>| encoding.part(self.bytes.get(range).unwrap_or_default());
+        let part =
+            |range: Range<usize>| encoding.decode_part(self.bytes.get(range).unwrap_or_default());
         let (mut text, _) = part(mark..start);
         let (asked, broken) = part(start..end);
         let begin = text.len();
@@ -159,24 +163,28 @@ impl Content {
     }
 }
 
-impl Reader {
+impl ReadOperation {
     fn read(&self, most: u64, deadline: Instant) -> Result<Content, CodedError> {
-        again(&self.workspace, &self.path, &self.found)?;
+        require_unchanged(&self.workspace, &self.path, &self.found)?;
         let opened = self.found.open(&self.workspace, OFlags::RDONLY);
-        let file = opened.map_err(|why| not_there(&self.path, why))?;
+        let file = opened.map_err(|why| not_found_problem(&self.path, why))?;
         let from = self.offset.saturating_sub(limits::REDACTION_MARGIN);
         let before = self.offset.saturating_sub(from);
         let wanted = before.saturating_add(most);
-        let bytes =
-            self.bytes(&file, from, wanted.saturating_add(limits::REDACTION_MARGIN), deadline)?;
+        let bytes = self.read_bytes(
+            &file,
+            from,
+            wanted.saturating_add(limits::REDACTION_MARGIN),
+            deadline,
+        )?;
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
         let window = place(before)..place(wanted);
         let total = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-        let mark = self.bytes(&file, 0, 2, deadline)?;
-        Ok(Content { bytes, window, total, wide: Encoding::wide(&mark) })
+        let mark = self.read_bytes(&file, 0, 2, deadline)?;
+        Ok(Content { bytes, window, total, wide_encoding: TextEncoding::from_wide_bom(&mark) })
     }
 
-    fn bytes(
+    fn read_bytes(
         &self,
         file: &OwnedFd,
         from: u64,
@@ -201,7 +209,7 @@ impl Reader {
                 Ok(0) => return Ok(bytes),
                 Ok(read) => bytes.extend_from_slice(slot.get(..read).unwrap_or_default()),
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(system(&self.path, errno)),
+                Err(errno) => return Err(system_problem(&self.path, errno)),
             }
         }
     }
@@ -210,18 +218,19 @@ impl Reader {
         let read = u64::try_from(content.window.len()).unwrap_or(u64::MAX);
         let truncated = self.offset.saturating_add(read) < content.total;
         let from = self.offset.saturating_sub(limits::REDACTION_MARGIN);
-        let wide = content.in_utf8(from);
+        let wide = content.to_utf8(from);
         let Content { bytes, mut window, total, .. } = content;
         if let Some((bytes, window, encoding, is_text)) = wide {
             let output = Output::default().with("path", self.path.to_string());
             // Raw, nobody would see what stands in it; so there is no preview where it is no text.
-            let piece = Piece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
+            let piece =
+                TextPiece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
             let output = match is_text {
                 true => output.with_bytes("text", "base64", piece),
                 false => output,
             };
-            let output = output.with("encoding", encoding.word());
-            return self.ends(output, !is_text, truncated, (total, clamped));
+            let output = output.with("encoding", encoding.as_str());
+            return self.add_flags(output, !is_text, truncated, (total, clamped));
         }
         let asked = bytes.get(window.clone()).unwrap_or_default();
         let output = Output::default().with("path", self.path.to_string());
@@ -234,17 +243,17 @@ impl Reader {
                 window.start..window.end.min(window.start.saturating_add(preview))
             }
         };
-        let piece = Piece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
+        let piece = TextPiece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
         let output = match binary {
             true => output.with_binary("base64", piece),
             false => output.with_bytes("text", "base64", piece),
         };
         let cut_preview = binary && read > limits::BINARY_PREVIEW_BYTES;
-        self.ends(output, binary, truncated || cut_preview, (total, clamped))
+        self.add_flags(output, binary, truncated || cut_preview, (total, clamped))
     }
 
     /// What is said of every file.
-    fn ends(
+    fn add_flags(
         &self,
         output: Output,
         binary: bool,
@@ -295,10 +304,10 @@ mod tests {
                 bytes: file.get(from..).unwrap().to_vec(),
                 window: start - from..end - from,
                 total: u64::try_from(file.len()).unwrap(),
-                wide: Some(Encoding::Utf16Le),
+                wide_encoding: Some(TextEncoding::Utf16Le),
             };
             let from = u64::try_from(from).unwrap();
-            let (made, window, _, is_text) = content.in_utf8(from).unwrap();
+            let (made, window, _, is_text) = content.to_utf8(from).unwrap();
             let made = String::from_utf8(made).unwrap();
             assert!(is_text, "{from} {start}..{end}");
             made.get(window).unwrap().to_owned()
@@ -322,9 +331,9 @@ mod tests {
                 bytes: wrong.to_vec(),
                 window: 0..wrong.len(),
                 total: u64::try_from(wrong.len()).unwrap(),
-                wide: Some(Encoding::Utf16Le),
+                wide_encoding: Some(TextEncoding::Utf16Le),
             };
-            assert!(!binary.in_utf8(0).unwrap().3, "{wrong:?}");
+            assert!(!binary.to_utf8(0).unwrap().3, "{wrong:?}");
         }
     }
 

@@ -23,11 +23,12 @@ use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::builtin::{
-    again, another_action, changed, folder, fs_list, invalid, number, size, text, wrong_permit,
+    changed_problem, fs_list, invalid_args, number_arg, require_directory, require_unchanged,
+    size_arg, text_arg, wrong_action_problem, wrong_permit_outcome,
 };
-use crate::tool::{Cancel, Context, Prepared, Tool, prepare_path};
-use crate::walk::{Entry, Next, Visitor, walk};
-use crate::workspace::{Found, Workspace, same};
+use crate::tool::{Cancel, PreparedCall, Tool, ToolContext, prepare_path};
+use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};
+use crate::workspace::{FoundPath, Workspace, same_file};
 
 /// What `fs.search` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -102,32 +103,33 @@ impl Tool for FsSearch {
     }
 
     fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError> {
-        let time = |name: &str| text(args, name).map(|text| moment(name, text, now)).transpose();
-        let name = text(args, "name");
+        let time =
+            |name: &str| text_arg(args, name).map(|text| parse_time(name, text, now)).transpose();
+        let name = text_arg(args, "name");
         if let Some(name) = name {
-            Glob::parse(name).map_err(|error| invalid(format!("`name`: {error}")))?;
+            Glob::parse(name).map_err(|error| invalid_args(format!("`name`: {error}")))?;
         }
         Ok(Action::Search {
-            path: PathTarget::parse(text(args, "path").unwrap_or(".")),
+            path: PathTarget::parse(text_arg(args, "path").unwrap_or(".")),
             filter: SearchFilter {
                 name: name.map(Into::into),
-                min_size: size(args, "min_size")?,
-                max_size: size(args, "max_size")?,
+                min_size: size_arg(args, "min_size")?,
+                max_size: size_arg(args, "max_size")?,
                 modified_after: time("modified_after")?,
                 modified_before: time("modified_before")?,
             },
-            limit: number(args, "limit"),
+            limit: number_arg(args, "limit"),
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         prepare_path(action, context, |path, stands| {
-            let Action::Search { filter, .. } = action else { return Err(another_action()) };
-            Ok(Box::new(Searcher {
+            let Action::Search { filter, .. } = action else { return Err(wrong_action_problem()) };
+            Ok(Box::new(SearchOperation {
                 workspace: Rc::clone(context.workspace),
                 cancel: context.cancel.clone(),
                 path: path.clone(),
-                found: folder(path, stands)?,
+                found: require_directory(path, stands)?,
                 filter: filter.clone(),
             }))
         })
@@ -135,7 +137,7 @@ impl Tool for FsSearch {
 }
 
 /// A point in time in seconds since 1970: RFC 3339, a date, or a duration before now.
-fn moment(name: &str, text: &str, now: u64) -> Result<i64, CodedError> {
+fn parse_time(name: &str, text: &str, now: u64) -> Result<i64, CodedError> {
     if let Some(ago) = units::parse_duration(text) {
         let now = i64::try_from(now / 1_000_000).unwrap_or(i64::MAX);
         return Ok(now.saturating_sub(i64::try_from(ago.as_secs()).unwrap_or(i64::MAX)));
@@ -146,36 +148,36 @@ fn moment(name: &str, text: &str, now: u64) -> Result<i64, CodedError> {
     let date = text.parse::<jiff::civil::Date>().ok();
     let midnight = date.and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC).ok());
     midnight.map(|time| time.timestamp().as_second()).ok_or_else(|| {
-        invalid(format!("`{name}` is a date, a time such as `2026-01-31T12:00:00Z`, or `7d`"))
+        invalid_args(format!("`{name}` is a date, a time such as `2026-01-31T12:00:00Z`, or `7d`"))
     })
 }
 
-struct Searcher {
+struct SearchOperation {
     workspace: Rc<Workspace>,
     cancel: Cancel,
     path: WorkspacePath,
-    found: Found,
+    found: FoundPath,
     filter: SearchFilter,
 }
 
-impl Operation for Searcher {
+impl Operation for SearchOperation {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Listing { results, clamped, timeout_ms, scope: sight } =
             permit.restrictions()
         else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
-        if let Err(problem) = again(&self.workspace, &self.path, &self.found) {
+        if let Err(problem) = require_unchanged(&self.workspace, &self.path, &self.found) {
             return Outcome::failed(problem);
         }
         let pattern = self.filter.name.as_deref().and_then(|name| Glob::parse(name).ok());
         let search = Search {
-            from: &self.found,
-            sight,
+            root: &self.found,
+            scope: sight,
             whole_path: self.filter.name.as_deref().is_some_and(|name| name.contains('/')),
             pattern,
             filter: &self.filter,
-            most: usize::try_from(*results).unwrap_or(usize::MAX),
+            limit: usize::try_from(*results).unwrap_or(usize::MAX),
             deadline: Instant::now() + Duration::from_millis(*timeout_ms),
             cancel: &self.cancel,
             found: Mutex::new(Vec::new()),
@@ -183,7 +185,7 @@ impl Operation for Searcher {
             partial: AtomicBool::new(false),
             changed: AtomicBool::new(false),
         };
-        let from = vec![(self.found.real.as_str().into(), false)];
+        let from = vec![(self.found.real_path.as_str().into(), false)];
         walk(&self.workspace, from, &search);
         if self.cancel.is_set() {
             return Outcome::failed(CodedError::new(
@@ -192,12 +194,12 @@ impl Operation for Searcher {
             ));
         }
         if search.changed.load(Ordering::Relaxed) {
-            return Outcome::failed(changed(&self.path));
+            return Outcome::failed(changed_problem(&self.path));
         }
         let mut found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let truncated = found.len() > search.most;
+        let truncated = found.len() > search.limit;
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        found.truncate(search.most);
+        found.truncate(search.limit);
         let entries: Vec<Value> = found.into_iter().map(|(_, entry)| entry).collect();
         let output = Output::default()
             .with("entries", entries)
@@ -210,12 +212,12 @@ impl Operation for Searcher {
 
 struct Search<'s> {
     /// The folder that was judged.
-    from: &'s Found,
-    sight: &'s ListingScope,
+    root: &'s FoundPath,
+    scope: &'s ListingScope,
     pattern: Option<Glob>,
     whole_path: bool,
     filter: &'s SearchFilter,
-    most: usize,
+    limit: usize,
     deadline: Instant,
     cancel: &'s Cancel,
     found: Mutex<Vec<(String, Value)>>,
@@ -226,7 +228,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn matches_name(&self, entry: &Entry<'_>) -> bool {
+    fn matches_name(&self, entry: &WalkedEntry<'_>) -> bool {
         let Some(pattern) = &self.pattern else { return true };
         if self.whole_path {
             let path = entry.path.to_string_lossy();
@@ -244,22 +246,22 @@ impl Search<'_> {
             && self.filter.modified_before.is_none_or(|time| stat.st_mtime < time)
     }
 
-    fn take(&self, entry: &Entry<'_>) {
-        let Ok(stat) = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+    fn add(&self, entry: &WalkedEntry<'_>) {
+        let Ok(stat) = statat(entry.directory, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
         else {
             return;
         };
         if !self.matches_metadata(&stat) {
             return;
         }
-        let path = inside(entry.path);
-        if !self.sight.shows(&path) {
+        let path = walked_path(entry.path);
+        if !self.scope.shows(&path) {
             return;
         }
-        let shown = fs_list::entry(&path, entry.name, entry.kind, Some(&stat));
+        let shown = fs_list::entry_json(&path, entry.name, entry.kind, Some(&stat));
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // One more than is shown, so that it is known whether there are more.
-        if found.len() <= self.most {
+        if found.len() <= self.limit {
             found.push((path.to_string(), shown));
             self.count.store(found.len(), Ordering::Relaxed);
         }
@@ -267,35 +269,35 @@ impl Search<'_> {
 }
 
 /// A walked path, for asking the policy about it.
-fn inside(path: &OsStr) -> WorkspacePath {
+fn walked_path(path: &OsStr) -> WorkspacePath {
     WorkspacePath::root().join(&path.to_string_lossy())
 }
 
 impl Visitor for Search<'_> {
-    fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, _: bool) {
-        let judged = path != OsStr::new(self.from.real.as_str())
-            || fstat(folder).is_ok_and(|now| same(&now, &self.from.stat));
+    fn directory(&self, path: &OsStr, folder: BorrowedFd<'_>, _: bool) {
+        let judged = path != OsStr::new(self.root.real_path.as_str())
+            || fstat(folder).is_ok_and(|now| same_file(&now, &self.root.stat));
         if !judged {
             self.changed.store(true, Ordering::Relaxed);
         }
     }
 
-    fn entry(&self, entry: &Entry<'_>) -> Next {
+    fn entry(&self, entry: &WalkedEntry<'_>) -> WalkStep {
         if self.changed.load(Ordering::Relaxed) {
-            return Next::Leave;
+            return WalkStep::Skip;
         }
-        if entry.kind == FileType::Directory && self.sight.shows(&inside(entry.path)) {
-            return Next::Enter;
+        if entry.kind == FileType::Directory && self.scope.shows(&walked_path(entry.path)) {
+            return WalkStep::Enter;
         }
         if entry.kind == FileType::RegularFile && self.matches_name(entry) {
-            self.take(entry);
+            self.add(entry);
         }
-        Next::Leave
+        WalkStep::Skip
     }
 
-    fn stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         let enough =
-            self.count.load(Ordering::Relaxed) > self.most || self.changed.load(Ordering::Relaxed);
+            self.count.load(Ordering::Relaxed) > self.limit || self.changed.load(Ordering::Relaxed);
         if enough || self.cancel.is_set() {
             return true;
         }
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn moments_are_dates_times_or_durations_ago() {
         let now = 1_000_000_000_000_000;
-        let moment = |text: &str| moment("t", text, now).ok();
+        let moment = |text: &str| parse_time("t", text, now).ok();
         assert_eq!(moment("1d"), Some(1_000_000_000 - 86_400));
         assert_eq!(moment("1970-01-02"), Some(86_400));
         assert_eq!(moment("1970-01-02T00:00:01Z"), Some(86_401));

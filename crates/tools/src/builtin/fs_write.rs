@@ -16,10 +16,10 @@ use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, Too
 use capsule_redact::Redactor;
 use serde_json::{Map, Value};
 
-use crate::builtin::{another_action, changes, invalid, text};
-use crate::returned;
-use crate::saving::{Saving, count_lines};
-use crate::tool::{Context, Prepared, Tool, prepare_change};
+use crate::atomic_write::{AtomicWrite, changed_line_counts};
+use crate::builtin::{changes, invalid_args, text_arg, wrong_action_problem};
+use crate::mask_restore;
+use crate::tool::{PreparedCall, Tool, ToolContext, prepare_change};
 
 const MODES: &[&str] = &["create", "overwrite", "append"];
 
@@ -75,13 +75,13 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
 pub struct FsWrite;
 
 /// The bytes that a call wants to write.
-fn content(args: &Map<String, Value>) -> Result<Vec<u8>, CodedError> {
-    match (text(args, "content"), text(args, "content_base64")) {
+fn parse_content(args: &Map<String, Value>) -> Result<Vec<u8>, CodedError> {
+    match (text_arg(args, "content"), text_arg(args, "content_base64")) {
         (Some(text), None) => Ok(text.as_bytes().to_vec()),
         (None, Some(encoded)) => {
-            STANDARD.decode(encoded).map_err(|_| invalid("`content_base64` is not base64"))
+            STANDARD.decode(encoded).map_err(|_| invalid_args("`content_base64` is not base64"))
         }
-        _ => Err(invalid("`fs.write` needs one of `content` and `content_base64`")),
+        _ => Err(invalid_args("`fs.write` needs one of `content` and `content_base64`")),
     }
 }
 
@@ -91,10 +91,10 @@ impl Tool for FsWrite {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let content = content(args)?;
+        let content = parse_content(args)?;
         Ok(Action::Write {
-            path: PathTarget::parse(text(args, "path").unwrap_or_default()),
-            mode: match text(args, "mode") {
+            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            mode: match text_arg(args, "mode") {
                 Some("create") => WriteMode::Create,
                 Some("append") => WriteMode::Append,
                 _ => WriteMode::Overwrite,
@@ -104,103 +104,104 @@ impl Tool for FsWrite {
         })
     }
 
-    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared {
-        let content = args.as_object().and_then(|args| content(args).ok()).unwrap_or_default();
-        let masks = returned::count([content.as_slice()]);
-        let hands = |path: &WorkspacePath, stands| match action {
+    fn prepare(&self, action: &Action, args: &Value, context: &ToolContext<'_>) -> PreparedCall {
+        let content =
+            args.as_object().and_then(|args| parse_content(args).ok()).unwrap_or_default();
+        let masks = mask_restore::count_masks([content.as_slice()]);
+        let operation = |path: &WorkspacePath, stands| match action {
             Action::Write { mode, content: digest, .. } if Digest::of(&content) == *digest => {
-                let saving = Saving::of(context.workspace, context.keeper, path, stands)?;
-                let unkept = saving.unkept();
+                let target = AtomicWrite::new(context.workspace, context.backups, path, stands)?;
+                let unkept = target.backup_refusal();
                 let redactor = (masks > 0).then(|| context.redactor.clone());
-                let writer = Writer { saving, mode: *mode, content, redactor };
+                let writer = WriteOperation { target, mode: *mode, content, redactor };
                 Ok((Box::new(writer) as Box<dyn Operation>, unkept))
             }
-            _ => Err(another_action()),
+            _ => Err(wrong_action_problem()),
         };
-        prepare_change(action, context, (hands, masks))
+        prepare_change(action, context, (operation, masks))
     }
 }
 
-struct Writer {
-    saving: Saving,
+struct WriteOperation {
+    target: AtomicWrite,
     mode: WriteMode,
     content: Vec<u8>,
     /// What shows the file, where masks stand in the content.
     redactor: Option<Redactor>,
 }
 
-impl Operation for Writer {
+impl Operation for WriteOperation {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.resolve()?;
-        let is_there = self.saving.is_there();
+        self.restore_masks()?;
+        let is_there = self.target.file_exists();
         if is_there && self.mode == WriteMode::Create {
             return Ok(None);
         }
-        if self.saving.unkept().is_some() && self.mode != WriteMode::Append {
+        if self.target.backup_refusal().is_some() && self.mode != WriteMode::Append {
             return Ok(None);
         }
-        self.saving.read()?;
-        let new = self.whole();
-        match is_there && new == self.saving.old() {
+        self.target.read_old()?;
+        let new = self.new_content();
+        match is_there && new == self.target.old_content() {
             true => Ok(None),
-            false => self.saving.keep(&new).map(Some),
+            false => self.target.back_up(&new).map(Some),
         }
     }
 
     fn preview(&mut self) -> Preview {
-        if self.saving.read().and_then(|()| self.resolve()).is_err() {
+        if self.target.read_old().and_then(|()| self.restore_masks()).is_err() {
             return Preview::Unavailable;
         }
-        self.saving.preview(&self.whole())
+        self.target.preview(&self.new_content())
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write(&permit, |deadline| self.write(deadline))
+        changes::write_by_permit(&permit, |deadline| self.write(deadline))
     }
 }
 
-impl Writer {
+impl WriteOperation {
     /// Puts what the file holds in the place of masks.
-    fn resolve(&mut self) -> Result<(), CodedError> {
+    fn restore_masks(&mut self) -> Result<(), CodedError> {
         let Some(redactor) = &self.redactor else { return Ok(()) };
-        let replaces = self.mode == WriteMode::Overwrite && self.saving.is_there();
-        if !replaces || self.saving.unkept().is_some() {
-            return Err(returned::unresolvable(self.saving.path()));
+        let replaces = self.mode == WriteMode::Overwrite && self.target.file_exists();
+        if !replaces || self.target.backup_refusal().is_some() {
+            return Err(mask_restore::unresolvable_problem(self.target.path()));
         }
-        self.saving.read()?;
-        let (old, path) = (self.saving.old(), self.saving.path());
-        self.content = returned::resolved(redactor, &self.content, old, path)?;
+        self.target.read_old()?;
+        let (old, path) = (self.target.old_content(), self.target.path());
+        self.content = mask_restore::restore_masks(redactor, &self.content, old, path)?;
         self.redactor = None;
         Ok(())
     }
 
     /// What the file will hold.
-    fn whole(&self) -> Cow<'_, [u8]> {
+    fn new_content(&self) -> Cow<'_, [u8]> {
         match self.mode {
-            WriteMode::Append => [self.saving.old(), &self.content].concat().into(),
+            WriteMode::Append => [self.target.old_content(), &self.content].concat().into(),
             WriteMode::Create | WriteMode::Overwrite => Cow::Borrowed(&self.content),
         }
     }
 
     fn write(&self, deadline: Instant) -> Result<Output, CodedError> {
-        let saving = &self.saving;
-        let created = !saving.is_there();
+        let target = &self.target;
+        let created = !target.file_exists();
         if !created && self.mode == WriteMode::Create {
-            let message = format!("`{}` is there already", saving.path());
+            let message = format!("`{}` is there already", target.path());
             return Err(CodedError::new(Code::FileExists, message)
                 .with_suggestion("use `mode: overwrite` or `append`"));
         }
-        saving.unchanged()?;
+        target.require_unchanged()?;
         // What was too large to be kept was not read either.
-        let old = saving.unkept().is_none().then(|| saving.old());
-        let new = self.whole();
+        let old = target.backup_refusal().is_none().then(|| target.old_content());
+        let new = self.new_content();
         let unchanged = !created && old.is_some_and(|old| old == new.as_ref());
         if !unchanged {
-            saving.put(&new, deadline)?;
+            target.commit(&new, deadline)?;
         }
-        let (added, removed) = count_lines(old.unwrap_or_default(), &new);
+        let (added, removed) = changed_line_counts(old.unwrap_or_default(), &new);
         Ok(Output::default()
-            .with("path", saving.path().to_string())
+            .with("path", target.path().to_string())
             .with("changed", !unchanged)
             .with("created", created)
             .with("bytes_total", u64::try_from(new.len()).unwrap_or(u64::MAX))
@@ -219,12 +220,12 @@ mod tests {
     use crate::workspace::Workspace;
 
     /// A writer at the moment when its intent would be written.
-    fn writer(workspace: &Rc<Workspace>, path: &str) -> Writer {
+    fn writer(workspace: &Rc<Workspace>, path: &str) -> WriteOperation {
         let path = WorkspacePath::parse(path).unwrap();
-        let (_kept, keeper) = keeper();
-        let saving = Saving::of(workspace, &keeper, &path, workspace.stands(&path)).unwrap();
+        let (_kept, backups) = keeper();
+        let target = AtomicWrite::new(workspace, &backups, &path, workspace.stands(&path)).unwrap();
         let (mode, content) = (WriteMode::Overwrite, b"new".to_vec());
-        let mut writer = Writer { saving, mode, content, redactor: None };
+        let mut writer = WriteOperation { target, mode, content, redactor: None };
         assert!(writer.save_undo().unwrap().is_some());
         writer
     }
@@ -262,9 +263,9 @@ mod tests {
                 let writer = writer(&workspace, path);
                 let deadline = Instant::now() + Duration::from_secs(5);
                 let done = if late {
-                    writer.saving.unchanged().unwrap();
+                    writer.target.require_unchanged().unwrap();
                     change(folder.path());
-                    writer.saving.put(b"new", deadline)
+                    writer.target.commit(b"new", deadline)
                 } else {
                     change(folder.path());
                     writer.write(deadline).map(drop)

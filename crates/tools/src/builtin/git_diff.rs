@@ -10,12 +10,14 @@ use capsule_core::capability::Capability;
 use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Output};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
-use capsule_redact::Piece;
+use capsule_redact::TextPiece;
 use serde_json::{Map, Value};
 
-use crate::builtin::flag;
-use crate::builtin::git::{Asking, fields, named, paths, prepare, shown};
-use crate::tool::{Context, Prepared, Tool};
+use crate::builtin::flag_arg;
+use crate::builtin::git::{
+    GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths,
+};
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `git.diff` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -64,22 +66,24 @@ impl Tool for GitDiff {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let ask = RepositoryQuery::Diff { paths: paths(args)?, staged: flag(args, "staged") };
+        let ask =
+            RepositoryQuery::Diff { paths: parse_paths(args)?, staged: flag_arg(args, "staged") };
         Ok(Action::Git { query: ask })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        prepare(action, context, reply)
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
+        prepare(action, context, run_query)
     }
 }
 
 /// Which files may differ, without a look into any of them.
-const CHANGED: &[&str] = &["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all"];
+const CHANGED_ARGS: &[&str] =
+    &["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all"];
 /// Which staged files differ. Only trees are compared.
-const STAGED: &[&str] =
+const STAGED_ARGS: &[&str] =
     &["diff", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "-O/dev/null"];
 /// How they differ.
-const LINES: &[&str] = &[
+const PATCH_ARGS: &[&str] = &[
     "diff",
     "--numstat",
     "--patch",
@@ -96,35 +100,37 @@ const LINES: &[&str] = &[
     "-O/dev/null",
 ];
 
-fn reply(asking: &mut Asking<'_>, ask: &RepositoryQuery) -> Result<Output, CodedError> {
+fn run_query(asking: &mut GitSession<'_>, ask: &RepositoryQuery) -> Result<Output, CodedError> {
     let staged = matches!(ask, RepositoryQuery::Diff { staged: true, .. });
-    let first = asking.git(if staged { STAGED } else { CHANGED }, &named(ask))?;
-    let hidden = asking.hidden()?;
-    let differ: BTreeSet<&[u8]> = changed(fields(&first)).collect();
+    let first =
+        asking.run_git(if staged { STAGED_ARGS } else { CHANGED_ARGS }, &question_paths(ask))?;
+    let hidden = asking.hidden_paths()?;
+    let differ: BTreeSet<&[u8]> = changed_paths(nul_fields(&first)).collect();
     let (mut open, mut left_out, mut truncated) = (Vec::new(), 0_u64, first.truncated);
     let mut room = limits::ARGV_BYTES / 2;
     for path in differ {
-        if !asking.shows(path, &hidden) {
+        if !asking.is_visible(path, &hidden) {
             left_out += 1;
         } else if open.len() == limits::DIFF_FILES || path.len() > room {
             truncated = true;
         } else {
             room -= path.len();
-            open.push(shown(path));
+            open.push(lossy_text(path));
         }
     }
     let (mut text, mut files) = (Vec::new(), Vec::new());
     if !open.is_empty() {
-        let words: Vec<&str> = LINES.iter().copied().chain(staged.then_some("--cached")).collect();
-        let answer = asking.git(&words, &open)?;
+        let words: Vec<&str> =
+            PATCH_ARGS.iter().copied().chain(staged.then_some("--cached")).collect();
+        let answer = asking.run_git(&words, &open)?;
         truncated |= answer.truncated;
-        let (counts, patch) = halves(&answer.bytes);
-        files = counted(counts);
+        let (counts, patch) = split_numstat(&answer.bytes);
+        files = line_counts(counts);
         text = patch.to_vec();
     }
-    let window = 0..text.len().min(asking.bytes);
+    let window = 0..text.len().min(asking.max_bytes);
     truncated |= window.end < text.len();
-    let piece = Piece { window, bytes: text, cut_before: false, cut_after: truncated };
+    let piece = TextPiece { window, bytes: text, cut_before: false, cut_after: truncated };
     Ok(Output::default()
         .with_bytes("text", "text_base64", piece)
         .with("files", files)
@@ -133,7 +139,7 @@ fn reply(asking: &mut Asking<'_>, ask: &RepositoryQuery) -> Result<Output, Coded
 }
 
 /// The paths of a list of changed files: each behind what changed about it.
-fn changed<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+fn changed_paths<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     std::iter::from_fn(move || {
         fields.find(|field| field.starts_with(b":"))?;
         fields.next()
@@ -141,7 +147,7 @@ fn changed<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item
 }
 
 /// The counts of lines, and the lines behind them: a field without anything stands between.
-fn halves(answer: &[u8]) -> (&[u8], &[u8]) {
+fn split_numstat(answer: &[u8]) -> (&[u8], &[u8]) {
     let mut at = 0;
     while let Some(rest) = answer.get(at..) {
         let Some(end) = rest.iter().position(|byte| *byte == 0) else { break };
@@ -164,7 +170,7 @@ fn halves(answer: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The counts of lines, file by file.
-fn counted(counts: &[u8]) -> Vec<Value> {
+fn line_counts(counts: &[u8]) -> Vec<Value> {
     let mut fields = counts.split(|byte| *byte == 0);
     let mut files = Vec::new();
     while let Some(field) = fields.next() {
@@ -177,9 +183,9 @@ fn counted(counts: &[u8]) -> Vec<Value> {
             [] => (fields.next(), fields.next().unwrap_or_default()),
             name => (None, name),
         };
-        let number = |word: &[u8]| shown(word).parse::<u64>().ok();
+        let number = |word: &[u8]| lossy_text(word).parse::<u64>().ok();
         let mut file = Map::new();
-        file.insert("path".into(), shown(path).into());
+        file.insert("path".into(), lossy_text(path).into());
         match (number(added), number(removed)) {
             (Some(added), Some(removed)) => {
                 file.insert("added".into(), added.into());
@@ -188,7 +194,7 @@ fn counted(counts: &[u8]) -> Vec<Value> {
             _ => drop(file.insert("binary".into(), true.into())),
         }
         if let Some(from) = from {
-            file.insert("renamed_from".into(), shown(from).into());
+            file.insert("renamed_from".into(), lossy_text(from).into());
         }
         files.push(file.into());
     }
@@ -204,25 +210,25 @@ mod tests {
     #[test]
     fn the_counts_end_where_the_lines_begin() {
         let answer = b"1\t2\ta b\x003\t0\t\0old\0new\0-\t-\tpicture\0\0diff --git a/x b/x\n\0rest";
-        let (counts, patch) = halves(answer);
+        let (counts, patch) = split_numstat(answer);
         assert_eq!(patch, b"diff --git a/x b/x\n\0rest");
         assert_eq!(
-            counted(counts),
+            line_counts(counts),
             [
                 json!({ "path": "a b", "added": 1, "removed": 2 }),
                 json!({ "path": "new", "added": 3, "removed": 0, "renamed_from": "old" }),
                 json!({ "path": "picture", "binary": true }),
             ]
         );
-        assert_eq!(halves(b"1\t2\tcut"), (b"1\t2\tcut".as_slice(), [].as_slice()));
-        assert_eq!(halves(b""), ([].as_slice(), [].as_slice()));
+        assert_eq!(split_numstat(b"1\t2\tcut"), (b"1\t2\tcut".as_slice(), [].as_slice()));
+        assert_eq!(split_numstat(b""), ([].as_slice(), [].as_slice()));
     }
 
     #[test]
     fn each_changed_file_is_named_behind_its_change() {
         let fields: [&[u8]; 6] =
             [b":100644 100644 a b M", b"one", b":000000 100644 a b A", b":odd", b":a b U", b"x"];
-        let found: Vec<&[u8]> = changed(fields.into_iter()).collect();
+        let found: Vec<&[u8]> = changed_paths(fields.into_iter()).collect();
         assert_eq!(found, [b"one".as_slice(), b":odd", b"x"]);
     }
 }

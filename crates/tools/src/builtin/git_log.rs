@@ -6,9 +6,11 @@ use capsule_core::outcome::{CodedError, Output};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
-use crate::builtin::git::{Asking, fields, named, paths, prepare, shown};
-use crate::builtin::number;
-use crate::tool::{Context, Prepared, Tool};
+use crate::builtin::git::{
+    GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths,
+};
+use crate::builtin::number_arg;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `git.log` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -52,22 +54,23 @@ impl Tool for GitLog {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let ask = RepositoryQuery::Log { paths: paths(args)?, limit: number(args, "limit") };
+        let ask =
+            RepositoryQuery::Log { paths: parse_paths(args)?, limit: number_arg(args, "limit") };
         Ok(Action::Git { query: ask })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        prepare(action, context, reply)
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
+        prepare(action, context, run_query)
     }
 }
 
 /// The fields of a commit: its name, who, their address, when, what it is about, and the rest.
 const FORMAT: &str = "--format=tformat:%H%x00%an%x00%ae%x00%aI%x00%s%x00%b";
-const FIELDS: usize = 6;
+const FIELD_COUNT: usize = 6;
 
-fn reply(asking: &mut Asking<'_>, ask: &RepositoryQuery) -> Result<Output, CodedError> {
+fn run_query(asking: &mut GitSession<'_>, ask: &RepositoryQuery) -> Result<Output, CodedError> {
     // One more than is shown says that there are more.
-    let most = format!("--max-count={}", asking.results.saturating_add(1));
+    let most = format!("--max-count={}", asking.max_results.saturating_add(1));
     let words = [
         "log",
         &most,
@@ -85,23 +88,23 @@ fn reply(asking: &mut Asking<'_>, ask: &RepositoryQuery) -> Result<Output, Coded
         "--ignore-missing",
         "HEAD",
     ];
-    let answer = asking.git(&words, &named(ask))?;
-    let all: Vec<&[u8]> = fields(&answer).collect();
+    let answer = asking.run_git(&words, &question_paths(ask))?;
+    let all: Vec<&[u8]> = nul_fields(&answer).collect();
     let (mut entries, mut truncated) = (Vec::new(), answer.truncated);
-    let mut room = asking.bytes;
-    for commit in all.chunks_exact(FIELDS) {
+    let mut room = asking.max_bytes;
+    for commit in all.chunks_exact(FIELD_COUNT) {
         let bytes: usize = commit.iter().map(|field| field.len()).sum();
-        if entries.len() >= asking.results || bytes > room {
+        if entries.len() >= asking.max_results || bytes > room {
             truncated = true;
             break;
         }
         room -= bytes;
-        entries.extend(entry(commit));
+        entries.extend(commit_json(commit));
     }
     Ok(Output::default().with("entries", entries).with("truncated", truncated))
 }
 
-fn entry(commit: &[&[u8]]) -> Option<Value> {
+fn commit_json(commit: &[&[u8]]) -> Option<Value> {
     let [name, author, email, date, subject, body] = commit else { return None };
     let body = body.trim_ascii_end();
     let all = [
@@ -113,7 +116,7 @@ fn entry(commit: &[&[u8]]) -> Option<Value> {
         ("body", &body),
     ];
     let told = all.into_iter().filter(|(name, text)| *name != "body" || !text.is_empty());
-    Some(told.map(|(name, text)| (name.to_owned(), Value::from(shown(text)))).collect())
+    Some(told.map(|(name, text)| (name.to_owned(), Value::from(lossy_text(text)))).collect())
 }
 
 #[cfg(test)]
@@ -122,10 +125,11 @@ mod tests {
 
     #[test]
     fn a_commit_has_a_body_only_where_it_has_one() {
-        let plain: [&[u8]; FIELDS] = [b"c0", b"A", b"a@b", b"2026-01-01T00:00:00Z", b"s", b"\n"];
-        let entry = entry(&plain).unwrap();
+        let plain: [&[u8]; FIELD_COUNT] =
+            [b"c0", b"A", b"a@b", b"2026-01-01T00:00:00Z", b"s", b"\n"];
+        let entry = commit_json(&plain).unwrap();
         assert_eq!(entry["subject"], "s");
         assert_eq!(entry.get("body"), None);
-        assert_eq!(super::entry(&plain[..5]), None);
+        assert_eq!(commit_json(&plain[..5]), None);
     }
 }

@@ -6,8 +6,8 @@ use capsule_core::outcome::{CodedError, Output};
 use capsule_core::tool::{ResultField, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use crate::builtin::git::{Asking, fields, prepare, shown};
-use crate::tool::{Context, Prepared, Tool};
+use crate::builtin::git::{GitSession, lossy_text, nul_fields, prepare};
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `git.status` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -51,12 +51,12 @@ impl Tool for GitStatus {
         Ok(Action::Git { query: RepositoryQuery::Status })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        prepare(action, context, reply)
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
+        prepare(action, context, run_query)
     }
 }
 
-const WORDS: &[&str] = &[
+const STATUS_ARGS: &[&str] = &[
     "status",
     "--porcelain=v2",
     "--branch",
@@ -69,23 +69,23 @@ const WORDS: &[&str] = &[
     "--no-show-stash",
 ];
 
-fn reply(asking: &mut Asking<'_>, _: &RepositoryQuery) -> Result<Output, CodedError> {
-    let answer = asking.git(WORDS, &[])?;
-    let hidden = asking.hidden()?;
+fn run_query(asking: &mut GitSession<'_>, _: &RepositoryQuery) -> Result<Output, CodedError> {
+    let answer = asking.run_git(STATUS_ARGS, &[])?;
+    let hidden = asking.hidden_paths()?;
     let mut output = Output::default();
     let (mut entries, mut left_out, mut truncated) = (Vec::new(), 0_u64, answer.truncated);
-    let mut lines = fields(&answer);
+    let mut lines = nul_fields(&answer);
     while let Some(line) = lines.next() {
         if let Some(header) = line.strip_prefix(b"# branch.") {
-            output = branch(output, header);
+            output = add_branch(output, header);
             continue;
         }
-        let Some(entry) = Entry::of(line, &mut lines) else { continue };
+        let Some(entry) = Entry::parse(line, &mut lines) else { continue };
         let named = [Some(entry.path), entry.renamed_from];
-        if !named.into_iter().flatten().all(|path| asking.shows(path, &hidden)) {
+        if !named.into_iter().flatten().all(|path| asking.is_visible(path, &hidden)) {
             left_out += 1;
-        } else if entries.len() < asking.results {
-            entries.push(entry.shown());
+        } else if entries.len() < asking.max_results {
+            entries.push(entry.to_json());
         } else {
             truncated = true;
         }
@@ -95,8 +95,8 @@ fn reply(asking: &mut Asking<'_>, _: &RepositoryQuery) -> Result<Output, CodedEr
 }
 
 /// What a line about the branch says.
-fn branch(output: Output, header: &[u8]) -> Output {
-    let text = shown(header);
+fn add_branch(output: Output, header: &[u8]) -> Output {
+    let text = lossy_text(header);
     let (name, value) = text.split_once(' ').unwrap_or((&text, ""));
     match (name, value) {
         ("oid", "(initial)") | ("head", "(detached)") => output,
@@ -123,7 +123,7 @@ struct Entry<'l> {
 
 impl<'l> Entry<'l> {
     /// Reads one; the former name of a renamed file is a field of its own.
-    fn of(line: &'l [u8], more: &mut impl Iterator<Item = &'l [u8]>) -> Option<Self> {
+    fn parse(line: &'l [u8], more: &mut impl Iterator<Item = &'l [u8]>) -> Option<Self> {
         let mut words = line.split(|byte| *byte == b' ');
         let kind = words.next()?;
         // How many words stand before the path, with the kind.
@@ -138,24 +138,24 @@ impl<'l> Entry<'l> {
         let path = line.splitn(before + 1, |byte| *byte == b' ').nth(before)?;
         let (index, worktree) = match kind {
             b"u" => ("unmerged", "unmerged"),
-            _ => (word(*both.first()?), word(*both.get(1)?)),
+            _ => (status_name(*both.first()?), status_name(*both.get(1)?)),
         };
         let renamed_from = if kind == b"2" { more.next() } else { None };
         Some(Self { path, index, worktree, renamed_from })
     }
 
-    fn shown(&self) -> Value {
-        let path = shown(self.path);
+    fn to_json(&self) -> Value {
+        let path = lossy_text(self.path);
         match self.renamed_from {
             Some(from) => json!({ "path": path, "index": self.index, "worktree": self.worktree,
-                                  "renamed_from": shown(from) }),
+                                  "renamed_from": lossy_text(from) }),
             None => json!({ "path": path, "index": self.index, "worktree": self.worktree }),
         }
     }
 }
 
 /// What a letter of git's means.
-const fn word(letter: u8) -> &'static str {
+const fn status_name(letter: u8) -> &'static str {
     match letter {
         b'.' => "same",
         b'M' => "modified",
@@ -186,7 +186,7 @@ mod tests {
         let mut lines = lines.into_iter();
         let mut found = Vec::new();
         while let Some(line) = lines.next() {
-            let entry = Entry::of(line, &mut lines).unwrap();
+            let entry = Entry::parse(line, &mut lines).unwrap();
             found.push((entry.path, entry.index, entry.worktree, entry.renamed_from));
         }
         let expected: [(&[u8], _, _, Option<&[u8]>); 5] = [
@@ -197,7 +197,7 @@ mod tests {
             (b"\xff", "added", "deleted", None),
         ];
         assert_eq!(found, expected);
-        assert_eq!(Entry::of(b"1 .M", &mut std::iter::empty()), None);
-        assert_eq!(Entry::of(b"", &mut std::iter::empty()), None);
+        assert_eq!(Entry::parse(b"1 .M", &mut std::iter::empty()), None);
+        assert_eq!(Entry::parse(b"", &mut std::iter::empty()), None);
     }
 }

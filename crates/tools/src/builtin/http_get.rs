@@ -18,7 +18,7 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{EgressScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_core::url::HttpUrl;
-use capsule_redact::{Piece, excerpt};
+use capsule_redact::{TextPiece, excerpt};
 use serde_json::{Map, Value};
 use ureq::config::Config;
 use ureq::http::{HeaderValue, Response, Uri, header};
@@ -27,8 +27,8 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 use zeroize::Zeroizing;
 
-use crate::builtin::{Unable, text, wrong_permit};
-use crate::tool::{Cancel, Context, Host, Prepared, Tool};
+use crate::builtin::{FailedOperation, text_arg, wrong_permit_outcome};
+use crate::tool::{Cancel, PreparedCall, Tool, ToolContext, ToolHost};
 
 /// What `http.get` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -81,55 +81,58 @@ impl Tool for HttpGet {
             .flatten()
             .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
         Ok(Action::Fetch {
-            url: UrlTarget::parse(text(args, "url").unwrap_or_default()),
+            url: UrlTarget::parse(text_arg(args, "url").unwrap_or_default()),
             headers: headers.collect(),
         })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
         let hands: Box<dyn Operation> = match action {
             Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, headers } => {
-                Box::new(Fetcher {
+                Box::new(FetchOperation {
                     address: address.clone(),
                     headers: headers.clone(),
                     host: Rc::clone(context.host),
                     cancel: context.cancel.clone(),
                 })
             }
-            _ => Box::new(Unable(CodedError::new(Code::NetUrl, "the URL cannot be fetched"))),
+            _ => Box::new(FailedOperation(CodedError::new(
+                Code::NetUrl,
+                "the URL cannot be fetched",
+            ))),
         };
-        Prepared { facts: Facts::default(), hands }
+        PreparedCall { facts: Facts::default(), operation: hands }
     }
 }
 
-struct Fetcher {
+struct FetchOperation {
     address: HttpUrl,
     headers: Vec<(String, String)>,
-    host: Rc<dyn Host>,
+    host: Rc<dyn ToolHost>,
     cancel: Cancel,
 }
 
 /// The bounds of a fetch.
-struct Limits<'l> {
-    reach: &'l EgressScope,
+struct FetchLimits<'l> {
+    scope: &'l EgressScope,
     bytes_max: u64,
     inflated_max: u64,
-    redirects: u64,
+    redirects_max: u64,
     deadline: Instant,
 }
 
-impl Operation for Fetcher {
+impl Operation for FetchOperation {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Fetch { egress: reach, bytes_max, inflated_max, redirects, timeout_ms } =
             permit.restrictions()
         else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
-        let limits = Limits {
-            reach,
+        let limits = FetchLimits {
+            scope: reach,
             bytes_max: *bytes_max,
             inflated_max: *inflated_max,
-            redirects: *redirects,
+            redirects_max: *redirects,
             deadline: Instant::now() + Duration::from_millis(*timeout_ms),
         };
         match self.fetch(&limits) {
@@ -139,30 +142,34 @@ impl Operation for Fetcher {
     }
 }
 
-impl Fetcher {
-    fn fetch(&self, limits: &Limits<'_>) -> Result<Output, CodedError> {
+impl FetchOperation {
+    fn fetch(&self, limits: &FetchLimits<'_>) -> Result<Output, CodedError> {
         let mut address = self.address.clone();
         let mut followed = 0;
         loop {
-            let response = self.ask(&address, limits)?;
-            let Some(next) = redirect(&address, &response)? else {
-                return self.read(&address, response, followed, limits);
+            let response = self.send_request(&address, limits)?;
+            let Some(next) = redirect_target(&address, &response)? else {
+                return self.read_response(&address, response, followed, limits);
             };
-            if followed >= limits.redirects {
-                let message = format!("more than {} redirects", limits.redirects);
+            if followed >= limits.redirects_max {
+                let message = format!("more than {} redirects", limits.redirects_max);
                 return Err(CodedError::new(Code::NetTooManyRedirects, message));
             }
-            limits.reach.check_redirect(&address, &next)?;
+            limits.scope.check_redirect(&address, &next)?;
             followed += 1;
             address = next;
         }
     }
 
     /// Sends one request and reads the head of the answer.
-    fn ask(&self, address: &HttpUrl, limits: &Limits<'_>) -> Result<Response<Body>, CodedError> {
+    fn send_request(
+        &self,
+        address: &HttpUrl,
+        limits: &FetchLimits<'_>,
+    ) -> Result<Response<Body>, CodedError> {
         let left = limits.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(timeout(address));
+            return Err(timeout_problem(address));
         }
         if self.cancel.is_set() {
             return Err(CodedError::new(Code::ExecCancelled, "the fetch was cancelled"));
@@ -176,11 +183,11 @@ impl Fetcher {
             .user_agent(concat!("capsule/", env!("CARGO_PKG_VERSION")))
             .max_idle_connections(0)
             .build();
-        let refusal = Refusal::default();
-        capsule_sandbox::look_up_by_own_means();
-        let resolver = Judging {
+        let refusal = RefusalSlot::default();
+        capsule_sandbox::use_builtin_name_lookup();
+        let resolver = FilteringResolver {
             system: DefaultResolver::default(),
-            reach: Mutex::new(limits.reach.clone()),
+            scope: Mutex::new(limits.scope.clone()),
             refusal: refusal.clone(),
         };
         let agent = Agent::with_parts(config, DefaultConnector::default(), resolver);
@@ -188,21 +195,23 @@ impl Fetcher {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        for (name, value) in self.secrets(address, limits)? {
+        for (name, value) in self.secret_headers(address, limits)? {
             request = request.header(name, value);
         }
-        request.call().map_err(|error| refusal.take().unwrap_or_else(|| problem(address, &error)))
+        request
+            .call()
+            .map_err(|error| refusal.take().unwrap_or_else(|| fetch_problem(address, &error)))
     }
 
     /// The headers with secrets that are sent to an address: the only place where a handle becomes
     /// what it stands for.
-    fn secrets(
+    fn secret_headers(
         &self,
         to: &HttpUrl,
-        limits: &Limits<'_>,
+        limits: &FetchLimits<'_>,
     ) -> Result<Vec<(String, HeaderValue)>, CodedError> {
         let mut headers: Vec<(String, HeaderValue)> = Vec::new();
-        for rule in limits.reach.secrets(&self.address, to) {
+        for rule in limits.scope.secrets(&self.address, to) {
             if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&rule.header)) {
                 continue;
             }
@@ -223,31 +232,35 @@ impl Fetcher {
         Ok(headers)
     }
 
-    fn read(
+    fn read_response(
         &self,
         address: &HttpUrl,
         response: Response<Body>,
         followed: u64,
-        limits: &Limits<'_>,
+        limits: &FetchLimits<'_>,
     ) -> Result<Output, CodedError> {
         let (head, body) = response.into_parts();
-        let coding = coding(&head.headers);
-        let mut wire = Counted { inner: body.into_reader(), left: limits.bytes_max, cut: false };
+        let coding = content_coding(&head.headers);
+        let mut wire = LimitedReader {
+            inner: body.into_reader(),
+            remaining: limits.bytes_max,
+            truncated: false,
+        };
         let mut bytes = Vec::new();
         let read = match coding {
-            Coding::Gzip => {
+            ContentCoding::Gzip => {
                 let mut inflated = flate2::read::MultiGzDecoder::new(&mut wire);
-                self.collect(&mut inflated, &mut bytes, address, limits)
+                self.read_body(&mut inflated, &mut bytes, address, limits)
             }
-            _ => self.collect(&mut wire, &mut bytes, address, limits),
+            _ => self.read_body(&mut wire, &mut bytes, address, limits),
         };
         let cut = match read {
             // A stream that our own limit cut off ends in the middle: what came is kept.
-            Err(_) if wire.cut => true,
+            Err(_) if wire.truncated => true,
             other => other?,
         };
-        let truncated = cut || wire.cut;
-        if let Coding::Unknown(name) = &coding
+        let truncated = cut || wire.truncated;
+        if let ContentCoding::Unknown(name) = &coding
             && !bytes.is_empty()
         {
             // Neither a reader nor the masks can see what is in it.
@@ -258,15 +271,15 @@ impl Fetcher {
             return Err(CodedError::new(Code::NetProtocol, message));
         }
         let kind = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let is_json = kind(header::CONTENT_TYPE).is_some_and(says_json);
+        let is_json = kind(header::CONTENT_TYPE).is_some_and(is_json_type);
         let value =
             (is_json && !truncated).then(|| capsule_core::json::parse(&bytes).ok()).flatten();
         let total = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let output = Output::default()
             .with("url", address.as_str())
             .with("http_status", head.status.as_u16())
-            .with("headers", told_headers(&head.headers))
-            .with_bytes("text", "base64", Piece::beginning(bytes, truncated))
+            .with("headers", headers_json(&head.headers))
+            .with_bytes("text", "base64", TextPiece::beginning(bytes, truncated))
             .with("bytes_total", total)
             .with("redirects", followed)
             .with("truncated", truncated);
@@ -277,12 +290,12 @@ impl Fetcher {
     }
 
     /// Reads up to the limit; says whether there was more.
-    fn collect(
+    fn read_body(
         &self,
         from: &mut dyn Read,
         bytes: &mut Vec<u8>,
         address: &HttpUrl,
-        limits: &Limits<'_>,
+        limits: &FetchLimits<'_>,
     ) -> Result<bool, CodedError> {
         let most = usize::try_from(limits.inflated_max).unwrap_or(usize::MAX);
         let mut buffer = vec![0; 16 * 1024];
@@ -291,13 +304,13 @@ impl Fetcher {
                 return Err(CodedError::new(Code::ExecCancelled, "the fetch was cancelled"));
             }
             if Instant::now() > limits.deadline {
-                return Err(timeout(address));
+                return Err(timeout_problem(address));
             }
             match from.read(&mut buffer) {
                 Ok(0) => return Ok(false),
                 Ok(read) => bytes.extend_from_slice(buffer.get(..read).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(broken_body(address, &error)),
+                Err(error) => return Err(body_problem(address, &error)),
             }
             if bytes.len() > most {
                 bytes.truncate(most);
@@ -308,7 +321,10 @@ impl Fetcher {
 }
 
 /// Where a redirect leads; none for any other answer.
-fn redirect(from: &HttpUrl, response: &Response<Body>) -> Result<Option<HttpUrl>, CodedError> {
+fn redirect_target(
+    from: &HttpUrl,
+    response: &Response<Body>,
+) -> Result<Option<HttpUrl>, CodedError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -321,14 +337,14 @@ fn redirect(from: &HttpUrl, response: &Response<Body>) -> Result<Option<HttpUrl>
 }
 
 /// How a body is coded.
-enum Coding {
+enum ContentCoding {
     Plain,
     Gzip,
     /// In a way that was not asked for.
     Unknown(String),
 }
 
-fn coding(headers: &ureq::http::HeaderMap) -> Coding {
+fn content_coding(headers: &ureq::http::HeaderMap) -> ContentCoding {
     let mut named = headers
         .get_all(header::CONTENT_ENCODING)
         .iter()
@@ -336,20 +352,20 @@ fn coding(headers: &ureq::http::HeaderMap) -> Coding {
         .map(|name| String::from_utf8_lossy(name).trim().to_ascii_lowercase())
         .filter(|name| !name.is_empty() && name != "identity");
     match (named.next(), named.next()) {
-        (None, _) => Coding::Plain,
-        (Some(name), None) if name == "gzip" || name == "x-gzip" => Coding::Gzip,
-        (Some(name), None) => Coding::Unknown(excerpt(&name, 60).into_owned()),
-        (Some(_), Some(_)) => Coding::Unknown("several codings at once".into()),
+        (None, _) => ContentCoding::Plain,
+        (Some(name), None) if name == "gzip" || name == "x-gzip" => ContentCoding::Gzip,
+        (Some(name), None) => ContentCoding::Unknown(excerpt(&name, 60).into_owned()),
+        (Some(_), Some(_)) => ContentCoding::Unknown("several codings at once".into()),
     }
 }
 
-fn says_json(content_type: &str) -> bool {
+fn is_json_type(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or("").trim();
     kind.eq_ignore_ascii_case("application/json") || kind.to_ascii_lowercase().ends_with("+json")
 }
 
 /// The headers that say what an answer is. Cookies and their like stay out of the record.
-fn told_headers(headers: &ureq::http::HeaderMap) -> Value {
+fn headers_json(headers: &ureq::http::HeaderMap) -> Value {
     const TOLD: &[&str] = &[
         "content-type",
         "content-language",
@@ -367,30 +383,30 @@ fn told_headers(headers: &ureq::http::HeaderMap) -> Value {
     Value::Object(told.collect())
 }
 
-fn timeout(address: &HttpUrl) -> CodedError {
+fn timeout_problem(address: &HttpUrl) -> CodedError {
     CodedError::new(
         Code::NetTimeout,
         format!("`{}` did not answer in time", address.display_short()),
     )
 }
 
-fn broken_body(address: &HttpUrl, error: &io::Error) -> CodedError {
+fn body_problem(address: &HttpUrl, error: &io::Error) -> CodedError {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>());
     match inner {
-        Some(inner) => problem(address, inner),
+        Some(inner) => fetch_problem(address, inner),
         None => {
             CodedError::new(Code::NetProtocol, format!("`{}`: {error}", address.display_short()))
         }
     }
 }
 
-fn problem(address: &HttpUrl, error: &ureq::Error) -> CodedError {
+fn fetch_problem(address: &HttpUrl, error: &ureq::Error) -> CodedError {
     let code = match error {
-        ureq::Error::Timeout(_) => return timeout(address),
+        ureq::Error::Timeout(_) => return timeout_problem(address),
         ureq::Error::HostNotFound => Code::NetResolve,
         ureq::Error::ConnectionFailed => Code::NetConnect,
         ureq::Error::Io(error) => match error.kind() {
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => return timeout(address),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => return timeout_problem(address),
             io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Code::NetProtocol,
             _ => Code::NetConnect,
         },
@@ -401,9 +417,9 @@ fn problem(address: &HttpUrl, error: &ureq::Error) -> CodedError {
 
 /// Where the resolver leaves a refusal on its way through the library.
 #[derive(Clone, Default)]
-struct Refusal(Arc<Mutex<Option<CodedError>>>);
+struct RefusalSlot(Arc<Mutex<Option<CodedError>>>);
 
-impl Refusal {
+impl RefusalSlot {
     fn put(&self, problem: CodedError) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
     }
@@ -414,19 +430,19 @@ impl Refusal {
 }
 
 /// Resolves by the system and judges every address before any is dialled.
-struct Judging {
+struct FilteringResolver {
     system: DefaultResolver,
-    reach: Mutex<EgressScope>,
-    refusal: Refusal,
+    scope: Mutex<EgressScope>,
+    refusal: RefusalSlot,
 }
 
-impl fmt::Debug for Judging {
+impl fmt::Debug for FilteringResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Judging")
     }
 }
 
-impl Resolver for Judging {
+impl Resolver for FilteringResolver {
     fn resolve(
         &self,
         uri: &Uri,
@@ -440,7 +456,7 @@ impl Resolver for Judging {
                 self.refusal.put(CodedError::new(Code::NetResolve, message));
             }
         })?;
-        let reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
+        let reach = self.scope.lock().unwrap_or_else(PoisonError::into_inner);
         for address in found.iter() {
             // One address that is not public taints the name: which of them would be dialled is
             // up to the network.
@@ -454,23 +470,23 @@ impl Resolver for Judging {
 }
 
 /// Reads no more than so many bytes, and says whether there were more.
-struct Counted<R> {
+struct LimitedReader<R> {
     inner: R,
-    left: u64,
-    cut: bool,
+    remaining: u64,
+    truncated: bool,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             // One byte tells an end from a cut.
             let mut probe = [0];
-            self.cut |= self.inner.read(&mut probe)? > 0;
+            self.truncated |= self.inner.read(&mut probe)? > 0;
             return Ok(0);
         }
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let most = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.inner.read(buffer.get_mut(..most).unwrap_or_default())?;
-        self.left = self.left.saturating_sub(u64::try_from(read).unwrap_or(u64::MAX));
+        self.remaining = self.remaining.saturating_sub(u64::try_from(read).unwrap_or(u64::MAX));
         Ok(read)
     }
 }

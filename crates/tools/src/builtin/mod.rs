@@ -26,39 +26,39 @@ use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use crate::workspace::{Found, NotFound, Stands, Workspace};
+use crate::workspace::{FoundPath, LookupError, PathLookup, Workspace};
 
 /// A text argument.
-fn text<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+fn text_arg<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     args.get(name).and_then(Value::as_str)
 }
 
 /// A number argument.
-fn number(args: &Map<String, Value>, name: &str) -> Option<u64> {
+fn number_arg(args: &Map<String, Value>, name: &str) -> Option<u64> {
     args.get(name).and_then(Value::as_u64)
 }
 
 /// A flag argument; no if left out.
-fn flag(args: &Map<String, Value>, name: &str) -> bool {
+fn flag_arg(args: &Map<String, Value>, name: &str) -> bool {
     args.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// A size argument: a number of bytes, or text with a unit.
-fn size(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, CodedError> {
+fn size_arg(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, CodedError> {
     let Some(value) = args.get(name) else { return Ok(None) };
     let size = value.as_u64().or_else(|| capsule_core::units::parse_size(value.as_str()?));
-    size.map(Some).ok_or_else(|| invalid(format!("`{name}` is a size such as `10KB`")))
+    size.map(Some).ok_or_else(|| invalid_args(format!("`{name}` is a size such as `10KB`")))
 }
 
-fn invalid(message: impl Into<String>) -> CodedError {
+fn invalid_args(message: impl Into<String>) -> CodedError {
     CodedError::new(Code::ArgsInvalid, message)
 }
 
 /// An error of the system, as a problem with a path. What the path really is, and whether more is
 /// there, is not told.
-pub(crate) fn system(path: &WorkspacePath, errno: Errno) -> CodedError {
+pub(crate) fn system_problem(path: &WorkspacePath, errno: Errno) -> CodedError {
     let code = match errno {
-        Errno::NOENT | Errno::NOTDIR => return missing(path),
+        Errno::NOENT | Errno::NOTDIR => return missing_problem(path),
         Errno::AGAIN => {
             let message = format!("`{path}` changes while it is looked at");
             return CodedError::new(Code::FileSystem, message)
@@ -69,35 +69,35 @@ pub(crate) fn system(path: &WorkspacePath, errno: Errno) -> CodedError {
         Errno::ISDIR => Code::FileNotRegular,
         _ => Code::FileSystem,
     };
-    CodedError::new(code, format!("`{path}`: {}", words(errno)))
+    CodedError::new(code, format!("`{path}`: {}", error_text(errno)))
 }
 
 /// The system's own words for an error.
-fn words(errno: Errno) -> String {
+fn error_text(errno: Errno) -> String {
     let text = io::Error::from(errno).to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-fn missing(path: &WorkspacePath) -> CodedError {
+fn missing_problem(path: &WorkspacePath) -> CodedError {
     CodedError::new(Code::FileNotFound, format!("there is nothing at `{path}`"))
         .with_suggestion("check the spelling, and which names there are")
 }
 
 /// What a path leads to now, compared with what was judged.
-pub(crate) fn again(
+pub(crate) fn require_unchanged(
     workspace: &Workspace,
     path: &WorkspacePath,
-    judged: &Found,
+    judged: &FoundPath,
 ) -> Result<(), CodedError> {
-    match workspace.find(path) {
-        Ok(now) if now.still(judged) => Ok(()),
-        Ok(_) => Err(changed(path)),
-        Err(NotFound::Refused(errno)) => Err(system(path, errno)),
-        Err(_) => Err(changed(path)),
+    match workspace.resolve(path) {
+        Ok(now) if now.is_unchanged(judged) => Ok(()),
+        Ok(_) => Err(changed_problem(path)),
+        Err(LookupError::Refused(errno)) => Err(system_problem(path, errno)),
+        Err(_) => Err(changed_problem(path)),
     }
 }
 
-pub(crate) fn changed(path: &WorkspacePath) -> CodedError {
+pub(crate) fn changed_problem(path: &WorkspacePath) -> CodedError {
     CodedError::new(
         Code::ApprovalChangedAfter,
         format!("`{path}` is not what it was when it was judged"),
@@ -106,27 +106,27 @@ pub(crate) fn changed(path: &WorkspacePath) -> CodedError {
 }
 
 /// Hands that can only say what is wrong: what was found leaves nothing to do.
-pub(crate) struct Unable(pub(crate) CodedError);
+pub(crate) struct FailedOperation(pub(crate) CodedError);
 
-impl capsule_core::lifecycle::Operation for Unable {
+impl capsule_core::lifecycle::Operation for FailedOperation {
     fn run(self: Box<Self>, _: capsule_core::lifecycle::Permit<'_>) -> Outcome {
         Outcome::failed(self.0)
     }
 }
 
 /// The file or folder that was found at a path, or why there is none.
-fn there(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
+fn require_found(path: &WorkspacePath, stands: PathLookup) -> Result<FoundPath, CodedError> {
     match stands {
-        Stands::There(found) => Ok(found),
-        Stands::Vacant(_) => Err(missing(path)),
-        Stands::Closed(_, errno) => Err(system(path, errno)),
-        Stands::Outside(problem) => Err(outside(path, problem)),
+        PathLookup::Found(found) => Ok(found),
+        PathLookup::Missing(_) => Err(missing_problem(path)),
+        PathLookup::Refused(_, errno) => Err(system_problem(path, errno)),
+        PathLookup::Outside(problem) => Err(outside_problem(path, problem)),
     }
 }
 
 /// The folder that was found at a path.
-fn folder(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
-    let found = there(path, stands)?;
+fn require_directory(path: &WorkspacePath, stands: PathLookup) -> Result<FoundPath, CodedError> {
+    let found = require_found(path, stands)?;
     if found.kind() == FileKind::Directory {
         return Ok(found);
     }
@@ -134,8 +134,11 @@ fn folder(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
 }
 
 /// The regular file that was found at a path.
-pub(crate) fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
-    let found = there(path, stands)?;
+pub(crate) fn require_file(
+    path: &WorkspacePath,
+    stands: PathLookup,
+) -> Result<FoundPath, CodedError> {
+    let found = require_found(path, stands)?;
     if found.kind() == FileKind::File {
         return Ok(found);
     }
@@ -143,25 +146,25 @@ pub(crate) fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedE
 }
 
 /// The problem with a path that could not be opened.
-pub(crate) fn not_there(path: &WorkspacePath, why: NotFound) -> CodedError {
+pub(crate) fn not_found_problem(path: &WorkspacePath, why: LookupError) -> CodedError {
     match why {
-        NotFound::Missing => missing(path),
-        NotFound::Refused(errno) => system(path, errno),
-        NotFound::Outside(problem) => outside(path, problem),
+        LookupError::Missing => missing_problem(path),
+        LookupError::Refused(errno) => system_problem(path, errno),
+        LookupError::Outside(problem) => outside_problem(path, problem),
     }
 }
 
 /// The policy denies these before anything runs; should it not, nothing runs either.
-fn outside(path: &WorkspacePath, problem: PathProblem) -> CodedError {
+fn outside_problem(path: &WorkspacePath, problem: PathProblem) -> CodedError {
     CodedError::new(Code::PathOutside, format!("`{path}` {}", problem.reason()))
 }
 
 /// A fault of ours: the action is another tool's.
-fn another_action() -> CodedError {
+fn wrong_action_problem() -> CodedError {
     CodedError::new(Code::EngineFault, "the action belongs to another tool")
 }
 
 /// A fault of ours: the permit is for something else than what was prepared.
-fn wrong_permit() -> Outcome {
+fn wrong_permit_outcome() -> Outcome {
     Outcome::failed(CodedError::new(Code::EngineFault, "the permit is for another kind of action"))
 }

@@ -10,11 +10,11 @@ use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
-use crate::builtin::shell_run::program::{find, missing};
-use crate::builtin::shell_run::run::{Ready, Runner};
-use crate::builtin::shell_run::runner;
-use crate::builtin::{Unable, invalid, text};
-use crate::tool::{Context, Prepared, Tool};
+use crate::builtin::shell_run::command_operation;
+use crate::builtin::shell_run::program::{find_program, missing};
+use crate::builtin::shell_run::run::{CommandOperation, ReadyStage};
+use crate::builtin::{FailedOperation, invalid_args, text_arg};
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `test.run` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -73,28 +73,30 @@ impl Tool for TestRun {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let filter = text(args, "filter").map(word).transpose()?;
+        let filter = text_arg(args, "filter").map(filter_argument).transpose()?;
         Ok(Action::Test { filter })
     }
 
-    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        let unable = |facts, problem| Prepared { facts, hands: Box::new(Unable(problem)) };
+    fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
+        let unable =
+            |facts, problem| PreparedCall { facts, operation: Box::new(FailedOperation(problem)) };
         let filter = match action {
             Action::Test { filter } => filter.as_deref(),
             _ => None,
         };
-        let Some((argv, cwd)) = context.host.tests(filter) else {
+        let Some((argv, cwd)) = context.host.test_command(filter) else {
             let problem =
                 CodedError::new(Code::NoRule, "the policy names no command for the tests");
             return unable(Facts::default(), problem);
         };
         let cwd = PathTarget::parse(&cwd);
-        let folder =
-            cwd.inside().map(|path| context.workspace.look(path, &context.veil.borrow()).0);
-        let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
+        let folder = cwd
+            .inside()
+            .map(|path| context.workspace.look_up(path, &context.hidden_paths.borrow()).0);
+        let program = argv.first().and_then(|name| find_program(name, context.host.as_ref()));
         let facts = Facts {
             program: program.as_ref().map(|program| program.fact.clone()),
-            sandbox: context.commands.walls(),
+            sandbox: context.commands.sandbox_status(),
             paths: folder.into_iter().collect(),
             ..Facts::default()
         };
@@ -108,15 +110,15 @@ impl Tool for TestRun {
         }
         let (variables, redirects) = (Vec::new(), Vec::new());
         let words = argv.iter().map(Into::into).collect();
-        let stages = vec![Ready { program, argv: words, variables, redirects }];
-        let runner = runner(stages, &cwd, "", &facts, context);
-        Prepared { facts, hands: Box::new(Tests { runner, argv }) }
+        let stages = vec![ReadyStage { program, argv: words, variables, redirects }];
+        let runner = command_operation(stages, &cwd, "", &facts, context);
+        PreparedCall { facts, operation: Box::new(TestOperation { command: runner, argv }) }
     }
 }
 
 /// A word that picks tests. It is never an option, and nothing in it is read by anybody but the test
 /// program.
-fn word(filter: &str) -> Result<String, CodedError> {
+fn filter_argument(filter: &str) -> Result<String, CodedError> {
     let why = if filter.is_empty() {
         "is empty".to_owned()
     } else if filter.starts_with('-') {
@@ -128,26 +130,26 @@ fn word(filter: &str) -> Result<String, CodedError> {
     } else {
         return Ok(filter.to_owned());
     };
-    let problem = invalid(format!("`filter` {why}"));
+    let problem = invalid_args(format!("`filter` {why}"));
     Err(problem.with_suggestion("name a test, or a part of its name"))
 }
 
-struct Tests {
-    runner: Runner,
+struct TestOperation {
+    command: CommandOperation,
     argv: Vec<String>,
 }
 
-impl Operation for Tests {
+impl Operation for TestOperation {
     fn prepare(&mut self, bounds: &Restrictions) {
-        self.runner.prepare(bounds);
+        self.command.prepare(bounds);
     }
 
     fn start(&mut self, permit: &Permit<'_>) {
-        self.runner.start(permit);
+        self.command.start(permit);
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Self { runner, argv } = *self;
+        let Self { command: runner, argv } = *self;
         let outcome = Box::new(runner).run(permit);
         Outcome { output: outcome.output.with("command", argv), ..outcome }
     }
@@ -160,10 +162,14 @@ mod tests {
     #[test]
     fn a_filter_is_a_plain_word() {
         for good in ["name", "a::b", "TestA/sub case", "ümlaut", "a-b"] {
-            assert_eq!(word(good).as_deref(), Ok(good));
+            assert_eq!(filter_argument(good).as_deref(), Ok(good));
         }
         for bad in ["", "-k", "--config=x", "a\nb", "a\0b", "\u{1b}[0m", &"x".repeat(513)] {
-            assert_eq!(word(bad).map_err(|problem| problem.code), Err(Code::ArgsInvalid), "{bad}");
+            assert_eq!(
+                filter_argument(bad).map_err(|problem| problem.code),
+                Err(Code::ArgsInvalid),
+                "{bad}"
+            );
         }
     }
 }

@@ -17,7 +17,7 @@ pub const TOOL: &str = "fs.edit";
 
 /// A call as a block asks for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct EditCall {
     /// The tool.
     pub tool: &'static str,
     /// Its arguments.
@@ -26,9 +26,9 @@ pub struct Asked {
 
 /// What was found in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Blocks {
+pub struct EditBlocks {
     /// The calls in their order, or why a block is none.
-    pub calls: Vec<Result<Asked, CodedError>>,
+    pub calls: Vec<Result<EditCall, CodedError>>,
     /// The text without the blocks.
     pub rest: String,
 }
@@ -50,33 +50,33 @@ const TAGS: [&str; 8] = [
 
 /// Finds the edits in a text. A block begins a line; whatever else there is stays text.
 #[must_use]
-pub fn find(text: &str) -> Blocks {
-    let mut found = Blocks::default();
+pub fn find_edits(text: &str) -> EditBlocks {
+    let mut found = EditBlocks::default();
     if text.len() > limits::MODEL_TEXT_BYTES {
         let message =
             format!("the text is longer than the {} bytes that are read", limits::MODEL_TEXT_BYTES);
-        found.calls.push(Err(malformed(message)));
+        found.calls.push(Err(malformed_problem(message)));
         found.rest = text.to_owned();
         return found;
     }
     let mut rest = text;
-    while let Some(start) = opening(rest) {
+    while let Some(start) = next_block(rest) {
         let (before, block) = rest.split_at_checked(start).unwrap_or((rest, ""));
         found.rest.push_str(before);
         if found.calls.len() >= limits::EDIT_BLOCKS {
             let message = format!("the text holds more than {} edits", limits::EDIT_BLOCKS);
-            found.calls.push(Err(malformed(message)));
+            found.calls.push(Err(malformed_problem(message)));
             found.rest.push_str(block);
             return found;
         }
-        let mut reader = Reader { rest: block };
-        match reader.block() {
+        let mut reader = BlockReader { rest: block };
+        match reader.read_block() {
             Ok(asked) => {
                 found.calls.push(Ok(asked));
                 rest = reader.rest;
             }
             Err(message) => {
-                found.calls.push(Err(malformed(message)));
+                found.calls.push(Err(malformed_problem(message)));
                 // Whatever comes next may still be a part of it, so nothing behind it is believed.
                 found.rest.push_str(block);
                 return found;
@@ -91,25 +91,27 @@ pub fn find(text: &str) -> Blocks {
 ///
 /// # Errors
 /// [`Code::EditMalformed`] where it is none, or more.
-pub fn only(text: &str) -> Result<Asked, CodedError> {
-    let Blocks { mut calls, rest } = find(text);
+pub fn parse_single_edit(text: &str) -> Result<EditCall, CodedError> {
+    let EditBlocks { mut calls, rest } = find_edits(text);
     match (calls.pop(), calls.is_empty()) {
         (Some(Err(problem)), true) => Err(problem),
         (Some(Ok(asked)), true) if rest.trim().is_empty() => Ok(asked),
-        (Some(Ok(_)), true) => Err(malformed("something stands beside the `<edit>` block")),
-        (Some(_), false) => Err(malformed("there is more than one `<edit>` block; a call is one")),
-        (None, _) => Err(malformed("there is no `<edit path=\"..\">` block")),
+        (Some(Ok(_)), true) => Err(malformed_problem("something stands beside the `<edit>` block")),
+        (Some(_), false) => {
+            Err(malformed_problem("there is more than one `<edit>` block; a call is one"))
+        }
+        (None, _) => Err(malformed_problem("there is no `<edit path=\"..\">` block")),
     }
 }
 
-fn malformed(message: impl Into<String>) -> CodedError {
+fn malformed_problem(message: impl Into<String>) -> CodedError {
     let form = "write `<edit path=\"..\"><search>..</search><replace>..</replace></edit>`, or call \
         `fs.edit` with JSON";
     CodedError::new(Code::EditMalformed, message).with_suggestion(form)
 }
 
 /// Where the next block begins: at the first word of a line.
-fn opening(text: &str) -> Option<usize> {
+fn next_block(text: &str) -> Option<usize> {
     let mut line_start = 0;
     for line in text.split_inclusive('\n') {
         let word = line.trim_start();
@@ -123,20 +125,20 @@ fn opening(text: &str) -> Option<usize> {
 }
 
 /// Reads one block.
-struct Reader<'r> {
+struct BlockReader<'r> {
     rest: &'r str,
 }
 
 /// A text between tags, and whether `CDATA` bounded it.
-struct Content {
+struct TagContent {
     text: String,
-    bounded: bool,
+    in_cdata: bool,
 }
 
-impl<'r> Reader<'r> {
-    fn block(&mut self) -> Result<Asked, String> {
+impl<'r> BlockReader<'r> {
+    fn read_block(&mut self) -> Result<EditCall, String> {
         let mut args = Map::new();
-        args.insert("path".into(), self.head()?.into());
+        args.insert("path".into(), self.read_head()?.into());
         let (mut search, mut replace, mut count) = (None, None, None);
         loop {
             self.skip();
@@ -162,17 +164,17 @@ impl<'r> Reader<'r> {
             if slot.is_some() {
                 return Err(format!("the `<edit>` block holds `<{name}>` twice"));
             }
-            *slot = Some(self.content(name)?);
+            *slot = Some(self.read_content(name)?);
         }
         let search = search.ok_or("the `<edit>` block has no `<search>`")?;
         let replace = replace.ok_or("the `<edit>` block has no `<replace>`")?;
-        let is_needed = |own: &Content| TAGS.iter().any(|tag| own.text.contains(tag));
-        let lone = match (search.bounded, replace.bounded) {
+        let is_needed = |content: &TagContent| TAGS.iter().any(|tag| content.text.contains(tag));
+        let lone = match (search.in_cdata, replace.in_cdata) {
             (true, false) => Some(&search).filter(|_| !replace.text.is_empty()),
             (false, true) => Some(&replace),
             _ => None,
         };
-        if lone.is_some_and(|own| !is_needed(own)) {
+        if lone.is_some_and(|content| !is_needed(content)) {
             return Err(
                 "one of `<search>` and `<replace>` is in `CDATA` and the other is not, so it \
                 cannot be told whether that belongs to the text"
@@ -186,24 +188,24 @@ impl<'r> Reader<'r> {
             let number = number.ok_or("`<count>` holds a whole number, 1 or more")?;
             args.insert("count".into(), json!(number));
         }
-        Ok(Asked { tool: TOOL, args: Value::Object(args) })
+        Ok(EditCall { tool: TOOL, args: Value::Object(args) })
     }
 
     /// `<edit path="...">`; gives the path.
-    fn head(&mut self) -> Result<String, String> {
+    fn read_head(&mut self) -> Result<String, String> {
         let wrong = || "an `<edit>` tag has one attribute, `path=\"..\"`".to_owned();
         if !self.take(OPEN) {
             return Err(wrong());
         }
-        self.blanks();
+        self.skip_blanks();
         if !self.take("path") {
             return Err(wrong());
         }
-        self.blanks();
+        self.skip_blanks();
         if !self.take("=") {
             return Err(wrong());
         }
-        self.blanks();
+        self.skip_blanks();
         let quote = match self.rest.chars().next() {
             Some(quote @ ('"' | '\'')) => quote,
             _ => return Err(wrong()),
@@ -214,21 +216,21 @@ impl<'r> Reader<'r> {
             return Err("the path of an `<edit>` is on one line, without `<` and `>`".into());
         }
         self.rest = rest;
-        self.blanks();
+        self.skip_blanks();
         if self.take(">") { Ok(path.to_owned()) } else { Err(wrong()) }
     }
 
     /// What stands up to the closing tag of this name.
-    fn content(&mut self, name: &str) -> Result<Content, String> {
+    fn read_content(&mut self, name: &str) -> Result<TagContent, String> {
         let close = format!("</{name}>");
         let unended = || format!("`<{name}>` does not end");
         if let Some(inner) = self.rest.trim_start().strip_prefix(CDATA.0) {
-            let (text, rest) = bounded(inner, &close).ok_or_else(unended)?;
+            let (text, rest) = cdata_content(inner, &close).ok_or_else(unended)?;
             self.rest = rest;
             if text.contains(CDATA.1) {
                 return Err(format!("the `CDATA` in `<{name}>` ends more than once"));
             }
-            return Ok(Content { text: own_lines(text).to_owned(), bounded: true });
+            return Ok(TagContent { text: trim_tag_lines(text).to_owned(), in_cdata: true });
         }
         let (text, rest) = self.rest.split_once(&close).ok_or_else(unended)?;
         if let Some(tag) = TAGS.iter().find(|tag| text.contains(**tag)) {
@@ -238,20 +240,20 @@ impl<'r> Reader<'r> {
             ));
         }
         self.rest = rest;
-        Ok(Content { text: own_lines(text).to_owned(), bounded: false })
+        Ok(TagContent { text: trim_tag_lines(text).to_owned(), in_cdata: false })
     }
 
     /// Skips blanks and comments between tags.
     fn skip(&mut self) {
         loop {
-            self.blanks();
+            self.skip_blanks();
             let Some(inner) = self.rest.strip_prefix("<!--") else { return };
             let Some((_, rest)) = inner.split_once("-->") else { return };
             self.rest = rest;
         }
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start();
     }
 
@@ -267,7 +269,7 @@ impl<'r> Reader<'r> {
 }
 
 /// The text up to the first end of `CDATA` that the closing tag follows, and what is behind that tag.
-fn bounded<'t>(inner: &'t str, close: &str) -> Option<(&'t str, &'t str)> {
+fn cdata_content<'t>(inner: &'t str, close: &str) -> Option<(&'t str, &'t str)> {
     let ends = inner.match_indices(CDATA.1);
     ends.filter_map(|(at, end)| {
         let rest = inner.get(at + end.len()..)?.trim_start().strip_prefix(close)?;
@@ -277,15 +279,15 @@ fn bounded<'t>(inner: &'t str, close: &str) -> Option<(&'t str, &'t str)> {
 }
 
 /// A text without the line end behind its opening tag, and without that before its closing one.
-fn own_lines(text: &str) -> &str {
+fn trim_tag_lines(text: &str) -> &str {
     let Some(text) = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')) else {
-        return without_end(text);
+        return trim_last_line_end(text);
     };
-    without_end(text)
+    trim_last_line_end(text)
 }
 
 /// Without the last line end, where only the closing tag's own indentation follows it.
-fn without_end(text: &str) -> &str {
+fn trim_last_line_end(text: &str) -> &str {
     match text.rsplit_once('\n') {
         Some((before, after)) if after.trim_matches([' ', '\t']).is_empty() => {
             before.strip_suffix('\r').unwrap_or(before)
@@ -299,7 +301,7 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> Value {
-        only(text).unwrap().args
+        parse_single_edit(text).unwrap().args
     }
 
     #[test]
@@ -339,13 +341,13 @@ mod tests {
             format!("<edit path=\"{path}\"><search>a</search><replace>b</replace></edit>")
         };
         let text = format!("Use `<edit>`: \n{}\nand\n  {}\nDone.\n", block("x"), block("y"));
-        let found = find(&text);
+        let found = find_edits(&text);
         let paths: Vec<_> =
             found.calls.iter().map(|call| call.as_ref().unwrap().args["path"].clone()).collect();
         assert_eq!(paths, ["x", "y"]);
         assert_eq!(found.rest, "Use `<edit>`: \n\nand\n  \nDone.\n");
         let plain = "An <editor> and an\n<editor path=\"x\">, no edit.\n<edits>";
-        assert_eq!(find(plain), Blocks { calls: Vec::new(), rest: plain.into() });
+        assert_eq!(find_edits(plain), EditBlocks { calls: Vec::new(), rest: plain.into() });
     }
 
     #[test]
@@ -371,15 +373,15 @@ mod tests {
             "<edit path=\"x\"><search>a</search><replace>b</replace></edit> more",
             "",
         ] {
-            let code = only(text).map(drop).map_err(|problem| problem.code);
+            let code = parse_single_edit(text).map(drop).map_err(|problem| problem.code);
             assert_eq!(code, Err(Code::EditMalformed), "{text}");
         }
         let two = "<edit path=\"x\"><search>a</search><replace>b</replace></edit>\n".repeat(2);
-        assert!(only(&two).is_err());
+        assert!(parse_single_edit(&two).is_err());
         // Behind a block that does not end, nothing is believed.
         let broken = format!("<edit path=\"x\"><search>\n{two}");
-        assert_eq!(find(&broken).calls.len(), 1);
+        assert_eq!(find_edits(&broken).calls.len(), 1);
         let many = two.repeat(limits::EDIT_BLOCKS);
-        assert_eq!(find(&many).calls.len(), limits::EDIT_BLOCKS + 1);
+        assert_eq!(find_edits(&many).calls.len(), limits::EDIT_BLOCKS + 1);
     }
 }

@@ -4,33 +4,33 @@ use std::ops::Range;
 
 use capsule_core::limits;
 
-use crate::edit::lines::{Lines, unified};
+use crate::edit::lines::{Lines, with_line_feeds};
 
 /// Where something was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct Occurrences {
     pub(super) ranges: Vec<Range<usize>>,
     /// Whether two of them share something: then it cannot be told which are meant.
-    pub(super) overlap: bool,
+    pub(super) overlaps: bool,
 }
 
-impl Places {
+impl Occurrences {
     pub(super) fn add(&mut self, range: Range<usize>) {
-        self.overlap |= self.ranges.last().is_some_and(|last| range.start < last.end);
+        self.overlaps |= self.ranges.last().is_some_and(|last| range.start < last.end);
         self.ranges.push(range);
     }
 }
 
 /// Everywhere that `search` stands in `text`, overlapping places included. Where some overlap, no more
 /// are looked for than are told.
-pub(super) fn find(text: &str, search: &str) -> Places {
-    let mut places = Places::default();
+pub(super) fn find_exact(text: &str, search: &str) -> Occurrences {
+    let mut places = Occurrences::default();
     let step = search.chars().next().map_or(1, char::len_utf8);
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(search)) {
         let start = from + found;
         places.add(start..start + search.len());
-        if places.overlap && places.ranges.len() > limits::EDIT_SHOWN_PLACES {
+        if places.overlaps && places.ranges.len() > limits::EDIT_SHOWN_PLACES {
             break;
         }
         from = start + step;
@@ -39,9 +39,9 @@ pub(super) fn find(text: &str, search: &str) -> Places {
 }
 
 /// The same where lines may end otherwise. None where that makes no difference.
-pub(super) fn find_unended(text: &str, search: &str, lines: &Lines<'_>) -> Places {
-    let flat = unified(text, lines.old);
-    let wanted = unified(search, lines.old);
+pub(super) fn find_ignoring_line_ends(text: &str, search: &str, lines: &Lines<'_>) -> Occurrences {
+    let flat = with_line_feeds(text, lines.cr_only);
+    let wanted = with_line_feeds(search, lines.cr_only);
     // Where each line begins in the text whose lines all end alike.
     let mut starts = Vec::with_capacity(lines.all.len());
     let mut start = 0;
@@ -58,7 +58,7 @@ pub(super) fn find_unended(text: &str, search: &str, lines: &Lines<'_>) -> Place
             _ => text.len(),
         }
     };
-    let mut places = find(&flat, &wanted);
+    let mut places = find_exact(&flat, &wanted);
     for range in &mut places.ranges {
         *range = back(range.start)..back(range.end);
     }
@@ -71,13 +71,13 @@ mod tests {
 
     #[test]
     fn places_are_found() {
-        for (text, search, ranges, overlap) in [
+        for (text, search, ranges, overlaps) in [
             ("abcabc", "bc", vec![1..3, 4..6], false),
             ("aaaa", "aa", vec![0..2, 1..3, 2..4], true),
             ("éé", "é", vec![0..2, 2..4], false),
             ("abc", "x", vec![], false),
         ] {
-            assert_eq!(find(text, search), Places { ranges, overlap }, "{text}");
+            assert_eq!(find_exact(text, search), Occurrences { ranges, overlaps }, "{text}");
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
             ("a\rb\r", "a\nb\n", vec!["a\rb\r"]),
             ("a\r\nb\na\nb\r\n", "a\nb\n", vec!["a\r\nb\n", "a\nb\r\n"]),
         ] {
-            let found = find_unended(text, search, &Lines::of(text));
+            let found = find_ignoring_line_ends(text, search, &Lines::split(text));
             let found = found.ranges.into_iter().map(|range| text.get(range));
             let found: Vec<&str> = found.map(Option::unwrap).collect();
             assert_eq!(found, parts, "{text:?} {search:?}");

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 
 /// The blanks at the beginning of a line, and the rest of it.
-pub(super) fn split(line: &str) -> (&str, &str) {
+pub(super) fn split_indent(line: &str) -> (&str, &str) {
     let body = line.trim_start_matches([' ', '\t']);
     (line.strip_suffix(body).unwrap_or_default(), body)
 }
 
 /// How wide a tab may be.
-const WIDTHS: std::ops::RangeInclusive<usize> = 2..=8;
+const TAB_WIDTHS: std::ops::RangeInclusive<usize> = 2..=8;
 
 /// How one indentation becomes another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Rule {
+enum IndentRule {
     /// It stays.
     Same,
     /// Tabs for so many spaces each.
@@ -34,11 +34,11 @@ enum Rule {
 /// What turns the indentation of a searched block into the one that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Indentation {
-    rule: Rule,
+    rule: IndentRule,
     /// Indentations that were seen, and what they became.
-    seen: BTreeMap<String, String>,
+    known: BTreeMap<String, String>,
     /// Whether the rule holds for indentations that were not seen.
-    is_sure: bool,
+    applies_to_unseen: bool,
 }
 
 /// How far indentations may differ.
@@ -55,7 +55,7 @@ pub(super) enum Tolerance {
 impl Indentation {
     /// The rule by which every first indentation becomes its second one. `others` are those that it
     /// will be asked for.
-    pub(super) fn of(
+    pub(super) fn infer(
         pairs: &[(&str, &str)],
         tolerance: Tolerance,
         others: &[&str],
@@ -68,28 +68,32 @@ impl Indentation {
             }
         }
         let rule = match tolerance {
-            _ if pairs.iter().all(|(from, to)| from == to) => Some(Rule::Same),
+            _ if pairs.iter().all(|(from, to)| from == to) => Some(IndentRule::Same),
             Tolerance::None => None,
-            Tolerance::Tabs => tabs(pairs),
-            Tolerance::Shift => tabs(pairs).or_else(|| shift(pairs)).or_else(|| both(pairs)),
+            Tolerance::Tabs => tab_rule(pairs),
+            Tolerance::Shift => {
+                tab_rule(pairs).or_else(|| shift_rule(pairs)).or_else(|| mixed_rule(pairs))
+            }
         };
         let rule = rule?;
         let differing = seen.iter().filter(|(from, to)| from != to).count();
         // One line alone may as well be moved by a constant amount. Four is what people mean.
         let is_sure = match rule {
-            Rule::ToTabs(width) | Rule::ToSpaces(width) => differing > 1 || width == 4,
+            IndentRule::ToTabs(width) | IndentRule::ToSpaces(width) => differing > 1 || width == 4,
             _ => true,
         };
-        let own = Self { rule, seen, is_sure };
-        Some(own.told_by(others))
+        let indentation = Self { rule, known: seen, applies_to_unseen: is_sure };
+        Some(indentation.widths_from(others))
     }
 
     /// Where all lines that were compared are equally deep, none of them told how many spaces a tab
     /// stands for: the steps of the lines that are to be put there do.
-    fn told_by(mut self, others: &[&str]) -> Self {
-        let (from, to) = match (&self.rule, self.seen.iter().next()) {
-            (Rule::BaseToTabs { from, to, width: None }, _) => (*from, *to),
-            (Rule::ToTabs(_), Some((from, to))) if !self.is_sure && self.seen.len() == 1 => {
+    fn widths_from(mut self, others: &[&str]) -> Self {
+        let (from, to) = match (&self.rule, self.known.iter().next()) {
+            (IndentRule::BaseToTabs { from, to, width: None }, _) => (*from, *to),
+            (IndentRule::ToTabs(_), Some((from, to)))
+                if !self.applies_to_unseen && self.known.len() == 1 =>
+            {
                 match (measure(from), measure(to)) {
                     (Some((0, spaces)), Some((tabs, 0))) => (spaces, tabs),
                     _ => return self,
@@ -99,44 +103,45 @@ impl Indentation {
         };
         let depths: Option<Vec<usize>> = others
             .iter()
-            .map(|own| measure(own).filter(|(tabs, _)| *tabs == 0))
-            .map(|own| Some(own?.1))
+            .map(|other| measure(other).filter(|(tabs, _)| *tabs == 0))
+            .map(|item| Some(item?.1))
             .collect();
-        let width = depths.and_then(|depths| step(from, depths.into_iter()));
+        let width = depths.and_then(|depths| usual_step(from, depths.into_iter()));
         if width.is_some() {
-            (self.rule, self.is_sure) = (Rule::BaseToTabs { from, to, width }, true);
+            (self.rule, self.applies_to_unseen) =
+                (IndentRule::BaseToTabs { from, to, width }, true);
         }
         self
     }
 
     /// Whether nothing is moved.
     pub(super) fn is_same(&self) -> bool {
-        self.rule == Rule::Same
+        self.rule == IndentRule::Same
     }
 
     /// Another indentation by the same rule; none where the rule does not say.
     pub(super) fn apply(&self, indent: &str) -> Option<String> {
-        if let Some(known) = self.seen.get(indent) {
+        if let Some(known) = self.known.get(indent) {
             return Some(known.clone());
         }
-        if !self.is_sure {
+        if !self.applies_to_unseen {
             return None;
         }
         let blanks = |tabs: usize, spaces: usize| "\t".repeat(tabs) + &" ".repeat(spaces);
         match &self.rule {
-            Rule::Same => Some(indent.to_owned()),
-            Rule::More(more) => Some(format!("{more}{indent}")),
-            Rule::Less(less) => indent.strip_prefix(less.as_str()).map(str::to_owned),
-            Rule::ToTabs(width) => {
+            IndentRule::Same => Some(indent.to_owned()),
+            IndentRule::More(more) => Some(format!("{more}{indent}")),
+            IndentRule::Less(less) => indent.strip_prefix(less.as_str()).map(str::to_owned),
+            IndentRule::ToTabs(width) => {
                 let (tabs, spaces) = measure(indent)?;
                 let all = tabs * width + spaces;
                 Some(blanks(all / width, all % width))
             }
-            Rule::ToSpaces(width) => {
+            IndentRule::ToSpaces(width) => {
                 let (tabs, spaces) = measure(indent)?;
                 Some(blanks(0, tabs * width + spaces))
             }
-            Rule::BaseToTabs { from, to, width } => {
+            IndentRule::BaseToTabs { from, to, width } => {
                 let (0, spaces) = measure(indent)? else { return None };
                 let width = (*width)?;
                 let away = spaces.abs_diff(*from);
@@ -144,7 +149,7 @@ impl Indentation {
                 let tabs = if spaces < *from { to.checked_sub(steps)? } else { to + steps };
                 Some(blanks(tabs, 0))
             }
-            Rule::BaseToSpaces { from, to, width } => {
+            IndentRule::BaseToSpaces { from, to, width } => {
                 let (tabs, 0) = measure(indent)? else { return None };
                 Some(blanks(0, to + tabs.checked_sub(*from)? * (*width)?))
             }
@@ -153,12 +158,12 @@ impl Indentation {
 }
 
 /// Steps that people indent by.
-const STEPS: [usize; 3] = [2, 3, 4];
+const USUAL_STEPS: [usize; 3] = [2, 3, 4];
 
 /// The step by which indentations are deeper than a base, if there is one that people use.
-fn step(base: usize, depths: impl Iterator<Item = usize>) -> Option<usize> {
-    let common = depths.map(|own| own.abs_diff(base)).fold(0, gcd);
-    STEPS.contains(&common).then_some(common)
+fn usual_step(base: usize, depths: impl Iterator<Item = usize>) -> Option<usize> {
+    let common = depths.map(|depth| depth.abs_diff(base)).fold(0, gcd);
+    USUAL_STEPS.contains(&common).then_some(common)
 }
 
 const fn gcd(one: usize, other: usize) -> usize {
@@ -173,7 +178,7 @@ fn measure(indent: &str) -> Option<(usize, usize)> {
 }
 
 /// Tabs against spaces: one width of a tab explains every line.
-fn tabs(pairs: &[(&str, &str)]) -> Option<Rule> {
+fn tab_rule(pairs: &[(&str, &str)]) -> Option<IndentRule> {
     let mut width = None;
     let mut to_tabs = None;
     for (from, to) in pairs {
@@ -189,34 +194,34 @@ fn tabs(pairs: &[(&str, &str)]) -> Option<Rule> {
             true => (now_tabs - tabs, spaces.checked_sub(now_spaces)?),
             false => (tabs - now_tabs, now_spaces.checked_sub(spaces)?),
         };
-        let own = (room % count == 0).then_some(room / count)?;
+        let number = (room % count == 0).then_some(room / count)?;
         let is_new =
-            width.is_none_or(|other| other == own) && to_tabs.is_none_or(|own| own == more);
-        if !is_new || !WIDTHS.contains(&own) {
+            width.is_none_or(|other| other == number) && to_tabs.is_none_or(|tab| tab == more);
+        if !is_new || !TAB_WIDTHS.contains(&number) {
             return None;
         }
-        (width, to_tabs) = (Some(own), Some(more));
+        (width, to_tabs) = (Some(number), Some(more));
     }
     match to_tabs? {
-        true => width.map(Rule::ToTabs),
-        false => width.map(Rule::ToSpaces),
+        true => width.map(IndentRule::ToTabs),
+        false => width.map(IndentRule::ToSpaces),
     }
 }
 
 /// A constant amount of the same blanks.
-fn shift(pairs: &[(&str, &str)]) -> Option<Rule> {
+fn shift_rule(pairs: &[(&str, &str)]) -> Option<IndentRule> {
     let (from, to) = pairs.first()?;
     if let Some(more) = to.strip_suffix(from) {
         let holds = |(from, to): &(&str, &str)| to.strip_prefix(more) == Some(*from);
-        return pairs.iter().all(holds).then(|| Rule::More(more.to_owned()));
+        return pairs.iter().all(holds).then(|| IndentRule::More(more.to_owned()));
     }
     let less = from.strip_suffix(to)?;
     let holds = |(from, to): &(&str, &str)| from.strip_prefix(less) == Some(*to);
-    pairs.iter().all(holds).then(|| Rule::Less(less.to_owned()))
+    pairs.iter().all(holds).then(|| IndentRule::Less(less.to_owned()))
 }
 
 /// A constant amount where one of the two uses only tabs and the other only spaces.
-fn both(pairs: &[(&str, &str)]) -> Option<Rule> {
+fn mixed_rule(pairs: &[(&str, &str)]) -> Option<IndentRule> {
     let measured: Option<Vec<_>> =
         pairs.iter().map(|(from, to)| Some((measure(from)?, measure(to)?))).collect();
     let measured = measured?;
@@ -230,17 +235,17 @@ fn both(pairs: &[(&str, &str)]) -> Option<Rule> {
     };
     let spaces = lines.iter().map(|(spaces, _)| *spaces).min()?;
     let tabs = lines.iter().map(|(_, tabs)| *tabs).min()?;
-    let deeper = lines.iter().find(|(_, own)| *own > tabs);
-    let width = deeper.map(|(own_spaces, own)| (own_spaces - spaces) / (own - tabs));
-    let holds = |(own_spaces, own): &(usize, usize)| {
-        own_spaces - spaces == (own - tabs) * width.unwrap_or_default()
+    let deeper = lines.iter().find(|(_, number)| *number > tabs);
+    let width = deeper.map(|(own_spaces, number)| (own_spaces - spaces) / (number - tabs));
+    let holds = |(own_spaces, number): &(usize, usize)| {
+        own_spaces - spaces == (number - tabs) * width.unwrap_or_default()
     };
-    if !lines.iter().all(holds) || width.is_some_and(|width| !WIDTHS.contains(&width)) {
+    if !lines.iter().all(holds) || width.is_some_and(|width| !TAB_WIDTHS.contains(&width)) {
         return None;
     }
     Some(match to_tabs {
-        true => Rule::BaseToTabs { from: spaces, to: tabs, width },
-        false => Rule::BaseToSpaces { from: tabs, to: spaces, width },
+        true => IndentRule::BaseToTabs { from: spaces, to: tabs, width },
+        false => IndentRule::BaseToSpaces { from: tabs, to: spaces, width },
     })
 }
 
@@ -250,7 +255,7 @@ mod tests {
 
     #[track_caller]
     fn check(pairs: &[(&str, &str)], tolerance: Tolerance, more: &[(&str, Option<&str>)]) {
-        let found = Indentation::of(pairs, tolerance, &[]).unwrap();
+        let found = Indentation::infer(pairs, tolerance, &[]).unwrap();
         for (from, to) in pairs {
             assert_eq!(found.apply(from).as_deref(), Some(*to));
         }
@@ -285,8 +290,8 @@ mod tests {
     #[test]
     fn new_lines_tell_how_wide_a_step_is() {
         let of = |others: &[&str]| {
-            let found = Indentation::of(&[("    ", "\t\t")], Tolerance::Shift, others).unwrap();
-            others.iter().map(|own| found.apply(own)).collect::<Vec<_>>()
+            let found = Indentation::infer(&[("    ", "\t\t")], Tolerance::Shift, others).unwrap();
+            others.iter().map(|other| found.apply(other)).collect::<Vec<_>>()
         };
         assert_eq!(of(&["    ", "        "]), [Some("\t\t".into()), Some("\t\t\t".into())]);
         assert_eq!(of(&["    ", "      "]), [Some("\t\t".into()), Some("\t\t\t".into())]);
@@ -304,8 +309,8 @@ mod tests {
             &[(" \t", "    ")],
             &[("\t", "    "), ("    ", "\t")],
         ] {
-            assert_eq!(Indentation::of(pairs, Tolerance::Shift, &[]), None, "{pairs:?}");
+            assert_eq!(Indentation::infer(pairs, Tolerance::Shift, &[]), None, "{pairs:?}");
         }
-        assert_eq!(Indentation::of(&[("  ", "    ")], Tolerance::Tabs, &[]), None);
+        assert_eq!(Indentation::infer(&[("  ", "    ")], Tolerance::Tabs, &[]), None);
     }
 }

@@ -20,7 +20,7 @@ impl Line<'_> {
     }
 
     /// Where the next line begins.
-    pub(super) const fn next(&self) -> usize {
+    pub(super) const fn next_start(&self) -> usize {
         self.text_end() + self.end.len()
     }
 }
@@ -30,11 +30,11 @@ impl Line<'_> {
 pub(super) struct Lines<'t> {
     pub(super) all: Vec<Line<'t>>,
     /// Whether a carriage return alone ends a line, as on old machines: only where nothing else does.
-    pub(super) old: bool,
+    pub(super) cr_only: bool,
 }
 
 impl<'t> Lines<'t> {
-    pub(super) fn of(text: &'t str) -> Self {
+    pub(super) fn split(text: &'t str) -> Self {
         let old = !text.contains('\n') && text.contains('\r');
         let mut all = Vec::new();
         let mut start = 0;
@@ -48,30 +48,33 @@ impl<'t> Lines<'t> {
             all.push(Line { start, text: text.unwrap_or(whole), end });
             start += whole.len();
         }
-        Self { all, old }
+        Self { all, cr_only: old }
     }
 
     /// The line that a place is on, counted from 0.
-    pub(super) fn at(&self, place: usize) -> usize {
-        self.all.partition_point(|line| line.next() <= place).min(self.all.len().saturating_sub(1))
+    pub(super) fn line_at(&self, place: usize) -> usize {
+        self.all
+            .partition_point(|line| line.next_start() <= place)
+            .min(self.all.len().saturating_sub(1))
     }
 
     /// How a line ends that is put in place of a range, as the `nth` of several: like the ones it
     /// replaces, else like its neighbours.
-    pub(super) fn end_of(&self, range: &Range<usize>, nth: usize) -> Option<&'static str> {
-        let (first, last) = (self.at(range.start), self.at(range.end.max(range.start + 1) - 1));
+    pub(super) fn line_end_for(&self, range: &Range<usize>, nth: usize) -> Option<&'static str> {
+        let (first, last) =
+            (self.line_at(range.start), self.line_at(range.end.max(range.start + 1) - 1));
         let end = |at: usize| self.all.get(at).map(|line| line.end).filter(|end| !end.is_empty());
-        let own = first.saturating_add(nth).min(last);
-        let before = || self.all.get(..own)?.iter().rev().map(|line| line.end).next();
-        end(own).or_else(before)
+        let number = first.saturating_add(nth).min(last);
+        let before = || self.all.get(..number)?.iter().rev().map(|line| line.end).next();
+        end(number).or_else(before)
     }
 
     /// A text without the line ends at its end.
-    pub(super) fn unended<'o>(&self, text: &'o str) -> &'o str {
+    pub(super) fn trim_line_ends<'o>(&self, text: &'o str) -> &'o str {
         let mut text = text;
         loop {
             let shorter = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n'));
-            match shorter.or_else(|| text.strip_suffix('\r').filter(|_| self.old)) {
+            match shorter.or_else(|| text.strip_suffix('\r').filter(|_| self.cr_only)) {
                 Some(shorter) => text = shorter,
                 None => return text,
             }
@@ -85,13 +88,13 @@ impl<'t> Lines<'t> {
 }
 
 /// A text whose lines all end with a line feed; `old` as in [`Lines`].
-pub(super) fn unified(text: &str, old: bool) -> String {
+pub(super) fn with_line_feeds(text: &str, old: bool) -> String {
     let text = text.replace("\r\n", "\n");
     if old { text.replace('\r', "\n") } else { text }
 }
 
 /// A text whose line ends are like those of the lines that it replaces.
-pub(super) fn ended_alike(text: &str, lines: &Lines<'_>, range: &Range<usize>) -> String {
+pub(super) fn with_line_ends_of(text: &str, lines: &Lines<'_>, range: &Range<usize>) -> String {
     let mut made = String::with_capacity(text.len());
     for (nth, part) in text.split_inclusive('\n').enumerate() {
         let (body, end) = match (part.strip_suffix("\r\n"), part.strip_suffix('\n')) {
@@ -102,7 +105,7 @@ pub(super) fn ended_alike(text: &str, lines: &Lines<'_>, range: &Range<usize>) -
         made.push_str(body);
         made.push_str(match end {
             "" => "",
-            end => lines.end_of(range, nth).unwrap_or(end),
+            end => lines.line_end_for(range, nth).unwrap_or(end),
         });
     }
     made
@@ -115,27 +118,27 @@ mod tests {
     #[test]
     fn lines_keep_their_ends() {
         let ends = |text: &'static str| {
-            Lines::of(text).all.iter().map(|line| (line.text, line.end)).collect::<Vec<_>>()
+            Lines::split(text).all.iter().map(|line| (line.text, line.end)).collect::<Vec<_>>()
         };
         assert_eq!(ends("a\r\nb\n\nc"), [("a", "\r\n"), ("b", "\n"), ("", "\n"), ("c", "")]);
         assert_eq!(ends("a\rb\r"), [("a", "\r"), ("b", "\r")]);
         assert_eq!(ends("a\rb\n"), [("a\rb", "\n")]);
         assert_eq!(ends(""), []);
-        let lines = Lines::of("a\r\nb\nc");
-        assert_eq!([0, 2, 3, 4, 5, 9].map(|place| lines.at(place)), [0, 0, 1, 1, 2, 2]);
+        let lines = Lines::split("a\r\nb\nc");
+        assert_eq!([0, 2, 3, 4, 5, 9].map(|place| lines.line_at(place)), [0, 0, 1, 1, 2, 2]);
     }
 
     #[test]
     fn new_lines_end_like_the_old_ones() {
-        let lines = Lines::of("a\r\nb\nc");
+        let lines = Lines::split("a\r\nb\nc");
         for (range, text, ended) in [
             (0..1, "x\ny\nz", "x\r\ny\r\nz"),
             (0..4, "x\ny\nz", "x\r\ny\nz"),
             (3..4, "x\r\ny", "x\ny"),
             (5..6, "x\ny", "x\ny"),
         ] {
-            assert_eq!(ended_alike(text, &lines, &range), ended, "{range:?}");
+            assert_eq!(with_line_ends_of(text, &lines, &range), ended, "{range:?}");
         }
-        assert_eq!(ended_alike("x\r\ny\n", &Lines::of("a"), &(0..1)), "x\r\ny\n");
+        assert_eq!(with_line_ends_of("x\r\ny\n", &Lines::split("a"), &(0..1)), "x\r\ny\n");
     }
 }

@@ -16,17 +16,17 @@ use std::ops::Range;
 
 use capsule_core::limits;
 
-pub use crate::encoding::Encoding;
-pub use nearest::Nearest;
+pub use crate::encoding::TextEncoding;
+pub use nearest::NearestMatch;
 
-use crate::encoding::Decoded;
-use exact::Places;
-use lines::{Lines, ended_alike};
-use tolerant::{Match, Seeker};
+use crate::encoding::DecodedText;
+use exact::Occurrences;
+use lines::{Lines, with_line_ends_of};
+use tolerant::{BlockSearch, Match};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request<'r> {
+pub struct EditRequest<'r> {
     /// What is to be found.
     pub search: &'r str,
     /// What is to stand there instead.
@@ -35,12 +35,12 @@ pub struct Request<'r> {
     pub count: Option<u64>,
     /// Whether two blanks at the end of a line may be a line break, as they are in Markdown: to lose
     /// one changes what is shown.
-    pub breaks: bool,
+    pub keeps_markdown_breaks: bool,
 }
 
 /// How far what was found may differ from what was searched for; each step takes in those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum MatchTolerance {
     /// Not at all.
     Exact,
     /// In how lines end.
@@ -58,8 +58,8 @@ pub enum How {
     BlankLines,
 }
 
-impl How {
-    const TOLERANT: [Self; 6] = [
+impl MatchTolerance {
+    const LEVELS: [Self; 6] = [
         Self::LineEnds,
         Self::TrailingSpace,
         Self::Spelling,
@@ -70,7 +70,7 @@ impl How {
 
     /// The word in results.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
             Self::LineEnds => "tolerant(line-ends)",
@@ -85,31 +85,31 @@ impl How {
 
 /// What an edit came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditResult {
     /// The file's bytes from now on.
     pub bytes: Vec<u8>,
     /// Its text before and after.
     pub text: (String, String),
     /// How it was found.
-    pub how: How,
+    pub tolerance: MatchTolerance,
     /// The line of the first place, counted from 1.
     pub line: usize,
     /// How the file says its text.
-    pub encoding: Encoding,
+    pub encoding: TextEncoding,
 }
 
 /// Where something was found, and how often in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct MatchCount {
     /// How often.
-    pub times: usize,
+    pub count: usize,
     /// The first lines, counted from 1.
     pub lines: Vec<usize>,
 }
 
 /// Why an edit is not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum EditError {
     /// There is nothing to search for.
     Empty,
     /// It would change nothing.
@@ -117,93 +117,101 @@ pub enum Refusal {
     /// The file is no text.
     Binary,
     /// The file's encoding has no way to say the replacement.
-    Encoding(Encoding),
+    Encoding(TextEncoding),
     /// It is not there.
     NotFound {
         /// The file's text.
         text: String,
         /// What comes closest to it.
-        nearest: Option<Nearest>,
+        nearest: Option<NearestMatch>,
     },
     /// It is there once, but moved, and the replacement has lines of which nobody can say how they
     /// would be moved.
-    Unindentable {
+    UnknownIndentation {
         /// The line, counted from 1.
         line: usize,
     },
     /// It is there more than once, or in places that overlap.
-    Ambiguous(Seen),
+    Ambiguous(MatchCount),
     /// It is there more or less often than was expected.
-    Count(Seen),
+    WrongCount(MatchCount),
     /// Looking for it would take too long.
-    Costly,
+    TooCostly,
 }
 
 /// Makes an edit.
 ///
 /// # Errors
 /// Says why it cannot be made for sure.
-pub fn edit(file: &[u8], request: &Request<'_>) -> Result<Edited, Refusal> {
+pub fn edit(file: &[u8], request: &EditRequest<'_>) -> Result<EditResult, EditError> {
     if request.search.is_empty() {
-        return Err(Refusal::Empty);
+        return Err(EditError::Empty);
     }
     if request.search == request.replace {
-        return Err(Refusal::NoChange);
+        return Err(EditError::NoChange);
     }
-    let decoded = Decoded::of(file).ok_or(Refusal::Binary)?;
+    let decoded = DecodedText::decode(file).ok_or(EditError::Binary)?;
     let text = decoded.text.as_str();
-    let lines = Lines::of(text);
-    let (how, found) = places(text, &lines, request)?;
-    let first = found.first().map_or(0, |own| own.range.start);
-    let line = lines.at(first) + 1;
-    let new = replaced(text, &lines, found).ok_or(Refusal::Unindentable { line })?;
+    let lines = Lines::split(text);
+    let (how, found) = find_matches(text, &lines, request)?;
+    let first = found.first().map_or(0, |found| found.range.start);
+    let line = lines.line_at(first) + 1;
+    let new = replace_all(text, &lines, found).ok_or(EditError::UnknownIndentation { line })?;
     if new == text {
-        return Err(Refusal::NoChange);
+        return Err(EditError::NoChange);
     }
-    let bytes = decoded.encode(&new, request.replace).ok_or(Refusal::Encoding(decoded.encoding))?;
-    Ok(Edited { bytes, how, line, encoding: decoded.encoding, text: (decoded.text, new) })
+    let bytes =
+        decoded.encode(&new, request.replace).ok_or(EditError::Encoding(decoded.encoding))?;
+    Ok(EditResult {
+        bytes,
+        tolerance: how,
+        line,
+        encoding: decoded.encoding,
+        text: (decoded.text, new),
+    })
 }
 
 /// Where the edit is made: with the least tolerance by which it is found as often as expected.
-fn places(
+fn find_matches(
     text: &str,
     lines: &Lines<'_>,
-    request: &Request<'_>,
-) -> Result<(How, Vec<Match>), Refusal> {
-    let mut seeker = Seeker::new(text, lines, request);
-    let mut search = Search { lines, count: request.count, before: Vec::new() };
-    let mut literal = |places: Places| {
+    request: &EditRequest<'_>,
+) -> Result<(MatchTolerance, Vec<Match>), EditError> {
+    let mut seeker = BlockSearch::new(text, lines, request);
+    let mut search = Search { lines, count: request.count, found_before: Vec::new() };
+    let mut literal = |places: Occurrences| {
         // As often as it is there, it is there; whether it is meant is another question.
-        search.bound(&places.ranges)?;
+        search.check_bounds(&places.ranges)?;
         let by = Some(request.replace.to_owned());
-        let ranges = places.ranges.into_iter().filter(|range| stands(lines, range, request));
-        search.judge(ranges.map(|range| Match { range, by: by.clone() }).collect())
+        let ranges =
+            places.ranges.into_iter().filter(|range| is_whole_line_match(lines, range, request));
+        search.accept(ranges.map(|range| Match { range, replacement: by.clone() }).collect())
     };
-    if let Some(found) = literal(exact::find(text, request.search))? {
-        return Ok((How::Exact, found));
+    if let Some(found) = literal(exact::find_exact(text, request.search))? {
+        return Ok((MatchTolerance::Exact, found));
     }
-    if let Some(found) = literal(exact::find_unended(text, request.search, lines))? {
-        return Ok((How::LineEnds, found));
+    if let Some(found) = literal(exact::find_ignoring_line_ends(text, request.search, lines))? {
+        return Ok((MatchTolerance::LineEnds, found));
     }
-    for how in How::TOLERANT {
-        let found = seeker.find(how).map_err(|_| Refusal::Costly)?;
-        if let Some(found) = search.judge(found)? {
+    for how in MatchTolerance::LEVELS {
+        let found = seeker.find(how).map_err(|_| EditError::TooCostly)?;
+        if let Some(found) = search.accept(found)? {
             return Ok((how, found));
         }
     }
-    if search.before.is_empty() {
-        let nearest = nearest::nearest(request.search, lines);
-        return Err(Refusal::NotFound { text: text.to_owned(), nearest });
+    if search.found_before.is_empty() {
+        let nearest = nearest::nearest_match(request.search, lines);
+        return Err(EditError::NotFound { text: text.to_owned(), nearest });
     }
-    Err(Refusal::Count(seen(lines, &search.before)))
+    Err(EditError::WrongCount(match_count(lines, &search.found_before)))
 }
 
 /// Whether what was found byte for byte is what is meant. A block of lines that begins with its
 /// indentation does not stand where there is more of it: put there as it is written, only its first
 /// line would be moved. It is looked for again as a moved block.
-fn stands(lines: &Lines<'_>, range: &Range<usize>, request: &Request<'_>) -> bool {
+fn is_whole_line_match(lines: &Lines<'_>, range: &Range<usize>, request: &EditRequest<'_>) -> bool {
     let is_block = [request.search, request.replace].iter().any(|text| text.contains(['\n', '\r']));
-    let before = lines.all.get(lines.at(range.start)).and_then(|line| {
+    let before = lines.all.get(lines.line_at(range.start)).and_then(|line| {
         line.text.get(..range.start.checked_sub(line.start)?).filter(|before| !before.is_empty())
     });
     let is_inside = before.is_some_and(|before| before.trim_matches([' ', '\t']).is_empty());
@@ -215,59 +223,62 @@ struct Search<'s> {
     lines: &'s Lines<'s>,
     count: Option<u64>,
     /// What was found with less tolerance.
-    before: Vec<Range<usize>>,
+    found_before: Vec<Range<usize>>,
 }
 
 impl Search<'_> {
-    fn wanted(&self) -> usize {
+    fn expected_count(&self) -> usize {
         self.count.map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// Refuses more places than are expected, and places that share something.
-    fn bound(&self, ranges: &[Range<usize>]) -> Result<(), Refusal> {
+    fn check_bounds(&self, ranges: &[Range<usize>]) -> Result<(), EditError> {
         let mut pairs = ranges.iter().zip(ranges.iter().skip(1));
         let overlap = pairs.any(|(one, next)| next.start < one.end);
         match self.count {
-            _ if !overlap && ranges.len() <= self.wanted() => Ok(()),
-            None => Err(Refusal::Ambiguous(seen(self.lines, ranges))),
-            Some(_) => Err(Refusal::Count(seen(self.lines, ranges))),
+            _ if !overlap && ranges.len() <= self.expected_count() => Ok(()),
+            None => Err(EditError::Ambiguous(match_count(self.lines, ranges))),
+            Some(_) => Err(EditError::WrongCount(match_count(self.lines, ranges))),
         }
     }
 
     /// Whether these are the places that are meant; more tolerance finds no fewer.
-    fn judge(&mut self, found: Vec<Match>) -> Result<Option<Vec<Match>>, Refusal> {
-        let ranges: Vec<Range<usize>> = found.iter().map(|own| own.range.clone()).collect();
-        self.bound(&ranges)?;
-        if ranges.len() < self.wanted() {
-            if ranges.len() >= self.before.len() {
-                self.before = ranges;
+    fn accept(&mut self, found: Vec<Match>) -> Result<Option<Vec<Match>>, EditError> {
+        let ranges: Vec<Range<usize>> = found.iter().map(|found| found.range.clone()).collect();
+        self.check_bounds(&ranges)?;
+        if ranges.len() < self.expected_count() {
+            if ranges.len() >= self.found_before.len() {
+                self.found_before = ranges;
             }
             return Ok(None);
         }
         // What stands there as it was written is among what is meant.
-        let is_in = |own: &Range<usize>| {
-            ranges.iter().any(|all| all.start <= own.start && own.end <= all.end)
+        let is_in = |range: &Range<usize>| {
+            ranges.iter().any(|all| all.start <= range.start && range.end <= all.end)
         };
-        match self.before.iter().all(is_in) {
+        match self.found_before.iter().all(is_in) {
             true => Ok(Some(found)),
-            false => Err(Refusal::Count(seen(self.lines, &self.before))),
+            false => Err(EditError::WrongCount(match_count(self.lines, &self.found_before))),
         }
     }
 }
 
-fn seen(lines: &Lines<'_>, ranges: &[Range<usize>]) -> Seen {
+fn match_count(lines: &Lines<'_>, ranges: &[Range<usize>]) -> MatchCount {
     let shown = ranges.iter().take(limits::EDIT_SHOWN_PLACES);
-    Seen { times: ranges.len(), lines: shown.map(|range| lines.at(range.start) + 1).collect() }
+    MatchCount {
+        count: ranges.len(),
+        lines: shown.map(|range| lines.line_at(range.start) + 1).collect(),
+    }
 }
 
 /// The text with every place replaced. Its last line is ended as before, or not at all as before.
-fn replaced(text: &str, lines: &Lines<'_>, found: Vec<Match>) -> Option<String> {
+fn replace_all(text: &str, lines: &Lines<'_>, found: Vec<Match>) -> Option<String> {
     let mut new = String::with_capacity(text.len());
     let mut kept = 0;
     let mut last = String::new();
-    for Match { range, by } in found {
+    for Match { range, replacement: by } in found {
         new.push_str(text.get(kept..range.start).unwrap_or_default());
-        last = ended_alike(&by?, lines, &range);
+        last = with_line_ends_of(&by?, lines, &range);
         new.push_str(&last);
         kept = range.end;
     }
@@ -279,7 +290,7 @@ fn replaced(text: &str, lines: &Lines<'_>, found: Vec<Match>) -> Option<String> 
     }
     if end.is_empty() {
         new.truncate(new.len() - last.len());
-        new.push_str(lines.unended(&last));
+        new.push_str(lines.trim_line_ends(&last));
     } else if !new.is_empty() && !new.ends_with('\n') && !new.ends_with(end) {
         new.push_str(end);
     }

@@ -4,104 +4,128 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn made(file: &str, search: &str, replace: &str, count: Option<u64>) -> Result<String, Refusal> {
-    let request = Request { search, replace, count, breaks: false };
+fn made(file: &str, search: &str, replace: &str, count: Option<u64>) -> Result<String, EditError> {
+    let request = EditRequest { search, replace, count, keeps_markdown_breaks: false };
     edit(file.as_bytes(), &request).map(|edited| String::from_utf8(edited.bytes).unwrap())
 }
 
 #[test]
 fn edits_are_made() {
     for (file, search, replace, new, how) in [
-        ("a = 1\n", "1", "2", "a = 2\n", How::Exact),
-        ("a $1\n", "$1", "$& \\0 \\n $$", "a $& \\0 \\n $$\n", How::Exact),
-        ("a\r\nb\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\n", How::LineEnds),
-        ("f(a,\r\n  b)\r\n", "(a,\n  b", "(\n  c", "f(\r\n  c)\r\n", How::LineEnds),
-        ("a\r\nb\n", "b", "b\nc", "a\r\nb\nc\n", How::Exact),
-        ("a\nb", "b\n", "c\n", "a\nc", How::LineEnds),
-        ("a\nb", "b\n", "", "a", How::LineEnds),
-        ("a\nb\n", "b\n", "c", "a\nc\n", How::Exact),
-        ("a\nb", "b", "c\n", "a\nc", How::Exact),
-        ("a \nb\n", "a\nb", "a\nc", "a\nc\n", How::TrailingSpace),
-        ("a\nb\nc\n", "b\t\n", "", "a\nc\n", How::TrailingSpace),
-        ("say “hi” – now\n", "say \"hi\" - now", "bye", "bye\n", How::Spelling),
-        ("cafe\u{301}\n", "caf\u{e9}", "tea", "tea\n", How::Spelling),
+        ("a = 1\n", "1", "2", "a = 2\n", MatchTolerance::Exact),
+        ("a $1\n", "$1", "$& \\0 \\n $$", "a $& \\0 \\n $$\n", MatchTolerance::Exact),
+        ("a\r\nb\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\n", MatchTolerance::LineEnds),
+        ("f(a,\r\n  b)\r\n", "(a,\n  b", "(\n  c", "f(\r\n  c)\r\n", MatchTolerance::LineEnds),
+        ("a\r\nb\n", "b", "b\nc", "a\r\nb\nc\n", MatchTolerance::Exact),
+        ("a\nb", "b\n", "c\n", "a\nc", MatchTolerance::LineEnds),
+        ("a\nb", "b\n", "", "a", MatchTolerance::LineEnds),
+        ("a\nb\n", "b\n", "c", "a\nc\n", MatchTolerance::Exact),
+        ("a\nb", "b", "c\n", "a\nc", MatchTolerance::Exact),
+        ("a \nb\n", "a\nb", "a\nc", "a\nc\n", MatchTolerance::TrailingSpace),
+        ("a\nb\nc\n", "b\t\n", "", "a\nc\n", MatchTolerance::TrailingSpace),
+        ("say “hi” – now\n", "say \"hi\" - now", "bye", "bye\n", MatchTolerance::Spelling),
+        ("cafe\u{301}\n", "caf\u{e9}", "tea", "tea\n", MatchTolerance::Spelling),
         (
             "\tif a {\n\t\tb\n\t}\n",
             "    if a {\n        b\n",
             "    if a {\n        c\n            d\n",
             "\tif a {\n\t\tc\n\t\t\td\n\t}\n",
-            How::Tabs,
+            MatchTolerance::Tabs,
         ),
         (
             "  if a:\n    b()\n",
             "if a:\n  b()",
             "if a:\n  c()\n\n  d()",
             "  if a:\n    c()\n\n    d()\n",
-            How::Indentation,
+            MatchTolerance::Indentation,
         ),
         (
             "if a:\n        b()\n",
             "    b()\n",
             "    if c:\n        b()\n",
             "if a:\n        if c:\n            b()\n",
-            How::Indentation,
+            MatchTolerance::Indentation,
         ),
-        ("if a:\n        b()\n", "    b()", "    c()", "if a:\n        c()\n", How::Exact),
+        (
+            "if a:\n        b()\n",
+            "    b()",
+            "    c()",
+            "if a:\n        c()\n",
+            MatchTolerance::Exact,
+        ),
         (
             "if a:\n  b()\n",
             "    if a:\n      b()",
             "    if a:\n      c()",
             "if a:\n  c()\n",
-            How::Indentation,
+            MatchTolerance::Indentation,
         ),
         (
             "\tfor x {\n\t\ty\n\t}\n",
             "for x {\n    y\n}",
             "for x {\n    if z {\n        y\n    }\n}",
             "\tfor x {\n\t\tif z {\n\t\t\ty\n\t\t}\n\t}\n",
-            How::Indentation,
+            MatchTolerance::Indentation,
         ),
-        ("a\n\n\nb\n", "a\n\nb", "a\n\nc", "a\n\nc\n", How::BlankLines),
-        ("x\na\nb\ny\n", "\n\na\nb\n", "\n\na\nc\n", "x\na\nc\ny\n", How::BlankLines),
+        ("a\n\n\nb\n", "a\n\nb", "a\n\nc", "a\n\nc\n", MatchTolerance::BlankLines),
+        ("x\na\nb\ny\n", "\n\na\nb\n", "\n\na\nc\n", "x\na\nc\ny\n", MatchTolerance::BlankLines),
     ] {
-        let request = Request { search, replace, count: None, breaks: false };
+        let request = EditRequest { search, replace, count: None, keeps_markdown_breaks: false };
         let edited = edit(file.as_bytes(), &request);
-        let got = edited.map(|own| (String::from_utf8(own.bytes).unwrap(), own.how));
+        let got = edited.map(|result| (String::from_utf8(result.bytes).unwrap(), result.tolerance));
         assert_eq!(got, Ok((new.to_owned(), how)), "{file:?} {search:?}");
     }
 }
 
 #[test]
 fn what_is_not_sure_is_refused() {
-    let lines = |times, lines: &[usize]| Seen { times, lines: lines.to_vec() };
+    let lines = |times, lines: &[usize]| MatchCount { count: times, lines: lines.to_vec() };
     for (file, search, replace, count, refusal) in [
-        ("a\n", "", "b", None, Refusal::Empty),
-        ("a\n", "a", "a", None, Refusal::NoChange),
-        ("a\nb", "b", "b\n", None, Refusal::NoChange),
-        ("a\nb\na\n", "a", "c", None, Refusal::Ambiguous(lines(2, &[1, 3]))),
-        ("a\nb\na\n", "a", "c", Some(3), Refusal::Count(lines(2, &[1, 3]))),
-        ("a\nb\na\n", "a", "c", Some(1), Refusal::Count(lines(2, &[1, 3]))),
-        ("aaa\n", "aa", "b", None, Refusal::Ambiguous(lines(2, &[1, 1]))),
-        ("aaa\n", "aa", "b", Some(2), Refusal::Count(lines(2, &[1, 1]))),
-        ("aaaa\n", "aa", "b", Some(2), Refusal::Count(lines(3, &[1, 1, 1]))),
+        ("a\n", "", "b", None, EditError::Empty),
+        ("a\n", "a", "a", None, EditError::NoChange),
+        ("a\nb", "b", "b\n", None, EditError::NoChange),
+        ("a\nb\na\n", "a", "c", None, EditError::Ambiguous(lines(2, &[1, 3]))),
+        ("a\nb\na\n", "a", "c", Some(3), EditError::WrongCount(lines(2, &[1, 3]))),
+        ("a\nb\na\n", "a", "c", Some(1), EditError::WrongCount(lines(2, &[1, 3]))),
+        ("aaa\n", "aa", "b", None, EditError::Ambiguous(lines(2, &[1, 1]))),
+        ("aaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(2, &[1, 1]))),
+        ("aaaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(3, &[1, 1, 1]))),
         // It is there as it is written, and within a line that is indented deeper.
         (
             "a:\n    b\n        b\n",
             "    b\n",
             "    c\n",
             None,
-            Refusal::Ambiguous(lines(2, &[2, 3])),
+            EditError::Ambiguous(lines(2, &[2, 3])),
         ),
         // The change is the indentation, and that is off.
-        ("a:\n  b\n  c\n", "    b\n    c\n", "    b\nc\n", None, Refusal::Unindentable { line: 2 }),
+        (
+            "a:\n  b\n  c\n",
+            "    b\n    c\n",
+            "    b\nc\n",
+            None,
+            EditError::UnknownIndentation { line: 2 },
+        ),
         // Only one of the two stands alone on its line; nobody said that it is that one.
-        ("xab\nab\n", "ab", "c", None, Refusal::Ambiguous(lines(2, &[1, 2]))),
-        ("  a:\n    b\n\ta:\n\t  b\n", "a:\n  b", "c", None, Refusal::Ambiguous(lines(2, &[1, 3]))),
-        ("x:\n  a\ny:\n      a\n", "    a\n", "", None, Refusal::Ambiguous(lines(2, &[2, 4]))),
+        ("xab\nab\n", "ab", "c", None, EditError::Ambiguous(lines(2, &[1, 2]))),
+        (
+            "  a:\n    b\n\ta:\n\t  b\n",
+            "a:\n  b",
+            "c",
+            None,
+            EditError::Ambiguous(lines(2, &[1, 3])),
+        ),
+        ("x:\n  a\ny:\n      a\n", "    a\n", "", None, EditError::Ambiguous(lines(2, &[2, 4]))),
         // Neither of the two is indented as it is searched for.
-        ("a:\n  b\n\n      b\n", "    b\n", "    c\n", None, Refusal::Ambiguous(lines(2, &[2, 4]))),
+        (
+            "a:\n  b\n\n      b\n",
+            "    b\n",
+            "    c\n",
+            None,
+            EditError::Ambiguous(lines(2, &[2, 4])),
+        ),
         // The replacement cannot be moved as far to the left.
-        ("a:\n  b\n", "    a:\n      b", "  c", None, Refusal::Unindentable { line: 1 }),
+        ("a:\n  b\n", "    a:\n      b", "  c", None, EditError::UnknownIndentation { line: 1 }),
     ] {
         assert_eq!(made(file, search, replace, count), Err(refusal), "{file:?} {search:?}");
     }
@@ -117,16 +141,17 @@ fn what_is_not_sure_is_refused() {
         ("a\n", "\n\n\n"),
     ] {
         let got = made(file, search, "new", None);
-        assert!(matches!(got, Err(Refusal::NotFound { .. })), "{file:?} {search:?}: {got:?}");
+        assert!(matches!(got, Err(EditError::NotFound { .. })), "{file:?} {search:?}: {got:?}");
     }
     // Two spaces at the end of a line may be a line break, where there are such.
-    let request = Request { search: "a\nb\n", replace: "new", count: None, breaks: true };
-    assert!(matches!(edit(b"a  \nb\n", &request), Err(Refusal::NotFound { .. })));
+    let request =
+        EditRequest { search: "a\nb\n", replace: "new", count: None, keeps_markdown_breaks: true };
+    assert!(matches!(edit(b"a  \nb\n", &request), Err(EditError::NotFound { .. })));
     assert_eq!(made("a  \nb\n", "a\nb\n", "new", None).as_deref(), Ok("new\n"));
     assert_eq!(made("a\nb\n", "a  \nb \n", "new", None).as_deref(), Ok("new\n"));
     let many = "a\n".repeat(60_000);
     let got = made(&many, &format!("{} a\nb", "a\n".repeat(20_000)), "c", None);
-    assert_eq!(got, Err(Refusal::Costly));
+    assert_eq!(got, Err(EditError::TooCostly));
 }
 
 #[test]
@@ -140,23 +165,25 @@ fn counts_take_in_what_is_exact() {
 
 #[test]
 fn encodings_are_kept() {
-    let request = Request { search: "b", replace: "é\nc", count: None, breaks: false };
+    let request =
+        EditRequest { search: "b", replace: "é\nc", count: None, keeps_markdown_breaks: false };
     let wide = |text: &str| -> Vec<u8> {
         let units = text.encode_utf16().flat_map(u16::to_le_bytes);
         b"\xff\xfe".iter().copied().chain(units).collect()
     };
     for (file, new, encoding) in [
-        (b"a\r\nb".to_vec(), "a\r\né\r\nc".as_bytes().to_vec(), Encoding::Utf8),
-        (b"\xef\xbb\xbfb\n".to_vec(), "\u{feff}é\nc\n".as_bytes().to_vec(), Encoding::Utf8Bom),
-        (b"\xe4\nb\n".to_vec(), b"\xe4\n\xe9\nc\n".to_vec(), Encoding::Latin1),
-        (wide("a\r\nb\r\n"), wide("a\r\né\r\nc\r\n"), Encoding::Utf16Le),
+        (b"a\r\nb".to_vec(), "a\r\né\r\nc".as_bytes().to_vec(), TextEncoding::Utf8),
+        (b"\xef\xbb\xbfb\n".to_vec(), "\u{feff}é\nc\n".as_bytes().to_vec(), TextEncoding::Utf8Bom),
+        (b"\xe4\nb\n".to_vec(), b"\xe4\n\xe9\nc\n".to_vec(), TextEncoding::Latin1),
+        (wide("a\r\nb\r\n"), wide("a\r\né\r\nc\r\n"), TextEncoding::Utf16Le),
     ] {
         let edited = edit(&file, &request).unwrap();
         assert_eq!((edited.bytes, edited.encoding), (new, encoding));
     }
-    let euro = Request { search: "b", replace: "€", count: None, breaks: false };
-    assert_eq!(edit(b"\xe4b", &euro), Err(Refusal::Encoding(Encoding::Latin1)));
-    assert_eq!(edit(b"a\0b", &euro), Err(Refusal::Binary));
+    let euro =
+        EditRequest { search: "b", replace: "€", count: None, keeps_markdown_breaks: false };
+    assert_eq!(edit(b"\xe4b", &euro), Err(EditError::Encoding(TextEncoding::Latin1)));
+    assert_eq!(edit(b"a\0b", &euro), Err(EditError::Binary));
 }
 
 /// Lines of a few kinds, so that they often meet.
@@ -174,11 +201,11 @@ proptest! {
     /// What is not replaced stays byte for byte, and what is replaced is as often there as expected.
     #[test]
     fn only_what_was_found_is_changed(file in texts(), search in texts(), replace in texts(), count in 1..3_u64) {
-        let request = Request { search: &search, replace: &replace, count: Some(count), breaks: false };
+        let request = EditRequest { search: &search, replace: &replace, count: Some(count), keeps_markdown_breaks: false };
         if let Ok(edited) = edit(file.as_bytes(), &request) {
-            let lines = Lines::of(&file);
-            let (how, found) = places(&file, &lines, &request).unwrap();
-            prop_assert_eq!(how, edited.how);
+            let lines = Lines::split(&file);
+            let (how, found) = find_matches(&file, &lines, &request).unwrap();
+            prop_assert_eq!(how, edited.tolerance);
             prop_assert_eq!(found.len() as u64, count);
             prop_assert!(edited.bytes != file.as_bytes());
             let first = found.first().unwrap().range.start;
@@ -217,7 +244,7 @@ proptest! {
 
     #[test]
     fn no_text_breaks_the_reader(text in "(<edit path=\"x\">|<search>|</search>|<replace>|</replace>|</edit>|<count>|<!\\[CDATA\\[|\\]\\]>|a|\n){0,12}") {
-        let found = blocks::find(&text);
+        let found = blocks::find_edits(&text);
         prop_assert!(found.rest.len() <= text.len());
     }
 }

@@ -11,8 +11,8 @@ use capsule_core::limits;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
 use crate::edit::indent::{self, Indentation, Tolerance};
-use crate::edit::lines::{Lines, unified};
-use crate::edit::{How, Request};
+use crate::edit::lines::{Lines, with_line_feeds};
+use crate::edit::{EditRequest, MatchTolerance};
 
 /// A text as lines, and whether the last of them is ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(super) struct Block {
 }
 
 impl Block {
-    fn of(text: &str, old: bool) -> Self {
-        let text = unified(text, old);
+    fn split(text: &str, old: bool) -> Self {
+        let text = with_line_feeds(text, old);
         let ended = text.ends_with('\n');
         let lines = text.split_inclusive('\n');
         let lines = lines.map(|line| line.strip_suffix('\n').unwrap_or(line).to_owned()).collect();
@@ -31,7 +31,7 @@ impl Block {
     }
 
     /// How many blank lines it begins and ends with.
-    fn margins(&self) -> (usize, usize) {
+    fn blank_margins(&self) -> (usize, usize) {
         let blank = |line: &&String| is_blank(line);
         let before = self.lines.iter().take_while(blank).count();
         let after = self.lines.iter().rev().take_while(blank).count();
@@ -40,7 +40,7 @@ impl Block {
 
     /// The same without blank lines at its ends, so many at most.
     fn trimmed(&self, (before, after): (usize, usize)) -> Self {
-        let (own_before, own_after) = self.margins();
+        let (own_before, own_after) = self.blank_margins();
         let (first, after) = (own_before.min(before), own_after.min(after));
         let last = self.lines.len().saturating_sub(after).max(first);
         let lines = self.lines.get(first..last).unwrap_or_default().to_vec();
@@ -59,52 +59,60 @@ pub(super) struct Match {
     pub(super) range: Range<usize>,
     /// By what, its lines ended by line feeds; none where the found indentation does not say how one
     /// of the new lines would be indented.
-    pub(super) by: Option<String>,
+    pub(super) replacement: Option<String>,
 }
 
 /// What a search costs more than.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Costly;
+pub(super) struct TooCostly;
 
 /// Looks for one block in one text, with more and more tolerance.
-pub(super) struct Seeker<'s> {
+pub(super) struct BlockSearch<'s> {
     text: &'s str,
     lines: &'s Lines<'s>,
     search: Block,
     replace: Block,
     /// Whether the two differ in nothing but indentation.
-    moves: bool,
+    only_indentation_differs: bool,
     /// Whether two blanks at the end of a line may be a line break.
-    breaks: bool,
+    keeps_markdown_breaks: bool,
     /// How many lines may still be compared.
-    left: usize,
+    remaining: usize,
 }
 
 /// The lines of a text as they are compared.
-struct Keys<'k> {
+struct CompareKeys<'k> {
     /// For each line that counts: its number, its indentation, and which of the searched lines are
     /// like the rest of it.
     lines: Vec<(usize, &'k str, Option<usize>)>,
 }
 
-impl<'s> Seeker<'s> {
-    pub(super) fn new(text: &'s str, lines: &'s Lines<'s>, request: &Request<'_>) -> Self {
-        let block = |text| Block::of(text, lines.old);
+impl<'s> BlockSearch<'s> {
+    pub(super) fn new(text: &'s str, lines: &'s Lines<'s>, request: &EditRequest<'_>) -> Self {
+        let block = |text| Block::split(text, lines.cr_only);
         let left = limits::EDIT_COMPARISONS;
         let (search, replace) = (block(request.search), block(request.replace));
         let bodies = |block: &Block| -> Vec<String> {
             block.lines.iter().map(|line| line.trim_matches([' ', '\t']).to_owned()).collect()
         };
         let moves = bodies(&search) == bodies(&replace);
-        Self { text, lines, search, replace, moves, breaks: request.breaks, left }
+        Self {
+            text,
+            lines,
+            search,
+            replace,
+            only_indentation_differs: moves,
+            keeps_markdown_breaks: request.keeps_markdown_breaks,
+            remaining: left,
+        }
     }
 
     /// Every place where the block stands with that much tolerance. Overlapping ones are among them.
-    pub(super) fn find(&mut self, how: How) -> Result<Vec<Match>, Costly> {
-        let trim = how >= How::BlankLines;
-        let margins = if trim { self.search.margins() } else { (0, 0) };
+    pub(super) fn find(&mut self, how: MatchTolerance) -> Result<Vec<Match>, TooCostly> {
+        let trim = how >= MatchTolerance::BlankLines;
+        let margins = if trim { self.search.blank_margins() } else { (0, 0) };
         let search = self.search.trimmed(margins);
-        if how > How::LineEnds && search.lines.iter().all(|line| is_blank(line)) {
+        if how > MatchTolerance::LineEnds && search.lines.iter().all(|line| is_blank(line)) {
             return Ok(Vec::new());
         }
         let mut known = BTreeMap::new();
@@ -113,17 +121,17 @@ impl<'s> Seeker<'s> {
             .iter()
             .filter(|line| !trim || !is_blank(line))
             .map(|line| {
-                let (indent, body) = parts(line, how, self.breaks);
+                let (indent, body) = compare_parts(line, how, self.keeps_markdown_breaks);
                 let new = known.len();
                 (indent, *known.entry(body).or_insert(new))
             })
             .collect();
         let all = self.lines.all.iter().enumerate();
         let all = all.filter(|(_, line)| !trim || !is_blank(line.text));
-        let keys = Keys {
+        let keys = CompareKeys {
             lines: all
                 .map(|(at, line)| {
-                    let (indent, body) = parts(line.text, how, self.breaks);
+                    let (indent, body) = compare_parts(line.text, how, self.keeps_markdown_breaks);
                     (at, indent, known.get(&body).copied())
                 })
                 .collect(),
@@ -132,48 +140,51 @@ impl<'s> Seeker<'s> {
         let mut found = Vec::new();
         for first in 0..keys.lines.len() {
             let window = keys.lines.get(first..first + wanted.len()).unwrap_or_default();
-            let Some(indentation) = self.compare(window, &wanted, how)? else { continue };
+            let Some(indentation) = self.match_window(window, &wanted, how)? else { continue };
             if let (Some((from, ..)), Some((to, ..))) = (window.first(), window.last()) {
-                found.push(self.place(*from..*to, (&search, &replace), &indentation));
+                found.push(self.replacement_at(*from..*to, (&search, &replace), &indentation));
             }
         }
         Ok(found)
     }
 
     /// Whether these lines are those, and by what rule they are indented.
-    fn compare(
+    fn match_window(
         &mut self,
         window: &[(usize, &str, Option<usize>)],
         wanted: &[(&str, usize)],
-        how: How,
-    ) -> Result<Option<Indentation>, Costly> {
+        how: MatchTolerance,
+    ) -> Result<Option<Indentation>, TooCostly> {
         if window.len() != wanted.len() || window.is_empty() {
             return Ok(None);
         }
-        for ((.., own), (_, body)) in window.iter().zip(wanted) {
-            self.left = self.left.checked_sub(1).ok_or(Costly)?;
-            if *own != Some(*body) {
+        for ((.., number), (_, body)) in window.iter().zip(wanted) {
+            self.remaining = self.remaining.checked_sub(1).ok_or(TooCostly)?;
+            if *number != Some(*body) {
                 return Ok(None);
             }
         }
-        self.left = self.left.checked_sub(window.len()).ok_or(Costly)?;
+        self.remaining = self.remaining.checked_sub(window.len()).ok_or(TooCostly)?;
         let pairs = window.iter().zip(wanted);
         let full = pairs.filter(|((at, ..), _)| {
             self.lines.all.get(*at).is_some_and(|line| !is_blank(line.text))
         });
         let pairs: Vec<(&str, &str)> = full.map(|((_, to, _), (from, _))| (*from, *to)).collect();
         let tolerance = match how {
-            How::Exact | How::LineEnds | How::TrailingSpace | How::Spelling => Tolerance::None,
-            How::Tabs => Tolerance::Tabs,
-            How::Indentation | How::BlankLines => Tolerance::Shift,
+            MatchTolerance::Exact
+            | MatchTolerance::LineEnds
+            | MatchTolerance::TrailingSpace
+            | MatchTolerance::Spelling => Tolerance::None,
+            MatchTolerance::Tabs => Tolerance::Tabs,
+            MatchTolerance::Indentation | MatchTolerance::BlankLines => Tolerance::Shift,
         };
         let new = self.replace.lines.iter().filter(|line| !is_blank(line));
-        let others: Vec<&str> = new.map(|line| indent::split(line).0).collect();
-        Ok(Indentation::of(&pairs, tolerance, &others))
+        let others: Vec<&str> = new.map(|line| indent::split_indent(line).0).collect();
+        Ok(Indentation::infer(&pairs, tolerance, &others))
     }
 
     /// What is replaced for lines `first` to `last`, and by what.
-    fn place(
+    fn replacement_at(
         &self,
         Range { start: first, end: last }: Range<usize>,
         (search, replace): (&Block, &Block),
@@ -184,7 +195,7 @@ impl<'s> Seeker<'s> {
         let mut end = line(last).map_or(self.text.len(), |line| line.text_end());
         let gone = replace.lines.is_empty();
         if gone && search.ended {
-            end = line(last).map_or(end, |line| line.next());
+            end = line(last).map_or(end, |line| line.next_start());
             if line(last).is_some_and(|line| line.end.is_empty()) {
                 // The last line goes, and with it the end of the one before.
                 let before = first.checked_sub(1).and_then(line);
@@ -195,11 +206,11 @@ impl<'s> Seeker<'s> {
             if is_blank(line) {
                 return Some(line.clone());
             }
-            let (indent, body) = indent::split(line);
+            let (indent, body) = indent::split_indent(line);
             Some(indentation.apply(indent)? + body)
         };
         // Where indentation is all that changes, one that is off says that another place is meant.
-        let is_sure = indentation.is_same() || !self.moves;
+        let is_sure = indentation.is_same() || !self.only_indentation_differs;
         let lines: Option<Vec<String>> =
             replace.lines.iter().filter(|_| is_sure).map(indented).collect();
         let lines = lines.filter(|_| is_sure);
@@ -210,27 +221,27 @@ impl<'s> Seeker<'s> {
             }
             by
         });
-        Match { range: start..end, by }
+        Match { range: start..end, replacement: by }
     }
 }
 
 /// What may be a line break at the end of a line.
-const BREAK: &str = "  ";
+const MARKDOWN_BREAK: &str = "  ";
 
 /// A line as it is compared: its indentation, and the rest.
-fn parts(line: &str, how: How, breaks: bool) -> (&str, Cow<'_, str>) {
-    if how < How::TrailingSpace {
+fn compare_parts(line: &str, how: MatchTolerance, breaks: bool) -> (&str, Cow<'_, str>) {
+    if how < MatchTolerance::TrailingSpace {
         return ("", Cow::Borrowed(line));
     }
     let full = line.trim_end_matches([' ', '\t']);
-    let is_broken = breaks && !full.is_empty() && line.strip_prefix(full) == Some(BREAK);
-    let (indent, body) = indent::split(if is_broken { line } else { full });
-    (indent, if how >= How::Spelling { spelt(body) } else { Cow::Borrowed(body) })
+    let is_broken = breaks && !full.is_empty() && line.strip_prefix(full) == Some(MARKDOWN_BREAK);
+    let (indent, body) = indent::split_indent(if is_broken { line } else { full });
+    (indent, if how >= MatchTolerance::Spelling { normalize(body) } else { Cow::Borrowed(body) })
 }
 
 /// One spelling of a text for all that look alike: composed, with the quotes, dashes and blanks of a
 /// keyboard.
-fn spelt(text: &str) -> Cow<'_, str> {
+fn normalize(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }

@@ -97,11 +97,11 @@ mod tests {
             let columns: Vec<&str> = row.split('|').map(str::trim).collect();
             assert_eq!(columns.len(), 4, "{row}");
             assert!(columns.iter().all(|own| !own.is_empty()), "{row}");
-            let own = line(row).unwrap_or_else(|| panic!("{row}"));
-            assert_eq!(own.key, own.key.to_lowercase(), "{row}");
-            let example: String = own.key.replace('*', "x");
+            let line = line(row).unwrap_or_else(|| panic!("{row}"));
+            assert_eq!(line.key, line.key.to_lowercase(), "{row}");
+            let example: String = line.key.replace('*', "x");
             assert!(!known.iter().any(|key| fits(key, &example)), "{row}");
-            known.push(own.key);
+            known.push(line.key);
         }
     }
 

@@ -32,7 +32,7 @@ fn broken() -> Flaw {
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Result<u64, Flaw> {
     let bytes = bytes.get(at..at + N).ok_or_else(broken)?;
-    Ok(bytes.iter().fold(0, |own, byte| own << 8 | u64::from(*byte)))
+    Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
 fn short(bytes: &[u8], at: usize) -> Result<u32, Flaw> {
@@ -53,7 +53,7 @@ pub(super) fn verify(bytes: &[u8], database: &Database<'_>) -> Result<(), Flaw> 
     for at in 0..graph.count {
         let id = graph.id(at)?;
         let first = usize::from(id.as_bytes().first().copied().unwrap_or(0));
-        let below = first.checked_sub(1).map_or(Ok(0), |own| graph.fanout(own))?;
+        let below = first.checked_sub(1).map_or(Ok(0), |number| graph.fanout(number))?;
         let is_here = (below..graph.fanout(first)?).contains(&at);
         if !is_here || last.is_some_and(|last| last >= id) {
             return Err(broken());
@@ -72,8 +72,8 @@ impl<'g> Graph<'g> {
         let is_whole = database.format.digest(&[body]).as_bytes() == sum;
         let kind = if length == 20 { 1 } else { 2 };
         let head = body.get(..8).ok_or_else(broken)?;
-        let [b'C', b'G', b'P', b'H', 1, own, chunks, 0] = head else { return Err(broken()) };
-        if !is_whole || *own != kind {
+        let [b'C', b'G', b'P', b'H', 1, byte, chunks, 0] = head else { return Err(broken()) };
+        if !is_whole || *byte != kind {
             return Err(broken());
         }
         let mut parts = BTreeMap::new();
@@ -82,7 +82,7 @@ impl<'g> Graph<'g> {
             let name = body.get(row..row + 4).ok_or_else(broken)?;
             let range = size(number::<8>(body, row + 4)?)?..size(number::<8>(body, row + 16)?)?;
             let part = body.get(range).ok_or_else(broken)?;
-            if !PARTS.iter().any(|own| own[..] == *name) || parts.insert(name, part).is_some() {
+            if !PARTS.iter().any(|part| part[..] == *name) || parts.insert(name, part).is_some() {
                 return Err(broken());
             }
         }
@@ -117,7 +117,7 @@ impl<'g> Graph<'g> {
     /// The places of a commit's parents.
     fn parents(&self, data: &[u8]) -> Result<Vec<u32>, Flaw> {
         let (first, second) = (short(data, 0)?, short(data, 4)?);
-        let mut parents: Vec<u32> = [first].into_iter().filter(|own| *own != NONE).collect();
+        let mut parents: Vec<u32> = [first].into_iter().filter(|number| *number != NONE).collect();
         if second & MARK == 0 {
             parents.extend((second != NONE).then_some(second));
             return Ok(parents);
@@ -143,10 +143,10 @@ impl<'g> Graph<'g> {
 
     /// The date of a commit, or the least later one than those of all that it comes from.
     fn corrected(&self, at: u32) -> Result<u64, Flaw> {
-        let own = short(self.part(b"GDA2")?, size(at.into())? * 4)?;
-        let later = match own & MARK {
-            0 => own.into(),
-            _ => number::<8>(self.part(b"GDO2")?, size((own & !MARK).into())? * 8)?,
+        let offset = short(self.part(b"GDA2")?, size(at.into())? * 4)?;
+        let later = match offset & MARK {
+            0 => offset.into(),
+            _ => number::<8>(self.part(b"GDO2")?, size((offset & !MARK).into())? * 8)?,
         };
         self.date(at)?.checked_add(later).ok_or_else(broken)
     }
@@ -156,11 +156,13 @@ impl<'g> Graph<'g> {
         let (tree, data) = self.row(at)?;
         let parents = self.parents(data)?;
         let named: Vec<ObjectId> =
-            parents.iter().map(|own| self.id(*own)).collect::<Result<_, _>>()?;
-        let of = |own: fn(&Self, u32) -> Result<u64, Flaw>| {
-            parents.iter().try_fold(0, |most, parent| own(self, *parent).map(|own| most.max(own)))
+            parents.iter().map(|parent| self.id(*parent)).collect::<Result<_, _>>()?;
+        let of = |item: fn(&Self, u32) -> Result<u64, Flaw>| {
+            parents
+                .iter()
+                .try_fold(0, |most, parent| item(self, *parent).map(|number| most.max(number)))
         };
-        let generation = of(|own, at| own.generation(at).map(u64::from))? + 1;
+        let generation = of(|graph, at| graph.generation(at).map(u64::from))? + 1;
         let date = self.date(at)?;
         let is_late = || -> Result<bool, Flaw> {
             let parents = of(Self::corrected)?.checked_add(u64::from(!parents.is_empty()));

@@ -46,12 +46,12 @@ pub(super) struct Moved {
 
 impl<'c> Comparison<'c> {
     pub(super) fn new(
-        own: &'c Own<'c>,
+        item: &'c Own<'c>,
         protects: &'c dyn Protects,
         submodule: Submodules<'c>,
     ) -> Self {
         let (seen, entries) = (RefCell::new(BTreeSet::new()), Cell::new(0));
-        Self { own, database: own.database, protects, submodule, seen, entries }
+        Self { own: item, database: item.database, protects, submodule, seen, entries }
     }
 
     /// What a name would bring.
@@ -137,11 +137,11 @@ impl<'c> Comparison<'c> {
         }
         self.count(entries.len(), path)?;
         let bases =
-            bases.iter().map(|own| self.database.tree(own)).collect::<Result<Vec<_>, _>>()?;
-        let bases: Vec<BTreeMap<&[u8], Content>> = bases.iter().map(|own| by_name(own)).collect();
+            bases.iter().map(|base| self.database.tree(base)).collect::<Result<Vec<_>, _>>()?;
+        let bases: Vec<BTreeMap<&[u8], Content>> = bases.iter().map(|base| by_name(base)).collect();
         for Entry { name, content } in entries.iter() {
             let there: Vec<Content> =
-                bases.iter().filter_map(|own| own.get(name.as_slice()).copied()).collect();
+                bases.iter().filter_map(|base| base.get(name.as_slice()).copied()).collect();
             if there.contains(content) {
                 continue;
             }
@@ -149,8 +149,8 @@ impl<'c> Comparison<'c> {
             push(path, name);
             let refused = match content.kind {
                 EntryKind::Tree => {
-                    let trees = there.iter().filter(|own| own.kind == EntryKind::Tree);
-                    let trees: Vec<ObjectId> = trees.map(|own| own.id).collect();
+                    let trees = there.iter().filter(|content| content.kind == EntryKind::Tree);
+                    let trees: Vec<ObjectId> = trees.map(|tree| tree.id).collect();
                     self.differing(&content.id, &trees, path)?
                 }
                 _ => self.content(path, *content)?,
@@ -170,16 +170,16 @@ impl<'c> Comparison<'c> {
         }
         let had = self.database.tree(before)?;
         self.count(had.len(), path)?;
-        let has = after.map(|own| self.database.tree(own)).transpose()?;
-        let has = has.as_deref().map(|own| by_name(own)).unwrap_or_default();
+        let has = after.map(|after| self.database.tree(after)).transpose()?;
+        let has = has.as_deref().map(|has| by_name(has)).unwrap_or_default();
         for Entry { name, content } in had.iter() {
             let now = has.get(name.as_slice());
             let length = path.len();
             push(path, name);
             let refused = match (content.kind, now) {
                 (EntryKind::Tree, now) => {
-                    let inner = now.filter(|own| own.kind == EntryKind::Tree);
-                    self.removed(&content.id, inner.map(|own| &own.id), path)?
+                    let inner = now.filter(|content| content.kind == EntryKind::Tree);
+                    self.removed(&content.id, inner.map(|content| &content.id), path)?
                 }
                 (_, None) => self.absence(path)?,
                 _ => None,
@@ -285,7 +285,7 @@ impl<'c> Comparison<'c> {
     /// What the next commit would hold.
     pub(super) fn index(&self, index: &Index, head: Option<ObjectId>) -> Refusal {
         let before = self.own.index;
-        let head = head.map(|own| self.own.tree_of(&own)).transpose()?.flatten();
+        let head = head.map(|head| self.own.tree_of(&head)).transpose()?.flatten();
         for ((path, stage), staged) in &index.entries {
             let there = before.entries.get(&(path.clone(), *stage));
             if there == Some(staged) {
@@ -295,8 +295,10 @@ impl<'c> Comparison<'c> {
                 return Ok(Some(why));
             }
         }
-        let resolved =
-            index.resolved.iter().filter(|(key, own)| before.resolved.get(key) != Some(own));
+        let resolved = index
+            .resolved
+            .iter()
+            .filter(|(key, content)| before.resolved.get(key) != Some(content));
         for ((path, _), content) in resolved {
             if let Some(why) = self.content(path, *content)? {
                 return Ok(Some(why));
@@ -323,16 +325,17 @@ impl<'c> Comparison<'c> {
         let content = staged.content;
         let path = path.strip_suffix(b"/").unwrap_or(path);
         if content.kind == EntryKind::Tree {
-            let bases = [there.map(|own| own.content), self.at(head, path)?].into_iter().flatten();
-            let bases = bases.filter(|own| own.kind == EntryKind::Tree);
-            let bases: Vec<ObjectId> = bases.map(|own| own.id).collect();
+            let bases =
+                [there.map(|staged| staged.content), self.at(head, path)?].into_iter().flatten();
+            let bases = bases.filter(|base| base.kind == EntryKind::Tree);
+            let bases: Vec<ObjectId> = bases.map(|base| base.id).collect();
             return self.differing(&content.id, &bases, &mut path.to_vec());
         }
         let Some(why) = self.protected(path, content)? else {
             let is_submodule = content.kind == EntryKind::Submodule;
             return if is_submodule { self.submodule(path, content) } else { Ok(None) };
         };
-        if staged.is_hidden() && there.is_none_or(|own| !own.is_hidden()) {
+        if staged.is_hidden() && there.is_none_or(|staged| !staged.is_hidden()) {
             let path = String::from_utf8_lossy(path);
             return Ok(Some(format!("it hides what becomes of `{path}`: {why}")));
         }
@@ -354,7 +357,7 @@ fn other(path: &[u8], why: &str) -> String {
 }
 
 fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Content> {
-    entries.iter().map(|own| (own.name.as_slice(), own.content)).collect()
+    entries.iter().map(|entry| (entry.name.as_slice(), entry.content)).collect()
 }
 
 /// A file, whatever it holds: which one is not asked.

@@ -104,7 +104,7 @@ impl<'f> Database<'f> {
         root: &Path,
     ) -> Result<Self, Flaw> {
         let mut waiting: Vec<(PathBuf, usize)> = files.iter().map(|_| (root.join(at), 0)).collect();
-        let stores = files.iter().map(|own| Store::new(Source::Workspace(*own), at.to_owned()));
+        let stores = files.iter().map(|file| Store::new(Source::Workspace(*file), at.to_owned()));
         let mut stores: Vec<Store<'f>> = stores.collect();
         let mut next = 0;
         while let (Some(store), Some((place, depth))) = (stores.get(next), waiting.get(next)) {

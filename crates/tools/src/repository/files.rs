@@ -12,9 +12,9 @@ use capsule_core::change::{Change, FileState};
 use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
 
 use super::Flaw;
-use crate::making::split;
+use crate::change_applier::split_parent;
 use crate::node;
-use crate::workspace::{NotFound, Workspace, kind};
+use crate::workspace::{LookupError, Workspace, file_type};
 
 /// How a file is opened: nothing waits for a pipe, and no link is followed.
 const FILE: OFlags =
@@ -70,11 +70,11 @@ impl Disk<'_> {
     fn opened(&self, path: &str, flags: OFlags) -> Result<Option<OwnedFd>, Flaw> {
         match self.workspace.open_plain(self.root, OsStr::new(path), flags) {
             Ok(opened) => Ok(Some(opened)),
-            Err(NotFound::Missing) => Ok(None),
-            Err(NotFound::Outside(_)) => {
+            Err(LookupError::Missing) => Ok(None),
+            Err(LookupError::Outside(_)) => {
                 Err(Flaw::new(format!("`{path}` leads elsewhere, or to another file system")))
             }
-            Err(NotFound::Refused(errno)) => {
+            Err(LookupError::Refused(errno)) => {
                 Err(Flaw::new(format!("`{path}` cannot be read ({errno})")))
             }
         }
@@ -94,14 +94,16 @@ impl Files for Disk<'_> {
     }
 
     fn stands(&self, path: &str) -> bool {
-        let (folder, name) = split(path);
+        let (folder, name) = split_parent(path);
         let folder = self.folder(folder);
-        folder.is_some_and(|own| node::stat_at(own.as_fd(), name).is_ok_and(|own| own.is_some()))
+        folder.is_some_and(|fd| {
+            node::stat_optional(fd.as_fd(), name).is_ok_and(|stat| stat.is_some())
+        })
     }
 }
 
 fn regular(file: OwnedFd, path: &str) -> Result<File, Flaw> {
-    match fstat(&file).map(|stat| kind(&stat)) {
+    match fstat(&file).map(|stat| file_type(&stat)) {
         Ok(FileType::RegularFile) => Ok(file.into()),
         _ => Err(Flaw::new(format!("`{path}` is no regular file"))),
     }
@@ -165,7 +167,7 @@ impl<'c> RunChanges<'c> {
         known: &'c BTreeMap<String, Change>,
         newest: impl IntoIterator<Item = &'c Change>,
     ) -> Self {
-        let newest = newest.into_iter().map(|own| (own.path.as_str(), own)).collect();
+        let newest = newest.into_iter().map(|change| (change.path.as_str(), change)).collect();
         Self { known, newest }
     }
 
@@ -175,12 +177,12 @@ impl<'c> RunChanges<'c> {
 
     /// Those whose paths begin so.
     fn beneath<'s>(&'s self, start: &'s str) -> impl Iterator<Item = &'c Change> + 's {
-        let begins = move |own: &&Change| own.path.starts_with(start);
+        let begins = move |change: &&Change| change.path.starts_with(start);
         let known = self.known.range::<str, _>((Bound::Included(start), Bound::Unbounded));
-        let known = known.map(|(_, own)| own).take_while(begins);
-        let known = known.filter(|own| !self.newest.contains_key(own.path.as_str()));
+        let known = known.map(|(_, change)| change).take_while(begins);
+        let known = known.filter(|change| !self.newest.contains_key(change.path.as_str()));
         let newest = self.newest.range::<str, _>((Bound::Included(start), Bound::Unbounded));
-        known.chain(newest.map(|(_, own)| *own).take_while(begins))
+        known.chain(newest.map(|(_, change)| *change).take_while(begins))
     }
 }
 
@@ -196,7 +198,7 @@ pub(super) struct Changed<'c> {
 
 impl Files for Changed<'_> {
     fn open(&self, path: &str) -> Result<Option<File>, Flaw> {
-        match self.changes.get(path).map(|own| &own.after) {
+        match self.changes.get(path).map(|change| &change.after) {
             None => self.before.open(path),
             Some(None) => Ok(None),
             Some(Some(FileState::File { .. })) => self.staged.open(path),
@@ -206,7 +208,7 @@ impl Files for Changed<'_> {
 
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>, Flaw> {
         // What is new may lie in a folder that was not there, or was something else.
-        let before = match self.changes.get(path).map(|own| &own.before) {
+        let before = match self.changes.get(path).map(|change| &change.before) {
             None | Some(Some(FileState::Directory { .. })) => self.before.list(path)?,
             Some(_) => Vec::new(),
         };
@@ -218,7 +220,7 @@ impl Files for Changed<'_> {
             .collect();
         let beneath = join("");
         for change in self.changes.beneath(&beneath) {
-            let (folder, name) = split(&change.path);
+            let (folder, name) = split_parent(&change.path);
             if folder.len() + 1 == beneath.len().max(1)
                 && let Some(after) = &change.after
             {

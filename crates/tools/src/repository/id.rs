@@ -48,15 +48,15 @@ impl Hasher {
 
     pub(super) fn update(&mut self, bytes: &[u8]) {
         match self {
-            Self::Sha1(own) => own.update(bytes),
-            Self::Sha256(own) => own.update(bytes),
+            Self::Sha1(sha1) => sha1.update(bytes),
+            Self::Sha256(sha256) => sha256.update(bytes),
         }
     }
 
     pub(super) fn finish(self) -> ObjectId {
         match self {
-            Self::Sha1(own) => ObjectId::filled(&own.finalize()),
-            Self::Sha256(own) => ObjectId::filled(&own.finalize()),
+            Self::Sha1(sha1) => ObjectId::filled(&sha1.finalize()),
+            Self::Sha256(sha256) => ObjectId::filled(&sha256.finalize()),
         }
     }
 }
@@ -87,7 +87,8 @@ impl ObjectId {
         if text.len() != format.bytes() * 2 {
             return None;
         }
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|own| u8::try_from(own).ok());
+        let digit =
+            |byte: u8| char::from(byte).to_digit(16).and_then(|number| u8::try_from(number).ok());
         let bytes: Option<Vec<u8>> = text
             .chunks_exact(2)
             .map(|pair| match pair {

@@ -79,7 +79,7 @@ impl<'b> Reader<'b> {
 
     fn number<const N: usize>(&mut self) -> Result<u32, Flaw> {
         let bytes = self.take(N)?;
-        Ok(bytes.iter().fold(0, |own, byte| own << 8 | u32::from(*byte)))
+        Ok(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
     }
 
     fn id(&mut self) -> Result<ObjectId, Flaw> {
@@ -156,7 +156,7 @@ impl Index {
             let mut mode = Reader { bytes: reader.take(LOOKS)?, at: MODE, ..*reader };
             let kind = EntryKind::of(mode.number::<4>()?).ok_or_else(broken)?;
             let id = reader.id()?;
-            let short = |own: u32| u16::try_from(own).unwrap_or(0);
+            let short = |item: u32| u16::try_from(item).unwrap_or(0);
             let flags = short(reader.number::<2>()?);
             let more = match flags & EXTENDED != 0 {
                 true if version > 2 => short(reader.number::<2>()?),
@@ -202,12 +202,12 @@ impl Index {
         while !reader.is_over() {
             let name = reader.take(4)?;
             let size = usize::try_from(reader.number::<4>()?).map_err(|_| broken())?;
-            let mut own = Reader { bytes: reader.take(size)?, at: 0, format: reader.format };
+            let mut item = Reader { bytes: reader.take(size)?, at: 0, format: reader.format };
             match name {
-                b"TREE" => self.compare_trees(&mut own)?,
-                b"REUC" => self.read_resolved(&mut own)?,
-                b"EOIE" if usize::try_from(own.number::<4>()?).ok() == Some(entries_end) => {}
-                b"IEOT" => is_in_order(&mut own, places)?,
+                b"TREE" => self.compare_trees(&mut item)?,
+                b"REUC" => self.read_resolved(&mut item)?,
+                b"EOIE" if usize::try_from(item.number::<4>()?).ok() == Some(entries_end) => {}
+                b"IEOT" => is_in_order(&mut item, places)?,
                 // What the working tree looked like, what is not tracked in it, and what was told of it.
                 b"UNTR" | b"FSMN" => {}
                 // That entries may be folders.
@@ -244,7 +244,8 @@ impl Index {
 
     /// Compares the trees that the next commit would take as they are with what the entries make.
     fn compare_trees(&self, reader: &mut Reader<'_>) -> Result<(), Flaw> {
-        let entries: Vec<_> = self.entries.iter().map(|((path, _), own)| (path, own)).collect();
+        let entries: Vec<_> =
+            self.entries.iter().map(|((path, _), staged)| (path, staged)).collect();
         let mut made = BTreeMap::new();
         let _root = make_tree(reader.format, &entries, &mut Vec::new(), &mut made);
         let mut path = Vec::new();
@@ -260,7 +261,8 @@ fn spell(reader: &mut Reader<'_>, name: &mut Vec<u8>) -> Result<bool, Flaw> {
     while byte & 0x80 != 0 {
         byte = reader.number::<1>()?;
         let more = usize::try_from(byte & 0x7f).unwrap_or(0);
-        dropped = dropped.checked_add(1).and_then(|own| own.checked_mul(128)).ok_or_else(broken)?;
+        dropped =
+            dropped.checked_add(1).and_then(|number| number.checked_mul(128)).ok_or_else(broken)?;
         dropped |= more;
     }
     let shared = name.len().checked_sub(dropped).ok_or_else(broken)?;
@@ -293,7 +295,7 @@ fn is_in_order(reader: &mut Reader<'_>, places: &Places) -> Result<(), Flaw> {
     let mut next = 0;
     while !reader.is_over() {
         let (offset, count) = (reader.number::<4>()?, reader.number::<4>()?);
-        let place = usize::try_from(offset).ok().and_then(|own| places.0.get(&own));
+        let place = usize::try_from(offset).ok().and_then(|number| places.0.get(&number));
         if place != Some(&(next, true)) {
             return Err(broken());
         }
@@ -327,12 +329,12 @@ fn make_tree(
             Some(slash) => {
                 let length = path.len();
                 path.extend_from_slice(name.get(..=slash).unwrap_or_default());
-                let count = rest.iter().take_while(|(own, _)| own.starts_with(path)).count();
+                let count = rest.iter().take_while(|(item, _)| item.starts_with(path)).count();
                 let (inner, behind) = rest.split_at_checked(count).unwrap_or_default();
                 rest = behind;
                 let id = match inner {
                     // A folder that stands for all in it.
-                    [(own, staged)] if *own == path => Some(staged.content.id),
+                    [(item, staged)] if *item == path => Some(staged.content.id),
                     inner => make_tree(format, inner, path, made),
                 };
                 made.insert(path.clone(), (count, id));

@@ -22,7 +22,7 @@ impl Budget {
 
     /// Takes some of it.
     pub(super) fn take(&self, bytes: usize) -> Result<(), Flaw> {
-        let taken = u64::try_from(bytes).ok().and_then(|own| self.0.get().checked_sub(own));
+        let taken = u64::try_from(bytes).ok().and_then(|number| self.0.get().checked_sub(number));
         self.0.set(taken.ok_or_else(|| Flaw::new("it holds more than can be compared"))?);
         Ok(())
     }

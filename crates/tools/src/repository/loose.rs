@@ -40,7 +40,7 @@ fn header(inflater: &mut Inflater<'_>, budget: &Budget) -> Result<(Vec<u8>, Kind
     let space = text.iter().position(|byte| *byte == b' ').ok_or_else(broken)?;
     let (kind, size) = text.split_at_checked(space).ok_or_else(broken)?;
     let kind = Kind::named(kind).ok_or_else(broken)?;
-    let size = std::str::from_utf8(size).ok().and_then(|own| own.strip_prefix(' ')?.parse().ok());
+    let size = std::str::from_utf8(size).ok().and_then(|text| text.strip_prefix(' ')?.parse().ok());
     Ok((header, kind, size.ok_or_else(broken)?))
 }
 

@@ -36,7 +36,7 @@ use std::io;
 use capsule_core::change::Change;
 use capsule_core::path::WorkspacePath;
 
-use crate::orders::{GIT, is_whole};
+use crate::control_files::{GIT_NAME, has_repository_parts};
 use crate::workspace::Workspace;
 use files::{Disk, Files as _};
 use id::Format;
@@ -85,14 +85,15 @@ pub(crate) fn is_same_index(one: &[u8], other: &[u8]) -> bool {
 /// changes it. Texts are open, and what invariants protect they judge themselves.
 pub(crate) fn keeps(workspace: &Workspace, path: &WorkspacePath) -> Option<String> {
     let disk = Disk { workspace, root: workspace.root() };
-    let is_repository = |own: &WorkspacePath| is_whole(|part| disk.stands(own.join(part).as_str()));
+    let is_repository =
+        |item: &WorkspacePath| has_repository_parts(|part| disk.stands(item.join(part).as_str()));
     let folder = path.ancestors().skip(1).find(is_repository)?;
     let depth = folder.components().count();
     let name: Vec<&str> = path.components().skip(depth).collect();
     let is_open = match part(Format::Sha1, &name.join("/")) {
         Part::Text | Part::Control | Part::Leftover => true,
         // A repository that is not called so may have other files beside it.
-        Part::Unknown => folder.name() != Some(GIT),
+        Part::Unknown => folder.name() != Some(GIT_NAME),
         _ => false,
     };
     (!is_open)

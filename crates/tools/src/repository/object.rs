@@ -25,7 +25,7 @@ impl Kind {
     pub(super) fn named(name: &[u8]) -> Option<Self> {
         [Self::Commit, Self::Tree, Self::Blob, Self::Tag]
             .into_iter()
-            .find(|own| own.name().as_bytes() == name)
+            .find(|kind| kind.name().as_bytes() == name)
     }
 }
 
@@ -59,8 +59,8 @@ impl Commit {
                 parents.push(id(parent).ok_or_else(broken)?);
             } else {
                 // No parent counts behind anything else.
-                let own = line.strip_prefix(b"committer ").and_then(stamped);
-                date = own.or(date).or(Some(0));
+                let number = line.strip_prefix(b"committer ").and_then(stamped);
+                date = number.or(date).or(Some(0));
             }
         }
         Ok(Self { tree, parents, date: date.unwrap_or(0) })
@@ -216,7 +216,7 @@ mod tests {
         };
         let kinds = |rows: &[(&str, &str)]| {
             let entries = tree(Format::Sha1, &bytes(rows)).unwrap();
-            let kinds: Vec<_> = entries.iter().map(|own| own.content.kind).collect();
+            let kinds: Vec<_> = entries.iter().map(|entry| entry.content.kind).collect();
             (kinds, is_sound(&entries))
         };
         let sound = [("100644", "a"), ("100755", "a.b"), ("40000", "a0"), ("160000", "m")];

@@ -18,7 +18,7 @@ use super::index::Index;
 use super::object::{Commit, Content, EntryKind, Kind};
 use super::refs::Refs;
 use super::{Flaw, join};
-use crate::making::split;
+use crate::change_applier::split_parent;
 use crate::node;
 
 /// What references of the user's own begin with.
@@ -35,7 +35,7 @@ pub(super) struct Own<'o> {
     /// What `HEAD` stood for.
     pub head: Option<ObjectId>,
     head_tree: OnceCell<Option<ObjectId>>,
-    own: OnceCell<History<'o>>,
+    head_history: OnceCell<History<'o>>,
     all: OnceCell<History<'o>>,
 }
 
@@ -45,8 +45,8 @@ impl<'o> Own<'o> {
         (disk, trees): (Disk<'o>, &'o [String]),
         (index, refs, head): (&'o Index, &'o Refs<'o>, Option<ObjectId>),
     ) -> Self {
-        let (head_tree, own, all) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { database, disk, trees, index, refs, head, head_tree, own, all }
+        let (head_tree, head_history, all) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { database, disk, trees, index, refs, head, head_tree, head_history, all }
     }
 
     /// The tree that `HEAD` stood for.
@@ -64,7 +64,7 @@ impl<'o> Own<'o> {
     /// The tree of what a name stands for.
     pub(super) fn tree_of(&self, id: &ObjectId) -> Result<Option<ObjectId>, Flaw> {
         match self.database.peeled(id)? {
-            Some((id, Kind::Commit)) => self.database.commit(&id).map(|own| Some(own.tree)),
+            Some((id, Kind::Commit)) => self.database.commit(&id).map(|commit| Some(commit.tree)),
             Some((id, Kind::Tree)) => Ok(Some(id)),
             _ => Ok(None),
         }
@@ -72,7 +72,7 @@ impl<'o> Own<'o> {
 
     /// What the user's own names reach.
     pub(super) fn history(&self) -> Result<&History<'o>, Flaw> {
-        self.reached(&self.own, |name| OWN.iter().any(|own| name.starts_with(own)))
+        self.reached(&self.head_history, |name| OWN.iter().any(|text| name.starts_with(text)))
     }
 
     /// What all names reach.
@@ -125,8 +125,8 @@ impl<'o> Own<'o> {
     /// Whether a path had this content in the index, in the working tree or in the last commit.
     pub(super) fn has_now(&self, path: &[u8], content: Content) -> Result<bool, Flaw> {
         let resolved = |stage| self.index.resolved.get(&(path.to_vec(), stage));
-        let staged = self.index.at(path).map(|own| &own.content);
-        if staged.chain((0..4).filter_map(resolved)).any(|own| *own == content)
+        let staged = self.index.at(path).map(|staged| &staged.content);
+        if staged.chain((0..4).filter_map(resolved)).any(|item| *item == content)
             || self.has_file(path, content)?
         {
             return Ok(true);
@@ -158,13 +158,15 @@ impl<'o> Own<'o> {
 
     /// What git would take a file for: as it is, and as it would be with the other ends of lines.
     fn file(&self, path: &str, wanted: EntryKind) -> Result<Vec<Content>, Flaw> {
-        let (folder, name) = split(path);
+        let (folder, name) = split_parent(path);
         let format = self.database.format;
         let Some(folder) = self.disk.folder(folder) else { return Ok(Vec::new()) };
-        let Ok(Some(stat)) = node::stat_at(folder.as_fd(), name) else { return Ok(Vec::new()) };
+        let Ok(Some(stat)) = node::stat_optional(folder.as_fd(), name) else {
+            return Ok(Vec::new());
+        };
         let kind = EntryKind::of(stat.st_mode);
         // Where a file system keeps no permissions, the index says what a file is.
-        let is_file = |own| matches!(own, Some(EntryKind::File | EntryKind::Executable));
+        let is_file = |item| matches!(item, Some(EntryKind::File | EntryKind::Executable));
         match kind {
             Some(EntryKind::Link) => {
                 let target = readlinkat(&folder, name, Vec::new())
@@ -172,7 +174,7 @@ impl<'o> Own<'o> {
                 Ok(vec![Content { kind: EntryKind::Link, id: blob(format, target.as_bytes()) }])
             }
             kind if is_file(kind) && kind == Some(wanted) => {
-                let file = node::open(folder.as_fd(), name, &stat);
+                let file = node::open_regular(folder.as_fd(), name, &stat);
                 let file = file.map_err(|why| Flaw::new(why.to_string()))?;
                 let bytes = read(file)?;
                 let plain = without_returns(&bytes);

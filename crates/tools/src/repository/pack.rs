@@ -85,19 +85,19 @@ impl Index {
     /// Where the object at a place of the index begins in the pack.
     pub(super) fn offset(&self, at: u32) -> Result<u64, Flaw> {
         let [.., large] = self.parts();
-        let own = self.near(at)?;
-        if own & FAR == 0 {
-            return Ok(own.into());
+        let number = self.near(at)?;
+        if number & FAR == 0 {
+            return Ok(number.into());
         }
-        let bytes = self.read(large + u64::from(own & !FAR) * 8, 8)?;
+        let bytes = self.read(large + u64::from(number & !FAR) * 8, 8)?;
         let bytes = bytes.try_into().map_err(|_| Flaw::new("an offset is cut off"))?;
         Ok(u64::from_be_bytes(bytes))
     }
 
     fn near(&self, at: u32) -> Result<u32, Flaw> {
         let [.., offsets, _] = self.parts();
-        let own = word(&self.read(offsets + u64::from(at) * 4, 4)?, 0);
-        own.ok_or_else(|| Flaw::new("an offset is cut off"))
+        let number = word(&self.read(offsets + u64::from(at) * 4, 4)?, 0);
+        number.ok_or_else(|| Flaw::new("an offset is cut off"))
     }
 
     /// Whether an object begins so far from the beginning that its place stands elsewhere.
@@ -151,7 +151,7 @@ impl Pack {
 
     /// How large it is.
     pub(super) fn bytes(&self) -> Result<u64, Flaw> {
-        self.data.metadata().map(|own| own.len()).map_err(|why| Flaw::io(&why))
+        self.data.metadata().map(|metadata| metadata.len()).map_err(|why| Flaw::io(&why))
     }
 
     /// What the object that begins somewhere is made of: its base, its own size, and where its compressed
@@ -180,7 +180,10 @@ impl Pack {
                 let mut back = u64::from(byte & 0x7f);
                 while byte & 0x80 != 0 {
                     byte = bytes.next().ok_or_else(broken)?;
-                    back = back.checked_add(1).filter(|own| *own < 1 << 56).ok_or_else(broken)?;
+                    back = back
+                        .checked_add(1)
+                        .filter(|number| *number < 1 << 56)
+                        .ok_or_else(broken)?;
                     back = back << 7 | u64::from(byte & 0x7f);
                 }
                 let base = offset.checked_sub(back).filter(|_| back > 0);
@@ -210,14 +213,14 @@ impl Pack {
                 break (base.kind, base.bytes.clone());
             }
             let (base, size, data) = self.header(at)?;
-            let own = Inflater::new(&self.data, data).exactly(size, budget)?;
+            let item = Inflater::new(&self.data, data).exactly(size, budget)?;
             match base {
-                Base::Whole(kind) => break (kind, own),
+                Base::Whole(kind) => break (kind, item),
                 Base::At(_) if differences.len() >= DEPTH => {
                     return Err(Flaw::new("an object differs from too many others"));
                 }
                 Base::At(base) => {
-                    differences.push(own);
+                    differences.push(item);
                     at = base;
                 }
             }
@@ -302,8 +305,8 @@ fn patch(base: &[u8], difference: &[u8]) -> Option<Vec<u8>> {
     while let Some(word) = next(&mut rest) {
         if word & 0x80 == 0 {
             // So many bytes of the difference itself.
-            let (own, behind) = rest.split_at_checked(usize::from(word)).filter(|_| word > 0)?;
-            out.extend_from_slice(own);
+            let (item, behind) = rest.split_at_checked(usize::from(word)).filter(|_| word > 0)?;
+            out.extend_from_slice(item);
             rest = behind;
         } else {
             // A piece of the base: a bit for each byte of its place and its length that is not zero.
@@ -343,7 +346,7 @@ fn size(rest: &mut &[u8]) -> Option<usize> {
 /// A number of which the bytes are there whose bits are set, the least first.
 fn number(rest: &mut &[u8], word: u8, bits: std::ops::Range<u8>) -> Option<usize> {
     let first = bits.start;
-    bits.filter(|bit| word & 1 << bit != 0).try_fold(0, |own, bit| {
-        Some(own | usize::from(next(rest)?) << (usize::from(bit - first) * 8))
+    bits.filter(|bit| word & 1 << bit != 0).try_fold(0, |number, bit| {
+        Some(number | usize::from(next(rest)?) << (usize::from(bit - first) * 8))
     })
 }

@@ -14,8 +14,8 @@ use super::layout::{Part, may_hold, object_part, part};
 use super::refs::{Refs, Value, logged, value};
 use super::review::index_of;
 use super::{Flaw, commit_graph, join, loose};
-use crate::making::split;
-use crate::orders::GIT;
+use crate::change_applier::split_parent;
+use crate::control_files::GIT_NAME;
 
 /// Why a file in a folder that lends objects may not be there, if it may not.
 pub(super) fn lent(
@@ -29,9 +29,9 @@ pub(super) fn lent(
         Some(_) => return Err(Flaw::new("it is no regular file")),
     };
     match object_part(format, name) {
-        own @ (Part::Loose(_) | Part::Pack(_)) if is_new => {
+        part @ (Part::Loose(_) | Part::Pack(_)) if is_new => {
             let budget = Budget::new(limits::GIT_INFLATED_BYTES);
-            object(format, &own, (&change.path, files), &budget)
+            object(format, &part, (&change.path, files), &budget)
         }
         Part::Text | Part::Order | Part::Leftover => Ok(()),
         _ if !is_new => Ok(()),
@@ -54,7 +54,7 @@ fn object(
                 false => Err(Flaw::new("an object has another content than its name says")),
             }
         }
-        Part::Pack(name) => match pack(files, split(path).0, (name, format))? {
+        Part::Pack(name) => match pack(files, split_parent(path).0, (name, format))? {
             // One that a command changed in the workspace itself: git says by a date that it still needs it.
             Some(pack) if pack.bytes()? > limits::FILE_BYTES => Ok(()),
             Some(pack) => pack.verify(budget),
@@ -151,13 +151,13 @@ impl Parts<'_> {
     fn names(&self, name: &str) -> Refusal {
         let text = self.read(name, limits::GIT_REFS_BYTES)?;
         let mut parts = text.split(|byte| *byte == b'\'').step_by(2);
-        let is_quoted = parts.all(|own| own.trim_ascii().is_empty());
+        let is_quoted = parts.all(|part| part.trim_ascii().is_empty());
         Ok((!is_quoted).then(|| "it holds more than names in quotes".into()))
     }
 
     /// A file that git does not have there. It may be a reference.
     fn unknown(&self, name: &str) -> Refusal {
-        let is_own = split(self.place).1 == GIT;
+        let is_own = split_parent(self.place).1 == GIT_NAME;
         let text = self.read(name, limits::GIT_REFS_BYTES);
         if is_own || text.is_ok_and(|text| value(self.format, &text).is_some()) {
             return Ok(Some("it is not known what git, or another program, takes it for".into()));
@@ -218,8 +218,8 @@ impl Parts<'_> {
         for other in self.refs.0.names()? {
             let is_called = other
                 .strip_prefix("refs/remotes/")
-                .and_then(|own| own.split_once('/'))
-                .is_some_and(|(_, own)| own == short);
+                .and_then(|text| text.split_once('/'))
+                .is_some_and(|(_, text)| text == short);
             if is_called && self.refs.0.resolve(&other)? != now {
                 return Ok(true);
             }

@@ -71,8 +71,8 @@ impl<'f> Refs<'f> {
 
     /// What a reference stands for by its own file.
     pub(super) fn loose(&self, name: &str) -> Result<Option<Value>, Flaw> {
-        let [own, shared] = self.folders;
-        let folder = if is_of_tree(name) { own } else { shared };
+        let [local, shared] = self.folders;
+        let folder = if is_of_tree(name) { local } else { shared };
         let path = join(folder, name);
         if !self.files.stands(&path) {
             return Ok(None);
@@ -133,7 +133,7 @@ fn is_of_tree(name: &str) -> bool {
     !name.starts_with("refs/")
         || ["refs/bisect/", "refs/worktree/", "refs/rewritten/"]
             .iter()
-            .any(|own| name.starts_with(own))
+            .any(|text| name.starts_with(text))
 }
 
 impl Packed {

@@ -18,11 +18,11 @@ use super::own::Own;
 use super::parts::{Parts, lent};
 use super::refs::Refs;
 use super::{Flaw, INDEX, Protects, join};
+use crate::change_applier::split_parent;
+use crate::control_files::{GIT_NAME, has_repository_parts};
 use crate::git_config;
-use crate::making::split;
-use crate::orders::{GIT, is_whole};
 use crate::workspace::Workspace;
-use crate::workspace::pointer::{SHARED, named, path};
+use crate::workspace::git_pointer::{COMMONDIR, git_path, named};
 
 /// What was found, by path: why a change may not be made.
 pub(crate) type Reviewed = BTreeMap<String, String>;
@@ -36,7 +36,7 @@ pub(crate) struct Review<'r> {
     after: &'r dyn Files,
     /// Where objects lie, old and new.
     objects: Vec<&'r dyn Files>,
-    orders: &'r PathAliases,
+    aliases: &'r PathAliases,
     protects: &'r dyn Protects,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn review<'r>(
     workspace: &'r Workspace,
     (before, staged): (BorrowedFd<'r>, BorrowedFd<'r>),
     (all, some): (RunChanges<'r>, impl Iterator<Item = &'r Change>),
-    (orders, protects): (&'r PathAliases, &'r dyn Protects),
+    (aliases, protects): (&'r PathAliases, &'r dyn Protects),
 ) -> Reviewed {
     let disk = |root| Disk { workspace, root };
     let (before, staged) = (disk(before), disk(staged));
@@ -54,7 +54,7 @@ pub(crate) fn review<'r>(
     // Those that the changes remove are still there.
     let objects: Vec<&dyn Files> = vec![&after, &before];
     let files = (&before as &dyn Files, &after as &dyn Files);
-    Review::new((workspace, before), files, objects, (orders, protects)).of(some)
+    Review::new((workspace, before), files, objects, (aliases, protects)).of(some)
 }
 
 /// The folder of a repository, and the one that it shares with others.
@@ -70,9 +70,9 @@ impl<'r> Review<'r> {
         (workspace, disk): (&'r Workspace, Disk<'r>),
         (before, after): (&'r dyn Files, &'r dyn Files),
         objects: Vec<&'r dyn Files>,
-        (orders, protects): (&'r PathAliases, &'r dyn Protects),
+        (aliases, protects): (&'r PathAliases, &'r dyn Protects),
     ) -> Self {
-        Self { workspace, disk, before, after, objects, orders, protects }
+        Self { workspace, disk, before, after, objects, aliases, protects }
     }
 
     /// Why some of the changes may not be made.
@@ -80,7 +80,7 @@ impl<'r> Review<'r> {
         let (mut known, mut all) = (BTreeMap::new(), Reviewed::new());
         let mut by_repository: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
         for change in changes {
-            let folder = split(&change.path).0;
+            let folder = split_parent(&change.path).0;
             let found = known.entry(folder.to_owned()).or_insert_with(|| self.repository(folder));
             match found {
                 Some(found) => by_repository.entry(found.clone()).or_default().push(change),
@@ -91,7 +91,7 @@ impl<'r> Review<'r> {
             match self.place(&folder).and_then(|place| self.compared(&place, &changes)) {
                 Ok(refused) => all.extend(refused),
                 Err(flaw) => {
-                    let paths = changes.iter().map(|own| own.path.clone());
+                    let paths = changes.iter().map(|change| change.path.clone());
                     all.extend(paths.map(|path| (path, flaw.told())));
                 }
             }
@@ -102,7 +102,8 @@ impl<'r> Review<'r> {
     /// The repository that a folder is, or lies in: the innermost one, before the changes or with them.
     fn repository(&self, folder: &str) -> Option<String> {
         let is_repository = |folder: &str| {
-            let has = |files: &dyn Files| is_whole(|part| files.stands(&join(folder, part)));
+            let has =
+                |files: &dyn Files| has_repository_parts(|part| files.stands(&join(folder, part)));
             has(self.before) || has(self.after)
         };
         let mut way = Some(folder);
@@ -110,39 +111,40 @@ impl<'r> Review<'r> {
             if is_repository(folder) {
                 return Some(folder.to_owned());
             }
-            way = (!folder.is_empty()).then(|| split(folder).0);
+            way = (!folder.is_empty()).then(|| split_parent(folder).0);
         }
         None
     }
 
     fn place(&self, folder: &str) -> Result<Place, Flaw> {
         let names =
-            self.orders.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
+            self.aliases.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
         let names = names.into_iter().chain(WorkspacePath::from_fs_name(folder));
-        let tree = |name: WorkspacePath| name.parent().filter(|_| name.name() == Some(GIT));
+        let tree = |name: WorkspacePath| name.parent().filter(|_| name.name() == Some(GIT_NAME));
         let mut trees: BTreeSet<String> =
-            names.filter_map(tree).map(|own| own.as_str().to_owned()).collect();
+            names.filter_map(tree).map(|path| path.as_str().to_owned()).collect();
         if trees.is_empty() {
             trees.insert(folder.to_owned());
         }
-        let own = folder.to_owned();
+        let item = folder.to_owned();
         let most = u64::try_from(limits::PATH_BYTES).unwrap_or(u64::MAX);
-        let text = self.before.read(&join(folder, SHARED), most)?;
-        let shared = match text.as_deref().and_then(path) {
-            None => own.clone(),
+        let text = self.before.read(&join(folder, COMMONDIR), most)?;
+        let shared = match text.as_deref().and_then(git_path) {
+            None => item.clone(),
             Some(named) => beneath(folder, &named).ok_or_else(|| {
                 Flaw::new("it shares its objects with one outside of the workspace")
             })?,
         };
-        Ok(Place { own, shared, trees: trees.into_iter().collect() })
+        Ok(Place { own: item, shared, trees: trees.into_iter().collect() })
     }
 
     fn format(&self, place: &Place) -> Result<Format, Flaw> {
         let text = self.before.read(&join(&place.shared, "config"), limits::CONFIG_BYTES)?;
         let settings = git_config::settings(&text.unwrap_or_default());
         let settings = settings.map_err(|_| Flaw::new("its configuration is broken"))?;
-        let mut formats = settings.iter().filter(|own| own.is("extensions", "objectformat"));
-        match formats.next_back().and_then(|own| own.value.as_deref()) {
+        let mut formats =
+            settings.iter().filter(|setting| setting.is("extensions", "objectformat"));
+        match formats.next_back().and_then(|setting| setting.value.as_deref()) {
             None => Ok(Format::Sha1),
             Some(name) if name.eq_ignore_ascii_case(b"sha1") => Ok(Format::Sha1),
             Some(name) if name.eq_ignore_ascii_case(b"sha256") => Ok(Format::Sha256),
@@ -181,9 +183,9 @@ impl<'r> Review<'r> {
         let index = index_of(format, self.before, &place.own);
         let (none, head) = (Index::default(), refs.resolve("HEAD")?);
         let known = (index.as_ref().unwrap_or(&none), &refs, head);
-        let own = Own::new(&database, (self.disk, &place.trees), known);
+        let item = Own::new(&database, (self.disk, &place.trees), known);
         let submodule = |path: &str, id: &ObjectId| self.submodule(place, path, id);
-        let comparison = Comparison::new(&own, self.protects, &submodule);
+        let comparison = Comparison::new(&item, self.protects, &submodule);
         act(&Parts {
             format,
             place: &place.own,
@@ -209,7 +211,7 @@ impl<'r> Review<'r> {
 
     /// The folder of the repository whose files stand in another one.
     fn repository_of(&self, files: &str) -> Result<Option<String>, Flaw> {
-        let pointer = join(files, GIT);
+        let pointer = join(files, GIT_NAME);
         if self.before.stands(&join(&pointer, "HEAD")) {
             return Ok(Some(pointer));
         }
@@ -224,8 +226,8 @@ impl<'r> Review<'r> {
     /// A folder that lends its objects to a repository, and is in none itself.
     fn lent(&self, change: &Change) -> Option<String> {
         let path = WorkspacePath::from_fs_name(&change.path)?;
-        let is_git = |part: &&str| *part == GIT;
-        let rest = self.orders.aliases_of(&path).iter().find_map(|name| {
+        let is_git = |part: &&str| *part == GIT_NAME;
+        let rest = self.aliases.aliases_of(&path).iter().find_map(|name| {
             let mut parts = name.components().skip_while(|part| !is_git(part)).skip(1);
             (parts.next() == Some("objects")).then(|| parts.collect::<Vec<_>>().join("/"))
         })?;

@@ -15,7 +15,7 @@ use super::files::{Disk, Files};
 use super::review::Review;
 use super::{Flaw, Protects, Reviewed, join};
 use crate::node;
-use crate::workspace::{Workspace, kind};
+use crate::workspace::{Workspace, file_type};
 
 /// What stood at a path.
 #[derive(PartialEq, Eq)]
@@ -23,11 +23,11 @@ enum Stood {
     /// A folder.
     Folder,
     /// An object, or anything else that does not change.
-    Object(node::Looks),
+    Object(node::FileStamp),
     /// A file that git writes anew, and what it held.
     File(Vec<u8>),
     /// Something else, or too large to be kept.
-    Other(node::Looks),
+    Other(node::FileStamp),
 }
 
 /// Repositories as they were.
@@ -56,12 +56,12 @@ impl RepositorySnapshot {
     pub(crate) fn review(
         &self,
         workspace: &Workspace,
-        (orders, protects): (&PathAliases, &dyn Protects),
+        (aliases, protects): (&PathAliases, &dyn Protects),
     ) -> Reviewed {
         let disk = Disk { workspace, root: workspace.root() };
         let (before, changes) = (Before(self), self.changes(disk));
         let files = (&before as &dyn Files, &disk as &dyn Files);
-        Review::new((workspace, disk), files, vec![&disk], (orders, protects)).of(changes.iter())
+        Review::new((workspace, disk), files, vec![&disk], (aliases, protects)).of(changes.iter())
     }
 
     fn changes(&self, disk: Disk<'_>) -> Vec<Change> {
@@ -71,15 +71,17 @@ impl RepositorySnapshot {
                 let before = self.stood.get(path);
                 seen.insert(path.to_owned(), ());
                 let is_same = match before {
-                    Some(Stood::Folder) => kind(stat) == FileType::Directory,
-                    Some(Stood::Object(looks) | Stood::Other(looks)) => *looks == node::looks(stat),
+                    Some(Stood::Folder) => file_type(stat) == FileType::Directory,
+                    Some(Stood::Object(looks) | Stood::Other(looks)) => {
+                        *looks == node::file_stamp(stat)
+                    }
                     Some(Stood::File(_)) | None => false,
                 };
                 if is_same {
                     return;
                 }
-                let (folder, name) = crate::making::split(path);
-                let after = disk.folder(folder).map(|own| node::read(own.as_fd(), name, stat));
+                let (folder, name) = crate::change_applier::split_parent(path);
+                let after = disk.folder(folder).map(|fd| node::read_node(fd.as_fd(), name, stat));
                 let after = after.and_then(Result::ok).unwrap_or(FileState::Special);
                 let change = Change {
                     path: path.to_owned(),
@@ -112,7 +114,7 @@ fn each(disk: Disk<'_>, folder: &str, see: &mut dyn FnMut(&str, &rustix::fs::Sta
     while let Some(folder) = waiting.pop() {
         let Some(opened) = disk.folder(&folder) else { continue };
         for (name, is_folder) in disk.list(&folder).unwrap_or_default() {
-            let Ok(Some(stat)) = node::stat_at(opened.as_fd(), &name) else { continue };
+            let Ok(Some(stat)) = node::stat_optional(opened.as_fd(), &name) else { continue };
             let path = join(&folder, &name);
             see(&path, &stat);
             seen += 1;
@@ -125,8 +127,8 @@ fn each(disk: Disk<'_>, folder: &str, see: &mut dyn FnMut(&str, &rustix::fs::Sta
 }
 
 fn look(disk: Disk<'_>, path: &str, stat: &rustix::fs::Stat, left: &mut u64) -> Stood {
-    let looks = node::looks(stat);
-    match kind(stat) {
+    let looks = node::file_stamp(stat);
+    match file_type(stat) {
         FileType::Directory => Stood::Folder,
         FileType::RegularFile if path.contains("/objects/") => Stood::Object(looks),
         FileType::RegularFile => match disk.read(path, *left) {
@@ -167,9 +169,9 @@ impl Files for Before<'_> {
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>, Flaw> {
         let beneath = format!("{path}/");
         let inner = self.0.stood.range(beneath.clone()..);
-        let inner = inner.take_while(|(own, _)| own.starts_with(&beneath));
-        let names = inner.filter_map(|(own, stood)| {
-            let name = own.strip_prefix(&beneath)?;
+        let inner = inner.take_while(|(text, _)| text.starts_with(&beneath));
+        let names = inner.filter_map(|(text, stood)| {
+            let name = text.strip_prefix(&beneath)?;
             (!name.contains('/')).then(|| (name.to_owned(), *stood == Stood::Folder))
         });
         Ok(names.collect())
@@ -182,7 +184,9 @@ impl Files for Before<'_> {
     fn read(&self, path: &str, most: u64) -> Result<Option<Vec<u8>>, Flaw> {
         match self.0.stood.get(path) {
             None => Ok(None),
-            Some(Stood::File(bytes)) if u64::try_from(bytes.len()).is_ok_and(|own| own <= most) => {
+            Some(Stood::File(bytes))
+                if u64::try_from(bytes.len()).is_ok_and(|number| number <= most) =>
+            {
                 Ok(Some(bytes.clone()))
             }
             Some(_) => Err(Flaw::new(format!("`{path}` was not kept"))),

@@ -7,29 +7,29 @@ use capsule_core::change::{Change, FileState};
 use capsule_core::limits;
 use similar::TextDiff;
 
-use super::{Staging, split};
+use super::{Staging, split_parent};
 use crate::node;
-use crate::workspace::NotFound;
+use crate::workspace::LookupError;
 
 /// How many lines around a difference are shown.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 impl Staging {
     /// The lines in which a changed file differs, as a unified diff without its head; none where it
     /// is no text, too large to be shown, or no longer what was recorded.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
-        let (folder, name) = split(&change.path);
-        let before = text(|| self.lower_folder(folder), name, change.before.as_ref())?;
-        let after = text(|| self.upper_folder(folder), name, change.after.as_ref())?;
+        let (folder, name) = split_parent(&change.path);
+        let before = recorded_text(|| self.open_lower(folder), name, change.before.as_ref())?;
+        let after = recorded_text(|| self.open_upper(folder), name, change.after.as_ref())?;
         let diff = TextDiff::from_lines(&before, &after);
-        Some(diff.unified_diff().context_radius(CONTEXT).to_string())
+        Some(diff.unified_diff().context_radius(CONTEXT_LINES).to_string())
     }
 }
 
 /// The text of a regular file that is what the record says; nothing where nothing stands.
-fn text(
-    folder: impl FnOnce() -> Result<OwnedFd, NotFound>,
+fn recorded_text(
+    folder: impl FnOnce() -> Result<OwnedFd, LookupError>,
     name: &str,
     recorded: Option<&FileState>,
 ) -> Option<String> {
@@ -39,12 +39,12 @@ fn text(
         return None;
     }
     let folder = folder().ok()?;
-    let stat = node::stat_at(folder.as_fd(), name).ok()??;
-    if node::read(folder.as_fd(), name, &stat).ok()? != *recorded {
+    let stat = node::stat_optional(folder.as_fd(), name).ok()??;
+    if node::read_node(folder.as_fd(), name, &stat).ok()? != *recorded {
         return None;
     }
     let mut text = String::new();
-    let file = node::open(folder.as_fd(), name, &stat).ok()?;
+    let file = node::open_regular(folder.as_fd(), name, &stat).ok()?;
     file.take(limits::WRITE_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }

@@ -11,11 +11,11 @@ use capsule_core::digest::Digest;
 use capsule_core::limits;
 use rustix::fs::{Mode, OFlags, Stat, openat};
 
-use super::scan::Scan;
-use super::{Staging, join, split};
+use super::scan::ChangeScan;
+use super::{Staging, join, split_parent};
 use crate::node;
 use crate::repository::{INDEX, is_same_index};
-use crate::workspace::NotFound;
+use crate::workspace::LookupError;
 
 /// What the names of indexes begin with that are kept beside the changes.
 const KEPT: &str = "index-";
@@ -25,15 +25,17 @@ pub(crate) fn read(mut file: &File) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     file.rewind().ok()?;
     file.take(limits::GIT_INDEX_BYTES + 1).read_to_end(&mut bytes).ok()?;
-    u64::try_from(bytes.len()).is_ok_and(|own| own <= limits::GIT_INDEX_BYTES).then_some(bytes)
+    u64::try_from(bytes.len())
+        .is_ok_and(|number| number <= limits::GIT_INDEX_BYTES)
+        .then_some(bytes)
 }
 
 /// Whether a path may be that of an index.
 pub(crate) fn is_index(path: &str) -> bool {
-    split(path).1 == INDEX
+    split_parent(path).1 == INDEX
 }
 
-impl Scan<'_> {
+impl ChangeScan<'_> {
     /// Whether a file of the workspace is an index that somebody only looked at since the run began.
     pub(super) fn is_refreshed(
         &self,
@@ -41,7 +43,7 @@ impl Scan<'_> {
         folder: BorrowedFd<'_>,
         (name, stat): (&str, &Stat),
     ) -> bool {
-        let open = || node::open(folder, name, stat).ok();
+        let open = || node::open_regular(folder, name, stat).ok();
         is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
     }
 
@@ -53,7 +55,7 @@ impl Scan<'_> {
         (name, stat, node): (&str, &Stat, &FileState),
     ) {
         if let (FileState::File { sha256, .. }, true) = (node, is_index(path))
-            && let Ok(file) = node::open(folder, name, stat)
+            && let Ok(file) = node::open_regular(folder, name, stat)
         {
             self.staging.keep_index(path, &file, *sha256);
         }
@@ -105,16 +107,16 @@ impl Staging {
             opened.ok().map(File::from)
         };
         let staged = || self.open_staged(&change.path);
-        let known = [kept(), staged()].into_iter().flatten().filter_map(|own| read(&own));
-        let mut known = known.filter(|own| Digest::of(own) == *sha256);
+        let known = [kept(), staged()].into_iter().flatten().filter_map(|file| read(&file));
+        let mut known = known.filter(|known| Digest::of(known) == *sha256);
         known.next().zip(read(now)).is_some_and(|(one, other)| is_same_index(&one, &other))
     }
 
     fn open_staged(&self, path: &str) -> Option<File> {
-        let (folder, name) = split(path);
-        let folder: Result<OwnedFd, NotFound> = self.upper_folder(folder);
+        let (folder, name) = split_parent(path);
+        let folder: Result<OwnedFd, LookupError> = self.open_upper(folder);
         let folder = folder.ok()?;
-        let stat = node::stat_at(folder.as_fd(), name).ok()??;
-        node::open(folder.as_fd(), name, &stat).ok()
+        let stat = node::stat_optional(folder.as_fd(), name).ok()??;
+        node::open_regular(folder.as_fd(), name, &stat).ok()
     }
 }

@@ -19,144 +19,151 @@ use capsule_redact::{Redactor, excerpt};
 use rustix::fs::{FileType, Mode, OFlags, openat};
 use serde_json::json;
 
-use super::scan::entries;
-use super::{Staging, split};
+use super::scan::entry_names;
+use super::{Staging, split_parent};
+use crate::control_files::{
+    GIT_NAME, REPOSITORY_PARTS, enclosing_repositories, has_repository_parts,
+};
+use crate::hidden_paths::HiddenPaths;
 use crate::node;
-use crate::orders::{GIT, PARTS, around, is_whole};
 use crate::repository::{Protects, Reviewed, RunChanges, review};
-use crate::veil::Veil;
-use crate::workspace::own::{is_store, stores_of};
-use crate::workspace::pointer::SHARED;
-use crate::workspace::{NotFound, Workspace, kind, listed};
+use crate::workspace::git_pointer::COMMONDIR;
+use crate::workspace::store_files::{is_store, stores_of};
+use crate::workspace::{LookupError, Workspace, file_type, listed};
 
 /// How the names begin that applying gives its unfinished files.
-pub(super) const OURS: &str = ".capsule-apply-";
+pub(super) const APPLY_PREFIX: &str = ".capsule-apply-";
 
 /// Operation whose effects are collected, judged and recorded.
-pub(crate) struct Staged {
+pub(crate) struct StagedOperation {
     /// What acts.
-    pub hands: Box<dyn Operation>,
+    pub operation: Box<dyn Operation>,
     /// The one place that a tool changes which changes no more than that.
     pub place: Option<WorkspacePath>,
     /// Where it is collected.
     pub staging: Rc<Staging>,
     /// What is seen of the workspace, and what knows its folders.
-    pub seen: (Rc<RefCell<Veil>>, Rc<Workspace>),
+    pub view: (Rc<RefCell<HiddenPaths>>, Rc<Workspace>),
     /// What masks.
     pub redactor: Redactor,
 }
 
-impl Operation for Staged {
+impl Operation for StagedOperation {
     fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        self.hands.save_undo()
+        self.operation.save_undo()
     }
 
     fn prepare(&mut self, bounds: &Restrictions) {
-        self.hands.prepare(bounds);
+        self.operation.prepare(bounds);
     }
 
     fn start(&mut self, permit: &Permit<'_>) {
         // What changes something has to wait for what is looked at before.
-        if writes(permit.restrictions()).is_none() {
-            self.hands.start(permit);
+        if write_scope(permit.restrictions()).is_none() {
+            self.operation.start(permit);
         }
     }
 
     fn preview(&mut self) -> Preview {
-        self.hands.preview()
+        self.operation.preview()
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Some(writes) = writes(permit.restrictions()) else { return self.hands.run(permit) };
-        let (veil, workspace) = &self.seen;
+        let Some(writes) = write_scope(permit.restrictions()) else {
+            return self.operation.run(permit);
+        };
+        let (hidden_paths, workspace) = &self.view;
         // What may not be changed has to be known before anything is.
-        let orders = match veil.borrow().orders(workspace) {
-            Ok(orders) => orders,
+        let aliases = match hidden_paths.borrow().path_aliases(workspace) {
+            Ok(aliases) => aliases,
             Err(problem) => return Outcome::failed(problem),
         };
         let largest = match permit.restrictions() {
             Restrictions::Run { confinement, .. } => Some(confinement.limits.file_bytes),
             _ => None,
         };
-        self.staging.begin();
-        let outcome = self.hands.run(permit);
+        self.staging.begin_command();
+        let outcome = self.operation.run(permit);
         let place = match writes {
-            Writes::Command(_) => None,
-            Writes::File => self.place.as_ref(),
-            Writes::Gone(path) => Some(path),
+            WriteScope::Command(_) => None,
+            WriteScope::File => self.place.as_ref(),
+            WriteScope::Deletion(path) => Some(path),
         };
         let collected = match place {
-            Some(path) => self.staging.collect_at(path, (&veil.borrow(), workspace)),
-            None => self.staging.collect((&veil.borrow(), workspace)),
+            Some(path) => self.staging.collect_at(path, (&hidden_paths.borrow(), workspace)),
+            None => self.staging.collect((&hidden_paths.borrow(), workspace)),
         };
         let outcome = match collected {
             Ok(changes) => {
-                let by_name =
-                    |change: &Change, orders: &PathAliases| veil.borrow().refuses(orders, change);
+                let by_name = |change: &Change, aliases: &PathAliases| {
+                    hidden_paths.borrow().alias_refusal(aliases, change)
+                };
                 let reviewed = {
-                    let veil = veil.borrow();
-                    let known = self.staging.known.borrow();
+                    let hidden_paths = hidden_paths.borrow();
+                    let known = self.staging.last_scan.borrow();
                     let all = RunChanges::new(&known.0, &changes);
-                    self.staging
-                        .reviewed((all, changes.iter()), (&orders, &veil.protecting(&orders)))
+                    self.staging.reviewed(
+                        (all, changes.iter()),
+                        (&aliases, &hidden_paths.protecting(&aliases)),
+                    )
                 };
                 let scope = match writes {
-                    Writes::Command(scope) => Some(scope),
-                    Writes::File | Writes::Gone(_) => None,
+                    WriteScope::Command(scope) => Some(scope),
+                    WriteScope::File | WriteScope::Deletion(_) => None,
                 };
                 let question = |change: &Change| {
                     let is_new = |path: &WorkspacePath| self.staging.is_new(path);
-                    veil.borrow().question(&orders, change, scope, &is_new)
+                    hidden_paths.borrow().question(&aliases, change, scope, &is_new)
                 };
                 let reasons = Reasons {
-                    orders: &orders,
+                    orders: &aliases,
                     by_name: &by_name,
                     reviewed: &reviewed,
                     question: &question,
                 };
-                self.staging.judged(outcome, changes, (writes, &self.redactor), &reasons)
+                self.staging.judge_changes(outcome, changes, (writes, &self.redactor), &reasons)
             }
-            Err(problem) => unread(outcome, problem),
+            Err(problem) => unreadable_outcome(outcome, problem),
         };
         self.staging.recorded.borrow_mut().add(outcome.changes.clone());
         match largest {
-            Some(largest) => with_full_file(outcome, largest),
+            Some(largest) => with_file_size_note(outcome, largest),
             None => outcome,
         }
     }
 }
 
 /// Operation that would change something where nothing can be staged: they do not.
-pub(crate) struct Unstaged {
+pub(crate) struct UnstageableOperation {
     /// What would act.
-    pub hands: Box<dyn Operation>,
+    pub operation: Box<dyn Operation>,
     /// Why nothing can be staged.
     pub problem: CodedError,
 }
 
-impl Operation for Unstaged {
+impl Operation for UnstageableOperation {
     fn prepare(&mut self, bounds: &Restrictions) {
-        if writes(bounds).is_none() {
-            self.hands.prepare(bounds);
+        if write_scope(bounds).is_none() {
+            self.operation.prepare(bounds);
         }
     }
 
     fn start(&mut self, permit: &Permit<'_>) {
-        if writes(permit.restrictions()).is_none() {
-            self.hands.start(permit);
+        if write_scope(permit.restrictions()).is_none() {
+            self.operation.start(permit);
         }
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        match writes(permit.restrictions()) {
+        match write_scope(permit.restrictions()) {
             Some(_) => Outcome::failed(self.problem),
-            None => self.hands.run(permit),
+            None => self.operation.run(permit),
         }
     }
 }
 
 /// Why a change may not be made for the sake of other names than its own.
-type ByName<'b> = dyn Fn(&Change, &PathAliases) -> Option<String> + 'b;
+type AliasCheck<'b> = dyn Fn(&Change, &PathAliases) -> Option<String> + 'b;
 
 /// What a person is asked before a change is applied.
 type Question<'b> = dyn Fn(&Change) -> Option<String> + 'b;
@@ -166,7 +173,7 @@ struct Reasons<'r> {
     /// The other names of what is protected.
     orders: &'r PathAliases,
     /// Why a change may not be made for their sake.
-    by_name: &'r ByName<'r>,
+    by_name: &'r AliasCheck<'r>,
     /// Why changes may not be made for the sake of what git would make of them.
     reviewed: &'r Reviewed,
     /// What a person is asked before a change is applied.
@@ -175,76 +182,80 @@ struct Reasons<'r> {
 
 /// What a call may change.
 #[derive(Clone, Copy)]
-enum Writes<'w> {
+enum WriteScope<'w> {
     /// A command: what its rule names.
     Command(&'w PathScope),
     /// A tool: the one file that it was judged for.
     File,
     /// A tool: it takes this away, and what is beneath it.
-    Gone(&'w WorkspacePath),
+    Deletion(&'w WorkspacePath),
 }
 
 /// What a call may change, if it may change something.
-fn writes(bounds: &Restrictions) -> Option<Writes<'_>> {
+fn write_scope(bounds: &Restrictions) -> Option<WriteScope<'_>> {
     match bounds {
-        Restrictions::Run { writes: Some(writes), .. } => Some(Writes::Command(writes)),
-        Restrictions::Write { .. } | Restrictions::Edit { .. } => Some(Writes::File),
-        Restrictions::Delete { path, .. } => Some(Writes::Gone(path)),
+        Restrictions::Run { writes: Some(writes), .. } => Some(WriteScope::Command(writes)),
+        Restrictions::Write { .. } | Restrictions::Edit { .. } => Some(WriteScope::File),
+        Restrictions::Delete { path, .. } => Some(WriteScope::Deletion(path)),
         _ => None,
     }
 }
 
 impl Staging {
-    fn judged(
+    fn judge_changes(
         &self,
         outcome: Outcome,
         mut changes: Vec<Change>,
-        (writes, redactor): (Writes<'_>, &Redactor),
+        (writes, redactor): (WriteScope<'_>, &Redactor),
         reasons: &Reasons<'_>,
     ) -> Outcome {
-        let Reasons { orders, by_name, reviewed, question } = reasons;
+        let Reasons { orders: aliases, by_name, reviewed, question } = reasons;
         let recorded = self.recorded.borrow();
-        let own = match writes {
-            Writes::Command(_) | Writes::Gone(_) => None,
-            Writes::File => changes
+        let item = match writes {
+            WriteScope::Command(_) | WriteScope::Deletion(_) => None,
+            WriteScope::File => changes
                 .iter()
-                .find(|own| matches!(own.after, Some(FileState::File { .. })))
+                .find(|change| matches!(change.after, Some(FileState::File { .. })))
                 .cloned(),
         };
-        for change in changes.iter_mut().filter(|own| own.refused.is_none()) {
-            if is_undone(change, &recorded) {
+        for change in changes.iter_mut().filter(|change| change.refused.is_none()) {
+            if is_reverted(change, &recorded) {
                 continue;
             }
             let by_rule = || match writes {
-                Writes::Command(scope) => scope.judge_change(change).err(),
+                WriteScope::Command(scope) => scope.judge_change(change).err(),
                 // It was judged before it was written.
-                Writes::File if is_part_of(change, own.as_ref()) => None,
-                Writes::Gone(path) if is_gone_with(change, path) => None,
+                WriteScope::File if belongs_to_write(change, item.as_ref()) => None,
+                WriteScope::Deletion(path) if belongs_to_deletion(change, path) => None,
                 _ => Some("it was changed by something else than this call".into()),
             };
-            let refused = by_rule().or_else(|| by_name(change, orders));
-            let refused = refused.or_else(|| refusal(change, redactor));
-            let refused = refused.or_else(|| self.odd(change)).or_else(|| self.twin(change));
+            let refused = by_rule().or_else(|| by_name(change, aliases));
+            let refused = refused.or_else(|| change_refusal(change, redactor));
+            let refused =
+                refused.or_else(|| self.repository_refusal(change)).or_else(|| self.twin(change));
             let refused = refused.or_else(|| reviewed.get(&change.path).cloned());
-            change.refused = refused.or_else(|| by_name(change, &self.around(change)));
+            change.refused =
+                refused.or_else(|| by_name(change, &self.enclosing_repositories(change)));
             change.asked = if change.refused.is_none() { question(change) } else { None };
         }
-        let refused = refused(&changes);
+        let refused = refused_problem(&changes);
         let outcome = match writes {
-            Writes::Command(_) => shown(outcome, &changes),
+            WriteScope::Command(_) => with_changes(outcome, &changes),
             _ => outcome,
         };
         let outcome = Outcome { changes, ..outcome };
         match refused {
             // Whoever cancelled it knows that it did not end well.
-            Some(problem) if outcome.ending != Ending::Cancelled => instead(outcome, problem),
+            Some(problem) if outcome.ending != Ending::Cancelled => {
+                replace_problem(outcome, problem)
+            }
             _ => outcome,
         }
     }
 }
 
 /// What sends git elsewhere for its orders, whatever else is in the folder.
-const POINTERS: [&str; 3] = [SHARED, "config.worktree", "gitdir"];
+const GIT_POINTERS: [&str; 3] = [COMMONDIR, "config.worktree", "gitdir"];
 
 impl Staging {
     /// Why some changes may not be made for the sake of what git would make of them, among all that the run
@@ -252,27 +263,29 @@ impl Staging {
     pub(super) fn reviewed<'c>(
         &'c self,
         (all, some): (RunChanges<'c>, impl Iterator<Item = &'c Change>),
-        (orders, protects): (&'c PathAliases, &'c dyn Protects),
+        (aliases, protects): (&'c PathAliases, &'c dyn Protects),
     ) -> Reviewed {
         let seen = (self.lower.root(), self.upper.as_fd());
-        review(&self.lower, seen, (all, some), (orders, protects))
+        review(&self.lower, seen, (all, some), (aliases, protects))
     }
 
     /// What is odd about a change where it stands.
-    pub(super) fn odd(&self, change: &Change) -> Option<String> {
-        if self.is_of_a_store(change) {
+    pub(super) fn repository_refusal(&self, change: &Change) -> Option<String> {
+        if self.touches_store(change) {
             return Some("it is a store of Capsule, or lies beside one by its name".into());
         }
-        let (folder, name) = split(&change.path);
+        let (folder, name) = split_parent(&change.path);
         let name = self.lower.spelling().name(name);
         // One that was there takes commits; what it takes orders from, invariants keep.
-        let was = || self.lower_folder(folder).is_ok_and(|own| is_whole(|part| stands(&own, part)));
+        let was = || {
+            self.open_lower(folder).is_ok_and(|fd| has_repository_parts(|part| exists(&fd, part)))
+        };
         let is_one =
-            |parts: &[&str]| parts.iter().any(|own| self.lower.spelling().is_same(own, &name));
-        let is_part = is_one(&PARTS) && !was() || is_one(&["config", "hooks"]);
-        let is_now = || is_whole(|part| self.kind_of(folder, part).is_some());
-        let own = self.lower.spelling().is_same(split(folder).1, GIT);
-        if change.after.is_some() && (is_one(&POINTERS) || is_part && !own && is_now()) {
+            |parts: &[&str]| parts.iter().any(|part| self.lower.spelling().is_same(part, &name));
+        let is_part = is_one(&REPOSITORY_PARTS) && !was() || is_one(&["config", "hooks"]);
+        let is_now = || has_repository_parts(|part| self.staged_kind(folder, part).is_some());
+        let item = self.lower.spelling().is_same(split_parent(folder).1, GIT_NAME);
+        if change.after.is_some() && (is_one(&GIT_POINTERS) || is_part && !item && is_now()) {
             return Some(
                 "git would take orders from its folder, which looks like a repository".into(),
             );
@@ -280,8 +293,8 @@ impl Staging {
         let target = change.link_target()?;
         let mut way = target.parent();
         while let Some(above) = way.filter(|above| !above.is_root()) {
-            let (folder, name) = split(above.as_str());
-            if self.kind_of(folder, name) == Some(FileType::Symlink) {
+            let (folder, name) = split_parent(above.as_str());
+            if self.staged_kind(folder, name) == Some(FileType::Symlink) {
                 return Some("it is a link that leads through another link".into());
             }
             way = above.parent();
@@ -295,72 +308,74 @@ impl Staging {
         if spelling.is_exact() || change.after.is_none() {
             return None;
         }
-        let (folder, name) = split(&change.path);
-        let names = entries(&self.upper_folder(folder).ok()?).ok()?;
-        let mut names = names.iter().filter_map(|own| own.to_str());
-        let twin = names.find(|own| *own != name && spelling.is_same(own, name))?;
+        let (folder, name) = split_parent(&change.path);
+        let names = entry_names(&self.open_upper(folder).ok()?).ok()?;
+        let mut names = names.iter().filter_map(|name| name.to_str());
+        let twin = names.find(|text| *text != name && spelling.is_same(text, name))?;
         Some(format!("`{twin}` is the same name to the file system of the workspace"))
     }
 
     /// The repositories that a change is made in, whatever they are called.
-    pub(super) fn around(&self, change: &Change) -> PathAliases {
+    pub(super) fn enclosing_repositories(&self, change: &Change) -> PathAliases {
         let path = WorkspacePath::from_fs_name(&change.path).unwrap_or_default();
-        around(&path, |folder, part| self.kind_of(folder.as_str(), part).is_some())
+        enclosing_repositories(&path, |folder, part| {
+            self.staged_kind(folder.as_str(), part).is_some()
+        })
     }
 
     /// Whether a change is of a store, or of what would be read with one because of its name.
-    fn is_of_a_store(&self, change: &Change) -> bool {
+    fn touches_store(&self, change: &Change) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let holds = |folder: Result<OwnedFd, NotFound>, name: &str| {
+        let holds = |folder: Result<OwnedFd, LookupError>, name: &str| {
             let file = folder.ok().map(|folder| openat(folder, name, flags, Mode::empty()));
             file.is_some_and(|file| file.is_ok_and(|file| is_store(file.as_fd())))
         };
-        let (folder, name) = split(&change.path);
+        let (folder, name) = split_parent(&change.path);
         if matches!(change.before, Some(FileState::File { .. }))
-            && holds(self.lower_folder(folder), name)
+            && holds(self.open_lower(folder), name)
         {
             return true;
         }
         let Ok(path) = WorkspacePath::parse(&format!("./{}", change.path)) else { return false };
         let spelled = self.lower.spelling().path(&path);
         let stores: Vec<_> = [Some(path), spelled].iter().flatten().flat_map(stores_of).collect();
-        stores.iter().map(|store| split(store.as_str())).any(|(folder, name)| {
-            holds(self.upper_folder(folder), name) || holds(self.lower_folder(folder), name)
+        stores.iter().map(|store| split_parent(store.as_str())).any(|(folder, name)| {
+            holds(self.open_upper(folder), name) || holds(self.open_lower(folder), name)
         })
     }
 
     /// Whether nothing stood at a path before the run.
     fn is_new(&self, path: &WorkspacePath) -> bool {
-        let (folder, name) = split(path.as_str());
-        !self.lower_folder(folder).is_ok_and(|own| stands(&own, name))
+        let (folder, name) = split_parent(path.as_str());
+        !self.open_lower(folder).is_ok_and(|fd| exists(&fd, name))
     }
 
     /// What stands at a name, among the changes or else beneath them.
-    fn kind_of(&self, folder: &str, name: &str) -> Option<FileType> {
-        let look = |folder: Result<OwnedFd, NotFound>| {
+    fn staged_kind(&self, folder: &str, name: &str) -> Option<FileType> {
+        let look = |folder: Result<OwnedFd, LookupError>| {
             let folder = folder.ok()?;
-            let own = match self.lower.spelling().is_exact() {
+            let text = match self.lower.spelling().is_exact() {
                 true => name.to_owned(),
                 false => listed(folder.as_fd(), OsStr::new(name))?.into_string().ok()?,
             };
-            node::stat_at(folder.as_fd(), &own).ok()?.map(|stat| kind(&stat))
+            node::stat_optional(folder.as_fd(), &text).ok()?.map(|stat| file_type(&stat))
         };
-        look(self.upper_folder(folder)).or_else(|| look(self.lower_folder(folder)))
+        look(self.open_upper(folder)).or_else(|| look(self.open_lower(folder)))
     }
 }
 
 /// Whether something stands at a name in a folder.
-fn stands(folder: &OwnedFd, name: &str) -> bool {
-    node::stat_at(folder.as_fd(), name).is_ok_and(|stat| stat.is_some())
+fn exists(folder: &OwnedFd, name: &str) -> bool {
+    node::stat_optional(folder.as_fd(), name).is_ok_and(|stat| stat.is_some())
 }
 
 /// Whether a path is again what it was before the run.
-fn is_undone(change: &Change, recorded: &ChangeSet) -> bool {
-    recorded.0.get(&change.path).is_some_and(|own| own.before == change.after)
+fn is_reverted(change: &Change, recorded: &ChangeSet) -> bool {
+    recorded.0.get(&change.path).is_some_and(|item| item.before == change.after)
 }
 
 /// Whether a change belongs to a call that writes one file: that file, or a new folder above it.
-fn is_part_of(change: &Change, file: Option<&Change>) -> bool {
+fn belongs_to_write(change: &Change, file: Option<&Change>) -> bool {
     let is_way = |file: &Change| {
         matches!((&change.before, &change.after), (None, Some(FileState::Directory { .. })))
             && file.path.strip_prefix(&change.path).is_some_and(|rest| rest.starts_with('/'))
@@ -369,13 +384,13 @@ fn is_part_of(change: &Change, file: Option<&Change>) -> bool {
 }
 
 /// Whether a change belongs to a call that takes something away.
-fn is_gone_with(change: &Change, path: &WorkspacePath) -> bool {
+fn belongs_to_deletion(change: &Change, path: &WorkspacePath) -> bool {
     let beneath = change.path.strip_prefix(path.as_str());
     change.after.is_none() && beneath.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Why a change can never be applied, whatever stands around it.
-fn refusal(change: &Change, redactor: &Redactor) -> Option<String> {
+fn change_refusal(change: &Change, redactor: &Redactor) -> Option<String> {
     let masked = |text: &str| {
         let mut masked = 0;
         let _ = redactor.text(text, &mut masked);
@@ -396,15 +411,16 @@ fn refusal(change: &Change, redactor: &Redactor) -> Option<String> {
             "what it replaces is larger than the {most} that are kept for an undo"
         ));
     }
-    split(&change.path)
+    split_parent(&change.path)
         .1
-        .starts_with(OURS)
+        .starts_with(APPLY_PREFIX)
         .then(|| "it has a name that applying uses itself".into())
 }
 
-fn refused(changes: &[Change]) -> Option<CodedError> {
-    let refused = changes.iter().filter(|own| own.refused.is_some()).count();
-    let (path, why) = changes.iter().find_map(|own| Some((&own.path, own.refused.as_ref()?)))?;
+fn refused_problem(changes: &[Change]) -> Option<CodedError> {
+    let refused = changes.iter().filter(|change| change.refused.is_some()).count();
+    let (path, why) =
+        changes.iter().find_map(|change| Some((&change.path, change.refused.as_ref()?)))?;
     let path = excerpt(path, limits::QUOTED_CHARS);
     let message =
         format!("{refused} of {} changes cannot be applied; `{path}`: {why}", changes.len());
@@ -412,11 +428,11 @@ fn refused(changes: &[Change]) -> Option<CodedError> {
 }
 
 /// The result with what was changed.
-fn shown(outcome: Outcome, changes: &[Change]) -> Outcome {
+fn with_changes(outcome: Outcome, changes: &[Change]) -> Outcome {
     let shown: Vec<_> = changes
         .iter()
         .take(limits::STAGED_SHOWN)
-        .map(|own| json!({ "path": own.path, "change": own.kind().name() }))
+        .map(|change| json!({ "path": change.path, "change": change.kind().name() }))
         .collect();
     let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
     let output = outcome.output.with("changes", shown).with("changes_total", total);
@@ -425,9 +441,8 @@ fn shown(outcome: Outcome, changes: &[Change]) -> Outcome {
 
 /// The same, where a file that it left is as large as one may be, and says so. A program that ignores the
 /// kernel's signal is not ended by it, and the kernel counts nowhere that it sent one.
-fn with_full_file(outcome: Outcome, largest: u64) -> Outcome {
-    let is_full =
-        |own: &Change| matches!(own.after, Some(FileState::File { bytes, .. }) if bytes == largest);
+fn with_file_size_note(outcome: Outcome, largest: u64) -> Outcome {
+    let is_full = |change: &Change| matches!(change.after, Some(FileState::File { bytes, .. }) if bytes == largest);
     if !outcome.changes.iter().any(is_full) {
         return outcome;
     }
@@ -436,7 +451,7 @@ fn with_full_file(outcome: Outcome, largest: u64) -> Outcome {
 }
 
 /// A call of which nobody can say what it changed: nothing of its run can be applied.
-fn unread(outcome: Outcome, problem: CodedError) -> Outcome {
+fn unreadable_outcome(outcome: Outcome, problem: CodedError) -> Outcome {
     let spoiled = Change {
         path: ".".into(),
         before: None,
@@ -444,13 +459,13 @@ fn unread(outcome: Outcome, problem: CodedError) -> Outcome {
         refused: Some(problem.message.clone()),
         asked: None,
     };
-    Outcome { changes: vec![spoiled], ..instead(outcome, problem) }
+    Outcome { changes: vec![spoiled], ..replace_problem(outcome, problem) }
 }
 
 /// The same end for another reason; what went wrong before is told with it.
-fn instead(outcome: Outcome, mut problem: CodedError) -> Outcome {
+fn replace_problem(outcome: Outcome, mut problem: CodedError) -> Outcome {
     // What a running command is ended for is found once more when it has ended.
-    if let Some(first) = outcome.problem.as_ref().filter(|own| own.message != problem.message) {
+    if let Some(first) = outcome.problem.as_ref().filter(|error| error.message != problem.message) {
         problem.message = format!("{}; {}", problem.message, first.message);
     }
     outcome.with_end(problem)

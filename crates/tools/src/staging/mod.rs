@@ -6,15 +6,15 @@
 //! becomes of it: [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
 //! [`apply`] makes them in the workspace.
 
+mod applied_changes;
 mod apply;
-mod copied;
-mod copy;
+mod copy_changes;
 mod diff;
-mod found;
 mod indexes;
 mod judge;
 mod place;
 mod scan;
+mod workspace_copy;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,35 +38,35 @@ use capsule_sandbox as sandbox;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, unlinkat};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::commands::{Commands, Unshown, unstaged};
-use crate::making::{Place, split};
+use crate::change_applier::{ChangePath, split_parent};
+use crate::command_runner::{CommandRunner, StageError, staging_problem};
+use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
 use crate::node;
-use crate::tool::{Cancel, Host};
-use crate::veil::{Veil, VeilError};
-use crate::workspace::{NotFound, Workspace};
-pub(crate) use apply::{Applying, beside as applying};
-use copied::Copied;
-use copy::{Bounds, Copier};
-pub(crate) use found::Found;
+use crate::tool::{Cancel, ToolHost};
+use crate::workspace::{LookupError, Workspace};
+pub(crate) use applied_changes::AppliedChanges;
+pub(crate) use apply::{StagedApply, temporary_name as applying};
+use copy_changes::CopiedWorkspace;
 pub(crate) use indexes::{is_index, read as read_index};
-pub(crate) use judge::{Staged, Unstaged};
-use scan::Scan;
+pub(crate) use judge::{StagedOperation, UnstageableOperation};
+use scan::ChangeScan;
+use workspace_copy::{Copier, CopyLimits};
 
 /// What commands and tools change: what differs, or a copy of the workspace in which it does.
-const CHANGES: &str = "changes";
+const CHANGES_DIRECTORY: &str = "changes";
 /// What the kernel needs for itself.
-const WORK: &str = "work";
+const WORK_DIRECTORY: &str = "work";
 /// What the names of folders begin with that are being removed.
-const GONE: &str = ".gone-";
+const REMOVED_PREFIX: &str = ".gone-";
 /// How a folder is opened to be read.
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// What helps where the workspace can neither be laid under changes nor be copied.
-const ELSEWHERE: &str =
+const STAGING_HINT: &str =
     "put the store on a local disk (`--store`), and let nothing be mounted in the workspace";
 /// Why no changes are laid over a workspace on such a file system.
 const ALIASES: &str = "its file system takes other spellings of a name for the same";
 /// How often the size of the changes is looked at while a command runs.
-const LOOKING: Duration = Duration::from_millis(200);
+const SIZE_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A staged workspace.
 #[derive(Debug)]
@@ -76,24 +76,24 @@ pub struct Staging {
     /// The folder that the kernel lays over it, or that is shown in its place.
     upper: OwnedFd,
     /// Whether what is changed there looks otherwise.
-    looks_tell: bool,
+    stamps_are_reliable: bool,
     /// What was copied into that, if the workspace was.
-    copied: Option<Copied>,
+    copied: Option<CopiedWorkspace>,
     /// When the changes were laid over it, in seconds since 1970 and nanoseconds.
-    laid: (i64, i64),
+    created_at: (i64, i64),
     /// What differs, as it was when it was last looked at.
-    known: RefCell<ChangeSet>,
+    last_scan: RefCell<ChangeSet>,
     /// What stood in the workspace at each path of the changes when that was first seen.
-    first: RefCell<BTreeMap<String, First>>,
+    originals: RefCell<BTreeMap<String, OriginalNode>>,
     /// The digests of files, by how they looked.
-    digests: RefCell<BTreeMap<String, (node::Looks, FileState)>>,
-    looked: Cell<Option<(Instant, Duration)>>,
+    digests: RefCell<BTreeMap<String, (node::FileStamp, FileState)>>,
+    last_size_check: Cell<Option<(Instant, Duration)>>,
     /// What the run changed so far, as it is recorded.
     recorded: RefCell<ChangeSet>,
     /// How full the file system of the changes was when the running command began.
-    room: Cell<Option<Room>>,
+    space_before: Cell<Option<DiskSpace>>,
     /// Whether the last look found folders that it could not look into.
-    closed: Cell<bool>,
+    has_unreadable: Cell<bool>,
     /// How many bytes the changes hold at most, as far as was looked since all of them were counted.
     weight: Cell<u64>,
     /// The folder of all of it, and the indexes of repositories as they were when the run began.
@@ -103,18 +103,18 @@ pub struct Staging {
 
 /// How full a file system is.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct DiskSpace {
     /// The bytes that are free.
     free: u64,
     /// The files that are there; none is counted where the file system does not.
     files: u64,
 }
 
-impl Room {
+impl DiskSpace {
     /// Why a command is ended during which far more space went, or far more files came, than may be
     /// staged. What has no name any more takes space too, and so does what is in a folder that the
     /// command closed; somebody else may have taken it, which cannot be told apart.
-    fn outgrown(self, then: Self) -> Option<CodedError> {
+    fn overuse_since(self, then: Self) -> Option<CodedError> {
         let went = if then.free.saturating_sub(self.free) > limits::STAGING_DISK_BYTES {
             let most = capsule_core::units::show_size(limits::STAGING_DISK_BYTES);
             format!("more than {most} of space went")
@@ -130,13 +130,13 @@ impl Room {
 
 /// What stood in the workspace when a change of it was first seen.
 #[derive(Clone, Debug)]
-struct First {
+struct OriginalNode {
     node: Option<FileState>,
-    refused: Option<String>,
+    refusal: Option<String>,
 }
 
 /// A workspace with changes laid over it, and what they are collected in.
-pub struct Laid {
+pub struct StagingSetup {
     /// What tools and commands see.
     pub workspace: Rc<Workspace>,
     /// Where the changes are collected.
@@ -149,51 +149,58 @@ impl Staging {
     ///
     /// # Errors
     /// [`Code::SandboxFailed`] where the folder cannot be made, or neither can be done.
-    pub fn lay(
+    pub fn create(
         folder: &Path,
         workspace: &Rc<Workspace>,
-        (commands, host, floor): (&Commands, &dyn Host, SandboxTier),
-        (veil, cancel): (&Veil, &Cancel),
-    ) -> Result<Laid, CodedError> {
+        (commands, host, floor): (&CommandRunner, &dyn ToolHost, SandboxTier),
+        (hidden_paths, cancel): (&HiddenPaths, &Cancel),
+    ) -> Result<StagingSetup, CodedError> {
         let unmade = |error: io::Error| {
             let message = format!("`{}` cannot be made: {error}", folder.display());
             CodedError::new(Code::SandboxFailed, message)
         };
         let private = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
-        private(&folder.join(WORK)).map_err(unmade)?;
-        private(&folder.join(CHANGES)).map_err(unmade)?;
+        private(&folder.join(WORK_DIRECTORY)).map_err(unmade)?;
+        private(&folder.join(CHANGES_DIRECTORY)).map_err(unmade)?;
         let mut staging = Self::open(folder, workspace).map_err(unmade)?;
-        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root);
-        let overlay = sandbox::Staging::Overlay {
-            changes: held(CHANGES).map_err(unmade)?,
-            work: held(WORK).map_err(unmade)?,
+        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root_handle);
+        let overlay = sandbox::StagingMount::Overlay {
+            changes: held(CHANGES_DIRECTORY).map_err(unmade)?,
+            work: held(WORK_DIRECTORY).map_err(unmade)?,
         };
         let hidden = match workspace.spelling() {
-            Spelling::Form => veil.hidden(workspace).map_err(VeilError::problem)?,
+            Spelling::Form => {
+                hidden_paths.hidden_now(workspace).map_err(HiddenPathsError::problem)?
+            }
             _ => Vec::new(),
         };
         let overlaid = match workspace.may_alias(&hidden) {
             // What is laid over a name there does not hide it under the others.
-            true => Err(Unshown::Overlay(ALIASES.to_owned())),
-            false => commands.stage(workspace, host, floor, overlay),
+            true => Err(StageError::Overlay(ALIASES.to_owned())),
+            false => commands.enter_staged(workspace, host, floor, overlay),
         };
         let handle = match overlaid {
             Ok(Some(handle)) => handle,
-            Err(Unshown::Overlay(why)) => {
+            Err(StageError::Overlay(why)) => {
                 let all = folder.parent().unwrap_or(folder).metadata().map_err(unmade)?;
-                staging.copy((all.dev(), all.ino()), why, (veil, cancel))?;
-                let copied = || held(CHANGES).map_err(unmade);
-                match commands.stage(workspace, host, floor, sandbox::Staging::Copied(copied()?)) {
+                staging.copy_workspace((all.dev(), all.ino()), why, (hidden_paths, cancel))?;
+                let copied = || held(CHANGES_DIRECTORY).map_err(unmade);
+                match commands.enter_staged(
+                    workspace,
+                    host,
+                    floor,
+                    sandbox::StagingMount::Copied(copied()?),
+                ) {
                     Ok(_) => copied()?,
-                    Err(Unshown::Overlay(why)) => return Err(unstaged(&why)),
-                    Err(Unshown::Problem(problem)) => return Err(problem),
+                    Err(StageError::Overlay(why)) => return Err(staging_problem(&why)),
+                    Err(StageError::Problem(problem)) => return Err(problem),
                 }
             }
-            Err(Unshown::Problem(problem)) => return Err(problem),
-            Ok(None) => return Err(unstaged(&"the sandbox gives no handle on them")),
+            Err(StageError::Problem(problem)) => return Err(problem),
+            Ok(None) => return Err(staging_problem(&"the sandbox gives no handle on them")),
         };
-        let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
-        Ok(Laid { workspace, staging: Rc::new(staging) })
+        let workspace = Rc::new(workspace.with_overlay(handle).map_err(unmade)?);
+        Ok(StagingSetup { workspace, staging: Rc::new(staging) })
     }
 
     /// Has the kernel lay what an earlier run changed over the workspace, which becomes this run's.
@@ -201,11 +208,11 @@ impl Staging {
     /// # Errors
     /// [`Code::ResumeChanged`] where the kernel does not: changes in a copy of the workspace cannot
     /// be taken up.
-    pub fn lay_again(
+    pub fn resume(
         (from, folder): (&Path, &Path),
         workspace: &Rc<Workspace>,
-        (commands, host, floor): (&Commands, &dyn Host, SandboxTier),
-    ) -> Result<Laid, CodedError> {
+        (commands, host, floor): (&CommandRunner, &dyn ToolHost, SandboxTier),
+    ) -> Result<StagingSetup, CodedError> {
         let unmade = |error: io::Error| {
             let message = format!("`{}` cannot be taken up: {error}", from.display());
             CodedError::new(Code::SandboxFailed, message)
@@ -216,66 +223,66 @@ impl Staging {
         }
         let staging = Self::open(folder, workspace).map_err(unmade)?;
         if workspace.has_aliases() {
-            return Err(other_changes(&ALIASES));
+            return Err(resume_problem(&ALIASES));
         }
-        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root);
-        let overlay = sandbox::Staging::Overlay {
-            changes: held(CHANGES).map_err(unmade)?,
-            work: held(WORK).map_err(unmade)?,
+        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root_handle);
+        let overlay = sandbox::StagingMount::Overlay {
+            changes: held(CHANGES_DIRECTORY).map_err(unmade)?,
+            work: held(WORK_DIRECTORY).map_err(unmade)?,
         };
-        let handle = match commands.stage(workspace, host, floor, overlay) {
+        let handle = match commands.enter_staged(workspace, host, floor, overlay) {
             Ok(Some(handle)) => handle,
-            Err(Unshown::Overlay(why)) => return Err(other_changes(&why)),
-            Err(Unshown::Problem(problem)) => return Err(problem),
-            Ok(None) => return Err(unstaged(&"the sandbox gives no handle on them")),
+            Err(StageError::Overlay(why)) => return Err(resume_problem(&why)),
+            Err(StageError::Problem(problem)) => return Err(problem),
+            Ok(None) => return Err(staging_problem(&"the sandbox gives no handle on them")),
         };
-        let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
-        Ok(Laid { workspace, staging: Rc::new(staging) })
+        let workspace = Rc::new(workspace.with_overlay(handle).map_err(unmade)?);
+        Ok(StagingSetup { workspace, staging: Rc::new(staging) })
     }
 
     /// Begins with what an earlier run changed, if that is what lies there.
     ///
     /// # Errors
     /// [`Code::ResumeChanged`] where it is something else.
-    pub fn take_up(
+    pub fn adopt_changes(
         &self,
         changes: &ChangeSet,
-        seen: (&Veil, &Workspace),
+        seen: (&HiddenPaths, &Workspace),
     ) -> Result<(), CodedError> {
-        let now = Scan::of(self, seen).run()?;
+        let now = ChangeScan::new(self, seen).run()?;
         let states = |all: &ChangeSet| -> BTreeMap<String, Option<FileState>> {
-            all.0.iter().map(|(path, own)| (path.clone(), own.after.clone())).collect()
+            all.0.iter().map(|(path, change)| (path.clone(), change.after.clone())).collect()
         };
         if states(&now) != states(changes) {
-            return Err(other_changes(&"it differs from the record"));
+            return Err(resume_problem(&"it differs from the record"));
         }
-        *self.known.borrow_mut() = now;
+        *self.last_scan.borrow_mut() = now;
         *self.recorded.borrow_mut() = changes.clone();
         Ok(())
     }
 
     /// Copies the workspace into the folder of changes, and notes how the copy looks.
-    fn copy(
+    fn copy_workspace(
         &mut self,
-        own: (u64, u64),
+        item: (u64, u64),
         why: String,
-        (veil, cancel): (&Veil, &Cancel),
+        (hidden_paths, cancel): (&HiddenPaths, &Cancel),
     ) -> Result<(), CodedError> {
-        let hidden = veil.hidden(&self.lower).map_err(VeilError::problem)?;
+        let hidden = hidden_paths.hidden_now(&self.lower).map_err(HiddenPathsError::problem)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
-        let (from, to) = ((&*self.lower, &hidden), (self.upper.as_fd(), own));
-        let copier = Copier::new(from, to, Bounds::RUN, cancel);
+        let (from, to) = ((&*self.lower, &hidden), (self.upper.as_fd(), item));
+        let copier = Copier::new(from, to, CopyLimits::RUN, cancel);
         let copy = copier.run().map_err(|mut problem| {
             if problem.code == Code::ExecCancelled {
                 return problem;
             }
             problem.message =
                 format!("no changes can be laid over the workspace ({why}); {}", problem.message);
-            problem.with_suggestion(ELSEWHERE)
+            problem.with_suggestion(STAGING_HINT)
         })?;
-        let now = veil.hidden(&self.lower).map_err(VeilError::problem)?;
+        let now = hidden_paths.hidden_now(&self.lower).map_err(HiddenPathsError::problem)?;
         let is_known = |path: &OsString| {
-            Path::new(path).ancestors().any(|own| hidden.contains(own.as_os_str()))
+            Path::new(path).ancestors().any(|ancestor| hidden.contains(ancestor.as_os_str()))
         };
         if !now.iter().all(is_known) {
             // It may be in the copy, where a command could give it any name.
@@ -284,18 +291,18 @@ impl Staging {
                 CodedError::new(Code::SandboxFailed, message).with_suggestion("run it again")
             );
         }
-        self.copied = Some(Copied::note(self, copy, why));
+        self.copied = Some(CopiedWorkspace::new(self, copy, why));
         Ok(())
     }
 
     /// Why the run works in a copy of the workspace, if it does.
     #[must_use]
-    pub fn why_copied(&self) -> Option<&str> {
+    pub fn copy_reason(&self) -> Option<&str> {
         self.copied.as_ref().map(|copied| copied.why.as_str())
     }
 
     /// Frees what nobody needs at the end of the run: the rest of a copy, beside its changes.
-    pub fn settle(&self) {
+    pub fn drop_unneeded(&self) {
         // Where it cannot be done, all of it is removed with the changes.
         let _ = self.copied.as_ref().map(|copied| copied.prune(self));
     }
@@ -306,22 +313,22 @@ impl Staging {
     /// When they are not there.
     pub fn open(folder: &Path, workspace: &Rc<Workspace>) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let upper = rustix::fs::open(folder.join(CHANGES), flags, Mode::empty())?;
+        let upper = rustix::fs::open(folder.join(CHANGES_DIRECTORY), flags, Mode::empty())?;
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
-            laid: (now.tv_sec, now.tv_nsec),
+            created_at: (now.tv_sec, now.tv_nsec),
             lower: Rc::clone(workspace),
-            looks_tell: node::looks_tell(upper.as_fd()),
+            stamps_are_reliable: node::stamps_are_reliable(upper.as_fd()),
             upper,
             copied: None,
-            known: RefCell::default(),
-            first: RefCell::default(),
+            last_scan: RefCell::default(),
+            originals: RefCell::default(),
             digests: RefCell::default(),
-            looked: Cell::default(),
+            last_size_check: Cell::default(),
             recorded: RefCell::default(),
-            room: Cell::default(),
-            closed: Cell::default(),
+            space_before: Cell::default(),
+            has_unreadable: Cell::default(),
             weight: Cell::default(),
             folder,
             indexes: RefCell::default(),
@@ -329,12 +336,12 @@ impl Staging {
     }
 
     /// Removes what applying them left beside its targets when it was killed.
-    pub fn tidy(&self, run: &str, changes: &ChangeSet) {
-        let name = apply::beside(run);
-        let folders: BTreeSet<&str> = changes.0.keys().map(|path| split(path).0).collect();
+    pub fn remove_leftovers(&self, run: &str, changes: &ChangeSet) {
+        let name = apply::temporary_name(run);
+        let folders: BTreeSet<&str> = changes.0.keys().map(|path| split_parent(path).0).collect();
         for folder in folders {
             // One that is another folder by now holds nothing of ours.
-            let Ok(folder) = self.lower_folder(folder) else { continue };
+            let Ok(folder) = self.open_lower(folder) else { continue };
             for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
                 let _ = unlinkat(&folder, name.as_str(), flags);
             }
@@ -345,10 +352,10 @@ impl Staging {
     #[must_use]
     pub fn applied(&self, changes: &ChangeSet) -> usize {
         let is_applied = |change: &&Change| {
-            let (folder, name) = split(&change.path);
-            let state = match self.lower_folder(folder) {
-                Ok(folder) => Place { folder, name }.node().ok(),
-                Err(NotFound::Missing) => Some(None),
+            let (folder, name) = split_parent(&change.path);
+            let state = match self.open_lower(folder) {
+                Ok(folder) => ChangePath { parent: folder, name }.node().ok(),
+                Err(LookupError::Missing) => Some(None),
                 Err(_) => None,
             };
             state.is_some_and(|state| change.matches_after(state.as_ref()))
@@ -358,13 +365,13 @@ impl Staging {
 
     /// How many paths the run changed, as it is recorded.
     #[must_use]
-    pub fn paths(&self) -> usize {
+    pub fn changed_paths(&self) -> usize {
         self.recorded.borrow().0.len()
     }
 
     /// Whether one of them was refused, so that none may be applied.
     #[must_use]
-    pub fn is_refused(&self) -> bool {
+    pub fn has_refused(&self) -> bool {
         self.recorded.borrow().refused().is_some()
     }
 
@@ -375,13 +382,13 @@ impl Staging {
     }
 
     /// Opens a folder among the changes, without following any link.
-    fn upper_folder(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, NotFound> {
-        self.lower.open_plain(self.upper.as_fd(), path.as_ref(), FOLDER)
+    fn open_upper(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, LookupError> {
+        self.lower.open_plain(self.upper.as_fd(), path.as_ref(), DIRECTORY_FLAGS)
     }
 
     /// Opens a folder of the workspace beneath them, without following any link.
-    fn lower_folder(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, NotFound> {
-        self.lower.open_plain(self.lower.root(), path.as_ref(), FOLDER)
+    fn open_lower(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, LookupError> {
+        self.lower.open_plain(self.lower.root(), path.as_ref(), DIRECTORY_FLAGS)
     }
 
     /// What changed since somebody last asked at one path, beneath it and in the folders above it. What else the
@@ -389,16 +396,16 @@ impl Staging {
     fn collect_at(
         &self,
         path: &WorkspacePath,
-        seen: (&Veil, &Workspace),
+        seen: (&HiddenPaths, &Workspace),
     ) -> Result<Vec<Change>, CodedError> {
-        let Some(now) = Scan::of(self, seen).run_at(path.as_str())? else {
+        let Some(now) = ChangeScan::new(self, seen).run_at(path.as_str())? else {
             return self.collect(seen);
         };
-        let mut known = self.known.borrow_mut();
-        let above = path.ancestors().filter(|own| !own.is_root()).map(String::from);
+        let mut known = self.last_scan.borrow_mut();
+        let above = path.ancestors().filter(|ancestor| !ancestor.is_root()).map(String::from);
         let beneath = format!("{path}/");
         let inner = known.0.range(beneath.clone()..);
-        let inner = inner.map(|(path, _)| path).take_while(|own| own.starts_with(&beneath));
+        let inner = inner.map(|(path, _)| path).take_while(|text| text.starts_with(&beneath));
         let paths: Vec<String> = above.chain(inner.cloned()).collect();
         let before = paths.into_iter().filter_map(|path| known.0.remove_entry(&path));
         let between = ChangeSet(before.collect()).changes_until(&now);
@@ -407,9 +414,9 @@ impl Staging {
     }
 
     /// What changed since somebody last asked.
-    fn collect(&self, seen: (&Veil, &Workspace)) -> Result<Vec<Change>, CodedError> {
-        let now = Scan::of(self, seen).run()?;
-        let mut known = self.known.borrow_mut();
+    fn collect(&self, seen: (&HiddenPaths, &Workspace)) -> Result<Vec<Change>, CodedError> {
+        let now = ChangeScan::new(self, seen).run()?;
+        let mut known = self.last_scan.borrow_mut();
         let between = known.changes_until(&now);
         *known = now;
         Ok(between)
@@ -417,46 +424,47 @@ impl Staging {
 
     /// A command is about to run: what is free now is what it may fill. Where folders stayed closed, all
     /// commands since before the first of them share that, since what these hold is never counted.
-    pub(crate) fn begin(&self) {
-        if !self.closed.get() {
-            self.room.set(self.room());
+    pub(crate) fn begin_command(&self) {
+        if !self.has_unreadable.get() {
+            self.space_before.set(self.disk_space());
         }
     }
 
-    fn room(&self) -> Option<Room> {
+    fn disk_space(&self) -> Option<DiskSpace> {
         let told = fstatvfs(&self.upper).ok()?;
         let free = told.f_bavail.saturating_mul(told.f_frsize);
-        Some(Room { free, files: told.f_files.saturating_sub(told.f_ffree) })
+        Some(DiskSpace { free, files: told.f_files.saturating_sub(told.f_ffree) })
     }
 
-    fn unseen(&self) -> Option<CodedError> {
-        let (then, now) = self.room.get().zip(self.room())?;
-        now.outgrown(then)
+    fn unreadable_problem(&self) -> Option<CodedError> {
+        let (then, now) = self.space_before.get().zip(self.disk_space())?;
+        now.overuse_since(then)
     }
 
     /// Why a command that has written more than may be staged is ended. Looked at now and then, and
     /// never for more than a tenth of the time.
-    pub(crate) fn overfull(&self) -> Option<CodedError> {
-        if let Some((last, took)) = self.looked.get()
-            && last.elapsed() < LOOKING.max(took * 10)
+    pub(crate) fn space_problem(&self) -> Option<CodedError> {
+        if let Some((last, took)) = self.last_size_check.get()
+            && last.elapsed() < SIZE_CHECK_INTERVAL.max(took * 10)
         {
             return None;
         }
         let began = Instant::now();
-        let full = scan::is_full(self).then(too_many).or_else(|| self.unseen());
-        self.looked.set(Some((Instant::now(), began.elapsed())));
+        let full =
+            scan::exceeds_limits(self).then(too_many_problem).or_else(|| self.unreadable_problem());
+        self.last_size_check.set(Some((Instant::now(), began.elapsed())));
         full
     }
 }
 
 /// Why a run does not go on from what it had staged.
-fn other_changes(why: &dyn std::fmt::Display) -> CodedError {
+fn resume_problem(why: &dyn std::fmt::Display) -> CodedError {
     let message = format!("what the run had staged cannot be gone on from: {why}");
     CodedError::new(Code::ResumeChanged, message)
         .with_suggestion("`capsule changes` shows it; apply or discard it, and run the plan anew")
 }
 
-pub(crate) fn too_many() -> CodedError {
+pub(crate) fn too_many_problem() -> CodedError {
     let message = format!(
         "more than {} paths or {} would be staged",
         limits::STAGED_PATHS,
@@ -471,7 +479,7 @@ fn join(folder: &str, name: &str) -> String {
 }
 
 /// A folder and a name in it, of any bytes.
-fn apart(path: &OsStr) -> (&OsStr, &OsStr) {
+fn split_os_path(path: &OsStr) -> (&OsStr, &OsStr) {
     let path = Path::new(path);
     let folder = path.parent().map_or(OsStr::new(""), Path::as_os_str);
     (folder, path.file_name().unwrap_or_default())
@@ -487,34 +495,36 @@ mod tests {
     /// since something was closed. With numbers, since a real disk is everybody's.
     #[test]
     fn what_is_hidden_is_bounded_by_its_space() {
-        let then = Room { free: limits::STAGING_DISK_BYTES * 3, files: 7 };
-        let bytes = |went| Room { free: then.free - went, ..then };
-        let files = |came| Room { files: then.files + came, ..then };
+        let then = DiskSpace { free: limits::STAGING_DISK_BYTES * 3, files: 7 };
+        let bytes = |went| DiskSpace { free: then.free - went, ..then };
+        let files = |came| DiskSpace { files: then.files + came, ..then };
         for (now, why) in [
             (bytes(limits::STAGING_DISK_BYTES), None),
             (bytes(limits::STAGING_DISK_BYTES + 1), Some("more than 2.1 GB of space went")),
             (files(limits::STAGING_DISK_FILES), None),
             (files(limits::STAGING_DISK_FILES + 1), Some("more than 200000 files came")),
             // Somebody makes room.
-            (Room { free: u64::MAX, files: 0 }, None),
+            (DiskSpace { free: u64::MAX, files: 0 }, None),
         ] {
-            let told = now.outgrown(then).map(|own| own.message);
+            let told = now.overuse_since(then).map(|error| error.message);
             let is_told = told.as_deref().zip(why).is_some_and(|(told, why)| told.starts_with(why));
             assert!(is_told || told.is_none() && why.is_none(), "{now:?}: {told:?}");
         }
         let folder = tempfile::tempdir().unwrap();
-        for name in [CHANGES, "ws"] {
+        for name in [CHANGES_DIRECTORY, "ws"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         let workspace = Rc::new(Workspace::open(&folder.path().join("ws")).unwrap());
         let staging = Staging::open(folder.path(), &workspace).unwrap();
-        staging.room.set(staging.room().map(|now| Room { free: now.free + (1 << 40), ..now }));
-        assert!(staging.overfull().is_some());
+        staging
+            .space_before
+            .set(staging.disk_space().map(|now| DiskSpace { free: now.free + (1 << 40), ..now }));
+        assert!(staging.space_problem().is_some());
         // The next command does not begin anew while something is closed.
         for closed in [true, false] {
-            staging.closed.set(closed);
-            staging.begin();
-            assert_eq!(staging.unseen().is_some(), closed);
+            staging.has_unreadable.set(closed);
+            staging.begin_command();
+            assert_eq!(staging.unreadable_problem().is_some(), closed);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use capsule_sandbox as sandbox;
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfs, flock, statvfs};
 
-use super::{CHANGES, GONE, Staging};
+use super::{CHANGES_DIRECTORY, REMOVED_PREFIX, Staging};
 
 impl Staging {
     /// Whether the file system that changes are in has hardly any room left.
@@ -26,11 +26,11 @@ impl Staging {
     /// When somebody does it already, or they cannot be opened.
     pub fn hold(folder: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || rustix::fs::open(folder.join(CHANGES), flags, Mode::empty());
+        let open = || rustix::fs::open(folder.join(CHANGES_DIRECTORY), flags, Mode::empty());
         let held = open().or_else(|_| {
             // A command may have closed it. It is ours, whatever its permissions say.
             let mode = std::fs::Permissions::from_mode(0o700);
-            let _ = std::fs::set_permissions(folder.join(CHANGES), mode);
+            let _ = std::fs::set_permissions(folder.join(CHANGES_DIRECTORY), mode);
             open()
         })?;
         flock(&held, FlockOperation::NonBlockingLockExclusive)
@@ -47,7 +47,7 @@ impl Staging {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         // First it is nobody's any more, all of it at once: half of the changes would be something else.
-        let mut gone = OsString::from(GONE);
+        let mut gone = OsString::from(REMOVED_PREFIX);
         gone.push(name);
         let gone = all.join(gone);
         match std::fs::rename(folder, &gone) {
@@ -56,11 +56,11 @@ impl Staging {
         }
         // What somebody was killed over goes, too, unless somebody else is at it.
         for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(GONE.as_bytes()) {
-                let _ = sandbox::clear::remove(&entry.path());
+            if entry.file_name().as_encoded_bytes().starts_with(REMOVED_PREFIX.as_bytes()) {
+                let _ = sandbox::remove_tree::remove_directory(&entry.path());
             }
         }
-        match sandbox::clear::remove(&gone) {
+        match sandbox::remove_tree::remove_directory(&gone) {
             Err(_) if !gone.exists() => Ok(()),
             removed => removed,
         }

@@ -20,5 +20,5 @@ pub(super) fn is_before(change: &Change, now: Option<&FileState>) -> bool {
         refused: None,
         asked: None,
     });
-    now.and_then(|own| own.reverted().after) == change.after
+    now.and_then(|change| change.reverted().after) == change.after
 }

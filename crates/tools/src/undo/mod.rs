@@ -6,51 +6,51 @@
 //! and believes none that has other bytes than its name says. Where the file system can, a file shares
 //! its bytes with the original.
 
+mod backup_quota;
+mod backup_reader;
+mod backup_store;
 mod comparison;
-mod keeper;
-mod kept;
 mod restore;
-mod room;
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
-pub use keeper::Keeper;
-pub(crate) use keeper::Keeping;
-pub use kept::Kept;
-pub(crate) use kept::Lost;
-pub(crate) use restore::Restoring;
-pub use restore::{Looked, Standing, Undo};
+pub use backup_reader::BackupReader;
+pub(crate) use backup_reader::MissingBackup;
+pub use backup_store::BackupStore;
+pub(crate) use backup_store::CallBackup;
+pub(crate) use restore::Restoration;
+pub use restore::{UndoEntry, UndoPlan, UndoStatus};
 
-use crate::walk::{buffer, entries};
-use crate::workspace::kind;
+use crate::walk::{new_buffer, read_entries};
+use crate::workspace::file_type;
 
 /// How a folder of ours is opened. No link is followed to it: somebody may have put one there.
-const FOLDER: OFlags =
+const DIRECTORY_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// How a file of ours is opened.
-const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const FILE_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// What the names of files begin with that are not whole yet.
-const UNFINISHED: &str = ".new-";
+const UNFINISHED_PREFIX: &str = ".new-";
 
 /// Opens a folder that is nobody else's, and makes it if it is not there; says whether it was made.
-fn private_folder(above: impl AsFd, name: &str) -> Result<(OwnedFd, bool), Errno> {
+fn private_directory(above: impl AsFd, name: &str) -> Result<(OwnedFd, bool), Errno> {
     let (folder, made) = loop {
         let made = match mkdirat(&above, name, Mode::RWXU) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(errno),
         };
-        match openat(&above, name, FOLDER, Mode::empty()) {
+        match openat(&above, name, DIRECTORY_FLAGS, Mode::empty()) {
             // Another process removed it in between, to make room.
             Err(Errno::NOENT) => {}
             folder => break (folder?, made),
         }
     };
     let stat = fstat(&folder)?;
-    if kind(&stat) != FileType::Directory {
+    if file_type(&stat) != FileType::Directory {
         return Err(Errno::NOTDIR);
     }
     if stat.st_mode & 0o077 != 0 {
@@ -60,11 +60,11 @@ fn private_folder(above: impl AsFd, name: &str) -> Result<(OwnedFd, bool), Errno
 }
 
 /// The names in a folder that are text; ours are.
-fn names(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
+fn text_names(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut names = Vec::new();
     // Opened once more: how far it was read belongs to a descriptor.
-    let again = openat(folder, ".", FOLDER, Mode::empty())?;
-    entries(&again, &mut buffer(), &mut |name, _, _| {
+    let again = openat(folder, ".", DIRECTORY_FLAGS, Mode::empty())?;
+    read_entries(&again, &mut new_buffer(), &mut |name, _, _| {
         names.extend(std::str::from_utf8(name).ok().map(str::to_owned));
         true
     })?;
@@ -73,12 +73,12 @@ fn names(folder: &OwnedFd) -> Result<Vec<String>, Errno> {
 
 /// Has a new file share the bytes of another, if the file system can.
 #[cfg(target_os = "linux")]
-pub(crate) fn share(to: &std::fs::File, from: &std::fs::File) -> bool {
+pub(crate) fn reflink(to: &std::fs::File, from: &std::fs::File) -> bool {
     rustix::fs::ioctl_ficlone(to, from).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn share(_: &std::fs::File, _: &std::fs::File) -> bool {
+pub(crate) fn reflink(_: &std::fs::File, _: &std::fs::File) -> bool {
     false
 }
 
@@ -96,8 +96,8 @@ pub(crate) mod bed {
     use capsule_sandbox::FileIdentity;
     use tempfile::TempDir;
 
-    use super::Keeper;
-    use crate::tool::Host;
+    use super::BackupStore;
+    use crate::tool::ToolHost;
 
     /// A host that knows nothing and counts what is dropped.
     #[derive(Default)]
@@ -105,24 +105,24 @@ pub(crate) mod bed {
         pub dropped: Cell<u64>,
     }
 
-    impl Host for Bare {
-        fn program_place(&self, _: &str) -> Option<String> {
+    impl ToolHost for Bare {
+        fn program_path(&self, _: &str) -> Option<String> {
             None
         }
-        fn program_places(&self) -> Vec<String> {
+        fn program_paths(&self) -> Vec<String> {
             Vec::new()
         }
         fn known_digest(&self, _: &Path, _: &FileIdentity) -> Option<Digest> {
             None
         }
         fn remember_digest(&self, _: &Path, _: &FileIdentity, _: Digest) {}
-        fn tests(&self, _: Option<&str>) -> Option<(Vec<String>, String)> {
+        fn test_command(&self, _: Option<&str>) -> Option<(Vec<String>, String)> {
             None
         }
-        fn store(&self) -> &Path {
+        fn store_path(&self) -> &Path {
             Path::new("/nonexistent")
         }
-        fn undo_dropped(&self, _: RunId, files: u64) -> Result<(), String> {
+        fn record_dropped_backups(&self, _: RunId, files: u64) -> Result<(), String> {
             self.dropped.set(self.dropped.get() + files);
             Ok(())
         }
@@ -138,10 +138,10 @@ pub(crate) mod bed {
     }
 
     /// A keeper, and the folder that its own is in.
-    pub(crate) fn keeper() -> (TempDir, Rc<Keeper>) {
+    pub(crate) fn keeper() -> (TempDir, Rc<BackupStore>) {
         let folder = tempfile::tempdir().unwrap();
         let run = Some(RunId::from_bits([7; 10]));
         let place = folder.path().join("store.db.undo");
-        (folder, Rc::new(Keeper::new(place, run, Rc::new(Bare::default()))))
+        (folder, Rc::new(BackupStore::new(place, run, Rc::new(Bare::default()))))
     }
 }

@@ -21,36 +21,39 @@ use capsule_core::outcome::{CodedError, Output};
 use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Timestamps};
 
-use super::{Keeper, Kept, Lost};
-use crate::making::{Maker, Source, is_half_done, links, makes_room, replaced, split, system};
+use super::{BackupReader, BackupStore, MissingBackup};
+use crate::atomic_write::changed_line_counts;
+use crate::change_applier::{
+    ChangeApplier, ChangeSource, is_half_applied, link_paths, replaced_size, replaces_other_kind,
+    split_parent, system_problem,
+};
+use crate::hidden_paths::HiddenPaths;
 use crate::repository::is_same_index;
-use crate::saving::count_lines;
 use crate::staging::{applying, is_index, read_index};
 use crate::tool::Cancel;
 use crate::undo::comparison::{is_before, is_left};
-use crate::veil::Veil;
-use crate::workspace::{Workspace, kind};
+use crate::workspace::{Workspace, file_type};
 
 /// The largest file whose lines are counted for a preview.
-const COUNTED: u64 = 1_000_000;
+const MAX_COUNTED_BYTES: u64 = 1_000_000;
 /// How the names begin of what stands beside its place until it takes it.
-const OURS: &str = ".capsule-undo-";
+const UNDO_PREFIX: &str = ".capsule-undo-";
 
 /// What is to be undone.
-pub struct Undo {
-    maker: Maker,
-    kept: Kept,
+pub struct UndoPlan {
+    applier: ChangeApplier,
+    backups: BackupReader,
     run: String,
     /// What comes of it, by path.
     changes: Vec<Change>,
     /// Whether somebody began to before and was killed, so that a path may be half done.
-    again: bool,
+    is_retry: bool,
     /// Whether a run made what goes, so that it need not be kept.
-    made: bool,
+    made_by_run: bool,
 }
 
 /// What stands at a path, and when it last changed.
-type Here = (Option<FileState>, Option<i64>);
+type CurrentNode = (Option<FileState>, Option<i64>);
 
 fn busy() -> CodedError {
     CodedError::new(Code::UndoConflict, "an undo or apply is at work here")
@@ -58,25 +61,25 @@ fn busy() -> CodedError {
 }
 
 /// What an undo leaves beside its targets when it is killed.
-fn beside(run: &str) -> String {
-    format!("{OURS}{run}.tmp")
+fn temporary_name(run: &str) -> String {
+    format!("{UNDO_PREFIX}{run}.tmp")
 }
 
 /// How a path stands to what is to be undone there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum UndoStatus {
     /// It is what the call left, and what stood there before can be brought back.
     Ready {
         /// The lines that come and go, where it is text.
         lines: Option<(u64, u64)>,
         /// Whether what goes for it is kept, so that it comes back by an undo of this one. What is more
         /// than is kept for one call needs only be what the call left.
-        kept: bool,
+        backed_up: bool,
     },
     /// It is already what it was before.
-    Before,
+    AlreadyRestored,
     /// The call made this folder; something else is in it by now, so it stays.
-    Stays,
+    DirectoryInUse,
     /// It is something else, last changed at this time, in seconds since 1970, if that can be told.
     Changed {
         /// What stands there.
@@ -85,32 +88,34 @@ pub enum Standing {
         at: Option<i64>,
     },
     /// What stood there before is not kept any more.
-    Gone,
+    BackupGone,
     /// What was kept of it is something else by now.
-    Damaged,
+    BackupDamaged,
 }
 
 /// One path of an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
+pub struct UndoEntry {
     /// What comes of it; what stands there now is what was found.
     pub change: Change,
     /// How it stands.
-    pub standing: Standing,
+    pub status: UndoStatus,
 }
 
-impl Looked {
+impl UndoEntry {
     /// Why nothing can be undone because of this path.
     #[must_use]
     pub fn problem(&self) -> Option<CodedError> {
         let path = &self.change.path;
-        let (code, message) = match self.standing {
-            Standing::Ready { .. } | Standing::Before | Standing::Stays => return None,
-            Standing::Changed { .. } => return Some(differs(&self.change)),
-            Standing::Gone => {
+        let (code, message) = match self.status {
+            UndoStatus::Ready { .. } | UndoStatus::AlreadyRestored | UndoStatus::DirectoryInUse => {
+                return None;
+            }
+            UndoStatus::Changed { .. } => return Some(differs_problem(&self.change)),
+            UndoStatus::BackupGone => {
                 (Code::UndoGone, format!("what stood at `{path}` before is not kept"))
             }
-            Standing::Damaged => {
+            UndoStatus::BackupDamaged => {
                 (Code::UndoDamaged, format!("what was kept of `{path}` is something else by now"))
             }
         };
@@ -118,24 +123,37 @@ impl Looked {
     }
 }
 
-impl Undo {
+impl UndoPlan {
     /// What calls of a run changed in a workspace, the other way round. It is looked for among what the
     /// run, or else another one, has kept. `again` are the runs that began to undo it, or are undone, and
     /// were killed; `made` says whether the run made what goes for it, and did not bring it back itself.
     #[must_use]
     pub fn new(
         workspace: &Rc<Workspace>,
-        kept: Kept,
+        kept: BackupReader,
         (run, mut changes): (String, Vec<Change>),
         (again, made): (&[String], bool),
     ) -> Self {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         // Whoever was killed may have been undoing it, or applying it.
         let all = again.iter().chain(again.first().map(|_| &run));
-        let leftovers = all.flat_map(|run| [beside(run), applying(run)]).collect();
+        let leftovers = all.flat_map(|run| [temporary_name(run), applying(run)]).collect();
         let (workspace, beside) = (Rc::clone(workspace), String::new());
-        let maker = Maker { workspace, beside, leftovers, links: links(&changes), differs };
-        Self { maker, kept, run, changes, again: !again.is_empty(), made }
+        let applier = ChangeApplier {
+            workspace,
+            temporary_name: beside,
+            leftover_names: leftovers,
+            link_paths: link_paths(&changes),
+            conflict_problem: differs_problem,
+        };
+        Self {
+            applier,
+            backups: kept,
+            run,
+            changes,
+            is_retry: !again.is_empty(),
+            made_by_run: made,
+        }
     }
 
     /// Removes what a run that was killed left beside the paths.
@@ -143,21 +161,22 @@ impl Undo {
     /// # Errors
     /// It cannot be removed, or somebody else is at work here.
     pub fn clear_leftovers(&self) -> Result<(), CodedError> {
-        let _lock = self.maker.lock().ok_or_else(busy)?;
-        self.maker.clear_leftovers(&self.changes)
+        let _lock = self.applier.lock_workspace().ok_or_else(busy)?;
+        self.applier.clear_leftovers(&self.changes)
     }
 
     /// Looks at every path, and at what was kept. Nothing is changed.
     ///
     /// # Errors
     /// Something cannot be looked at.
-    pub fn look(&self) -> Result<Vec<Looked>, CodedError> {
+    pub fn compare(&self) -> Result<Vec<UndoEntry>, CodedError> {
         // What goes, so far: a folder goes once all that is in it does. From the inside out.
         let mut going = BTreeSet::new();
         let mut all = Vec::new();
         for change in self.changes.iter().rev() {
-            let looked = self.look_at(change, &going)?;
-            let goes = matches!(looked.standing, Standing::Ready { .. } | Standing::Before);
+            let looked = self.compare_path(change, &going)?;
+            let goes =
+                matches!(looked.status, UndoStatus::Ready { .. } | UndoStatus::AlreadyRestored);
             if goes && change.after.is_none() {
                 going.insert(change.path.as_str());
             }
@@ -166,49 +185,54 @@ impl Undo {
         all.reverse();
         let mut bytes = 0_u64;
         for looked in &mut all {
-            if let (Standing::Ready { kept, .. }, Some(more)) =
-                (&mut looked.standing, replaced(&looked.change))
+            if let (UndoStatus::Ready { backed_up: kept, .. }, Some(more)) =
+                (&mut looked.status, replaced_size(&looked.change))
             {
                 let now = bytes.saturating_add(more);
-                *kept = !self.made || now <= limits::UNDO_BYTES;
+                *kept = !self.made_by_run || now <= limits::UNDO_BYTES;
                 bytes = if *kept { now } else { bytes };
             }
         }
         Ok(all)
     }
 
-    fn look_at(&self, change: &Change, going: &BTreeSet<&str>) -> Result<Looked, CodedError> {
-        let looked = |standing| Looked { change: change.clone(), standing };
-        let (now, at) = match self.stands(change)? {
+    fn compare_path(
+        &self,
+        change: &Change,
+        going: &BTreeSet<&str>,
+    ) -> Result<UndoEntry, CodedError> {
+        let looked = |status| UndoEntry { change: change.clone(), status };
+        let (now, at) = match self.current_node(change)? {
             Some(found) => found,
-            None => return Ok(looked(Standing::Changed { now: None, at: None })),
+            None => return Ok(looked(UndoStatus::Changed { now: None, at: None })),
         };
         let here = now.as_ref();
         let is_ready = is_left(change, here)
-            || self.again && is_half_done(change, here)
+            || self.is_retry && is_half_applied(change, here)
             || self.is_same(change, change.before.as_ref());
         if is_before(change, here) || !is_ready && self.is_same(change, change.after.as_ref()) {
-            return Ok(looked(Standing::Before));
+            return Ok(looked(UndoStatus::AlreadyRestored));
         }
-        if !is_ready || here.is_none() && !self.has_folder(change) {
-            return Ok(looked(Standing::Changed { now, at }));
+        if !is_ready || here.is_none() && !self.has_parent(change) {
+            return Ok(looked(UndoStatus::Changed { now, at }));
         }
         let is_folder = matches!(now, Some(FileState::Directory { .. }));
         let comes = matches!(change.after, Some(FileState::Directory { .. }));
         // What is in a folder that was half made comes with it; in one that goes, all goes before it.
-        let known = |path: &str| if comes { self.of(path).is_some() } else { going.contains(path) };
-        if is_folder && makes_room(change) && !self.maker.holds_nothing_else(change, &known)? {
+        let known =
+            |path: &str| if comes { self.change_at(path).is_some() } else { going.contains(path) };
+        if is_folder && replaces_other_kind(change) && !self.applier.holds_only(change, &known)? {
             return Ok(match change.after {
-                None => looked(Standing::Stays),
-                Some(_) => looked(Standing::Changed { now, at }),
+                None => looked(UndoStatus::DirectoryInUse),
+                Some(_) => looked(UndoStatus::Changed { now, at }),
             });
         }
-        let standing = match self.comes(change, here) {
-            Ok(lines) => Standing::Ready { lines, kept: true },
-            Err(Lost::Gone) => Standing::Gone,
-            Err(Lost::Damaged) => Standing::Damaged,
+        let status = match self.check_backup(change, here) {
+            Ok(lines) => UndoStatus::Ready { lines, backed_up: true },
+            Err(MissingBackup::Removed) => UndoStatus::BackupGone,
+            Err(MissingBackup::Damaged) => UndoStatus::BackupDamaged,
         };
-        Ok(Looked { change: Change { before: now, ..change.clone() }, standing })
+        Ok(UndoEntry { change: Change { before: now, ..change.clone() }, status })
     }
 
     /// Whether what stands there is an index with the entries of another: whoever looks at a repository may
@@ -217,30 +241,31 @@ impl Undo {
         let Some(FileState::File { sha256, .. }) = other.filter(|_| is_index(&change.path)) else {
             return false;
         };
-        let here = || self.maker.old(change).ok().as_ref().and_then(read_index);
-        let kept = self.kept.open(&self.run, *sha256).ok().as_ref().and_then(read_index);
+        let here = || self.applier.open_current(change).ok().as_ref().and_then(read_index);
+        let kept = self.backups.open(&self.run, *sha256).ok().as_ref().and_then(read_index);
         kept.zip(here()).is_some_and(|(kept, here)| is_same_index(&kept, &here))
     }
 
     /// What comes of a path, if something does.
-    fn of(&self, path: &str) -> Option<&Change> {
-        let at = self.changes.binary_search_by(|own| own.path.as_str().cmp(path)).ok()?;
+    fn change_at(&self, path: &str) -> Option<&Change> {
+        let at = self.changes.binary_search_by(|change| change.path.as_str().cmp(path)).ok()?;
         self.changes.get(at)
     }
 
     /// Whether there is a folder for what comes back, or one comes back, too.
-    fn has_folder(&self, change: &Change) -> bool {
-        let (folder, _) = split(&change.path);
-        let comes = self.of(folder).and_then(|own| own.after.as_ref());
-        matches!(comes, Some(FileState::Directory { .. })) || self.maker.folder(folder).is_ok()
+    fn has_parent(&self, change: &Change) -> bool {
+        let (folder, _) = split_parent(&change.path);
+        let comes = self.change_at(folder).and_then(|change| change.after.as_ref());
+        matches!(comes, Some(FileState::Directory { .. }))
+            || self.applier.open_directory(folder).is_ok()
     }
 
     /// What stands there now, and when it last changed; none where another folder is on the way. A file of
     /// another size that is larger than any that is kept is not read to be known for another.
-    fn stands(&self, change: &Change) -> Result<Option<Here>, CodedError> {
-        let Ok(there) = self.maker.there(change) else { return Ok(None) };
+    fn current_node(&self, change: &Change) -> Result<Option<CurrentNode>, CodedError> {
+        let Ok(there) = self.applier.find_change_path(change) else { return Ok(None) };
         let Some(place) = there else { return Ok(Some((None, None))) };
-        let failed = |errno| system(change, errno);
+        let failed = |errno| system_problem(change, errno);
         let Some(stat) = place.stat().map_err(failed)? else { return Ok(Some((None, None))) };
         let at = Some(stat.st_ctime);
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
@@ -249,126 +274,146 @@ impl Undo {
             FileState::File { bytes, .. } => Some(*bytes),
             _ => None,
         });
-        let is_other = size > limits::UNDO_BYTES && !sizes.any(|own| own == size);
-        if kind(&stat) == FileType::RegularFile && is_other {
+        let is_other = size > limits::UNDO_BYTES && !sizes.any(|number| number == size);
+        if file_type(&stat) == FileType::RegularFile && is_other {
             return Ok(Some((Some(FileState::Special), at)));
         }
         Ok(Some((place.node().map_err(failed)?, at)))
     }
 
     /// Whether what comes back is there; with the lines that come and go.
-    fn comes(&self, change: &Change, now: Option<&FileState>) -> Result<Option<(u64, u64)>, Lost> {
+    fn check_backup(
+        &self,
+        change: &Change,
+        now: Option<&FileState>,
+    ) -> Result<Option<(u64, u64)>, MissingBackup> {
         let kept = match &change.after {
-            Some(FileState::File { sha256, .. }) => Some(self.kept.open(&self.run, *sha256)?),
+            Some(FileState::File { sha256, .. }) => Some(self.backups.open(&self.run, *sha256)?),
             _ => None,
         };
         let old = || match now {
-            Some(FileState::File { .. }) => text(self.maker.old(change).ok()?),
+            Some(FileState::File { .. }) => countable_text(self.applier.open_current(change).ok()?),
             Some(_) => None,
             None => Some(Vec::new()),
         };
         let new = || match (kept, &change.after) {
-            (Some(file), _) => text(file),
+            (Some(file), _) => countable_text(file),
             (None, None) => Some(Vec::new()),
             (None, Some(_)) => None,
         };
-        Ok(old().zip(new()).map(|(old, new)| count_lines(&old, &new)))
+        Ok(old().zip(new()).map(|(old, new)| changed_line_counts(&old, &new)))
     }
 }
 
-impl Source for Undo {
+impl ChangeSource for UndoPlan {
     fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), CodedError> {
         let Some(FileState::File { sha256, .. }) = &change.after else {
-            return Err(differs(change));
+            return Err(differs_problem(change));
         };
-        let lost = |standing| Looked { change: change.clone(), standing }.problem();
-        match self.kept.open(&self.run, *sha256) {
+        let lost = |status| UndoEntry { change: change.clone(), status }.problem();
+        match self.backups.open(&self.run, *sha256) {
             Ok(file) => Ok((file, None)),
-            Err(Lost::Gone) => Err(lost(Standing::Gone).unwrap_or_else(|| differs(change))),
-            Err(Lost::Damaged) => Err(self.other(change)),
+            Err(MissingBackup::Removed) => {
+                Err(lost(UndoStatus::BackupGone).unwrap_or_else(|| differs_problem(change)))
+            }
+            Err(MissingBackup::Damaged) => Err(self.mismatch_problem(change)),
         }
     }
 
-    fn other(&self, change: &Change) -> CodedError {
-        let looked = Looked { change: change.clone(), standing: Standing::Damaged };
-        looked.problem().unwrap_or_else(|| differs(change))
+    fn mismatch_problem(&self, change: &Change) -> CodedError {
+        let looked = UndoEntry { change: change.clone(), status: UndoStatus::BackupDamaged };
+        looked.problem().unwrap_or_else(|| differs_problem(change))
     }
 }
 
 /// An undo that is about to be made.
-pub(crate) struct Restoring {
-    undo: Undo,
-    keeper: Rc<Keeper>,
+pub(crate) struct Restoration {
+    plan: UndoPlan,
+    backups: Rc<BackupStore>,
     cancel: Cancel,
     /// What knows by which other names the host comes to what is changed, and those as they are now:
     /// the workspace may have changed since the run.
-    names: (Rc<RefCell<Veil>>, Rc<PathAliases>),
+    aliases: (Rc<RefCell<HiddenPaths>>, Rc<PathAliases>),
     /// What comes of it, of what is not there already.
-    ready: Vec<Change>,
-    looked: Vec<Looked>,
+    remaining: Vec<Change>,
+    entries: Vec<UndoEntry>,
     /// The paths of it whose bytes are more than is kept.
-    unkept: BTreeSet<String>,
+    not_backed_up: BTreeSet<String>,
     /// Nobody else undoes or applies something in the same workspace meanwhile.
     _lock: OwnedFd,
 }
 
-impl Restoring {
+impl Restoration {
     /// # Errors
     /// [`Code::UndoConflict`] while somebody else undoes or applies something here, and
     /// [`Code::PathOrders`] where it cannot be told what the host takes orders from.
     pub(crate) fn new(
-        mut undo: Undo,
-        keeper: Rc<Keeper>,
-        (cancel, veil): (Cancel, &Rc<RefCell<Veil>>),
+        mut undo: UndoPlan,
+        backups: Rc<BackupStore>,
+        (cancel, hidden_paths): (Cancel, &Rc<RefCell<HiddenPaths>>),
     ) -> Result<Self, CodedError> {
-        let orders = veil.borrow().orders_now(&undo.maker.workspace)?;
-        let names = (Rc::clone(veil), orders);
-        undo.maker.beside = beside(&keeper.run());
-        let lock = undo.maker.lock().ok_or_else(busy)?;
+        let aliases = hidden_paths.borrow().path_aliases_now(&undo.applier.workspace)?;
+        let names = (Rc::clone(hidden_paths), aliases);
+        undo.applier.temporary_name = temporary_name(&backups.run());
+        let lock = undo.applier.lock_workspace().ok_or_else(busy)?;
         let (ready, looked, unkept) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock: lock })
+        Ok(Self {
+            plan: undo,
+            backups,
+            cancel,
+            aliases: names,
+            remaining: ready,
+            entries: looked,
+            not_backed_up: unkept,
+            _lock: lock,
+        })
     }
 
     /// Compares everything, and keeps what goes away; nothing where nothing does.
     ///
     /// # Errors
     /// [`Code::UndoConflict`], [`Code::UndoGone`], [`Code::UndoDamaged`]; or it cannot be kept.
-    pub(crate) fn preserve(&mut self) -> Result<Option<SavedUndo>, CodedError> {
-        let looked = self.undo.look()?;
-        if let Some(problem) = looked.iter().find_map(Looked::problem) {
+    pub(crate) fn back_up(&mut self) -> Result<Option<SavedUndo>, CodedError> {
+        let looked = self.plan.compare()?;
+        if let Some(problem) = looked.iter().find_map(UndoEntry::problem) {
             return Err(problem);
         }
-        let of = |wanted: fn(&Standing) -> bool| {
-            looked.iter().filter(move |own| wanted(&own.standing)).map(|own| &own.change)
+        let of = |wanted: fn(&UndoStatus) -> bool| {
+            looked.iter().filter(move |entry| wanted(&entry.status)).map(|entry| &entry.change)
         };
-        self.ready = of(|own| matches!(own, Standing::Ready { .. })).cloned().collect();
-        let unkept = of(|own| matches!(own, Standing::Ready { kept: false, .. }));
-        self.unkept = unkept.map(|own| own.path.clone()).collect();
-        self.looked = looked;
-        if self.ready.is_empty() {
+        self.remaining = of(|status| matches!(status, UndoStatus::Ready { .. })).cloned().collect();
+        let unkept = of(|status| matches!(status, UndoStatus::Ready { backed_up: false, .. }));
+        self.not_backed_up = unkept.map(|change| change.path.clone()).collect();
+        self.entries = looked;
+        if self.remaining.is_empty() {
             return Ok(None);
         }
-        if let Some(problem) = self.ready.iter().find_map(|change| self.refused(change)) {
+        if let Some(problem) = self.remaining.iter().find_map(|change| self.alias_problem(change)) {
             return Err(problem);
         }
-        let is_kept = |own: &&Change| !self.unkept.contains(&own.path);
-        let mut keeping = self.keeper.begin(self.ready.iter().filter(is_kept).filter_map(replaced));
-        for change in &self.ready {
+        let is_kept = |item: &&Change| !self.not_backed_up.contains(&item.path);
+        let mut backup =
+            self.backups.begin(self.remaining.iter().filter(is_kept).filter_map(replaced_size));
+        for change in &self.remaining {
             if let (Some(FileState::File { mode, .. }), true) = (&change.before, is_kept(&change)) {
-                let (kept, _) = keeping.file(&self.undo.maker.old(change)?, *mode)?;
+                let (kept, _) = backup.add_file(&self.plan.applier.open_current(change)?, *mode)?;
                 if change.before.as_ref() != Some(&kept) {
-                    return Err(differs(change));
+                    return Err(differs_problem(change));
                 }
             }
-            keeping.change(change.path.clone(), change.before.clone(), change.after.clone());
+            backup.add_change(change.path.clone(), change.before.clone(), change.after.clone());
         }
-        keeping.finish().map(Some)
+        backup.finish().map(Some)
     }
 
     /// Why a path may not be changed for the sake of other names that lead to it.
-    fn refused(&self, change: &Change) -> Option<CodedError> {
-        let (veil, orders) = &self.names;
-        let why = veil.borrow().refuses_in(&self.undo.maker.workspace, orders, change)?;
+    fn alias_problem(&self, change: &Change) -> Option<CodedError> {
+        let (hidden_paths, aliases) = &self.aliases;
+        let why = hidden_paths.borrow().workspace_alias_refusal(
+            &self.plan.applier.workspace,
+            aliases,
+            change,
+        )?;
         let message = format!("`{}`: {why}; nothing was undone", change.path);
         let hint = "bring that file back yourself, or undo single calls: `capsule undo RUN:CALL`";
         Some(CodedError::new(Code::ChangeRefused, message).with_suggestion(hint))
@@ -379,48 +424,53 @@ impl Restoring {
     /// # Errors
     /// Nothing was undone; where something was and could not be taken back, the error says so.
     pub(crate) fn restore(&self, deadline: Instant) -> Result<Output, CodedError> {
-        let maker = &self.undo.maker;
-        maker.clear_leftovers(&self.undo.changes)?;
+        let applier = &self.plan.applier;
+        applier.clear_leftovers(&self.plan.changes)?;
         let mut waiting = Vec::new();
-        for change in &self.ready {
-            let here = maker.here(change)?;
+        for change in &self.remaining {
+            let here = applier.current_node(change)?;
             if here != change.before {
-                return Err(differs(change));
+                return Err(differs_problem(change));
             }
             waiting.push((change, here));
         }
         // What cannot be taken back comes once everything else is done, and nobody stops it then.
         let (last, first): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|(change, _)| self.goes_last(&change.path));
-        let made = maker
-            .all(&first, &self.undo, &|| self.goes_on(deadline))
-            .and_then(|()| self.goes_on(deadline))
-            .and_then(|()| maker.all(&last, &self.undo, &|| Ok(())))
-            .and_then(|()| maker.close(&self.ready));
-        made.map_err(|problem| self.taken_back(problem))?;
-        let count = |is: fn(&Standing) -> bool| {
-            let found = self.looked.iter().filter(|own| is(&own.standing)).count();
+            waiting.into_iter().partition(|(change, _)| self.is_applied_last(&change.path));
+        let made = applier
+            .apply_all(&first, &self.plan, &|| self.check_continue(deadline))
+            .and_then(|()| self.check_continue(deadline))
+            .and_then(|()| applier.apply_all(&last, &self.plan, &|| Ok(())))
+            .and_then(|()| applier.close_directories(&self.remaining));
+        made.map_err(|problem| self.roll_back(problem))?;
+        let count = |is: fn(&UndoStatus) -> bool| {
+            let found = self.entries.iter().filter(|entry| is(&entry.status)).count();
             u64::try_from(found).unwrap_or(u64::MAX)
         };
         Ok(Output::default()
-            .with("run", self.undo.run.clone())
-            .with("undone", count(|own| matches!(own, Standing::Ready { .. })))
-            .with("as_before", count(|own| matches!(own, Standing::Before)))
-            .with("left", count(|own| matches!(own, Standing::Stays)))
-            .with("unkept", count(|own| matches!(own, Standing::Ready { kept: false, .. }))))
+            .with("run", self.plan.run.clone())
+            .with("undone", count(|status| matches!(status, UndoStatus::Ready { .. })))
+            .with("as_before", count(|status| matches!(status, UndoStatus::AlreadyRestored)))
+            .with("left", count(|status| matches!(status, UndoStatus::DirectoryInUse)))
+            .with(
+                "unkept",
+                count(|status| matches!(status, UndoStatus::Ready { backed_up: false, .. })),
+            ))
     }
 
     /// Whether a path is one whose bytes are not kept, or above or beneath one.
-    fn goes_last(&self, path: &str) -> bool {
+    fn is_applied_last(&self, path: &str) -> bool {
         let beneath = format!("{path}/");
-        let mut inner =
-            self.unkept.range::<str, _>((Bound::Included(beneath.as_str()), Bound::Unbounded));
-        let above = |path| Some(split(path).0).filter(|folder: &&str| !folder.is_empty());
-        std::iter::successors(Some(path), |path| above(path)).any(|own| self.unkept.contains(own))
-            || inner.next().is_some_and(|own| own.starts_with(&beneath))
+        let mut inner = self
+            .not_backed_up
+            .range::<str, _>((Bound::Included(beneath.as_str()), Bound::Unbounded));
+        let above = |path| Some(split_parent(path).0).filter(|folder: &&str| !folder.is_empty());
+        std::iter::successors(Some(path), |path| above(path))
+            .any(|successor| self.not_backed_up.contains(successor))
+            || inner.next().is_some_and(|inner| inner.starts_with(&beneath))
     }
 
-    fn goes_on(&self, deadline: Instant) -> Result<(), CodedError> {
+    fn check_continue(&self, deadline: Instant) -> Result<(), CodedError> {
         if self.cancel.is_set() {
             return Err(CodedError::new(Code::ExecCancelled, "the undo was cancelled"));
         }
@@ -431,33 +481,35 @@ impl Restoring {
     }
 
     /// Puts back what was made before something failed, out of what was kept of it.
-    fn taken_back(&self, mut problem: CodedError) -> CodedError {
-        let maker = &self.undo.maker;
+    fn roll_back(&self, mut problem: CodedError) -> CodedError {
+        let applier = &self.plan.applier;
         let mut made = Vec::new();
-        for change in &self.ready {
-            let now = maker.here(change).unwrap_or_default();
-            let is_ours = now == change.after || is_half_done(change, now.as_ref());
+        for change in &self.remaining {
+            let now = applier.current_node(change).unwrap_or_default();
+            let is_ours = now == change.after || is_half_applied(change, now.as_ref());
             if now != change.before && is_ours {
                 let (path, after) = (change.path.clone(), change.before.clone());
                 made.push(Change { path, before: now, after, refused: None, asked: None });
             }
         }
-        let back = Undo {
-            maker: Maker {
-                workspace: Rc::clone(&maker.workspace),
-                beside: maker.beside.clone(),
-                leftovers: Vec::new(),
-                links: maker.links.clone(),
-                differs,
+        let back = UndoPlan {
+            applier: ChangeApplier {
+                workspace: Rc::clone(&applier.workspace),
+                temporary_name: applier.temporary_name.clone(),
+                leftover_names: Vec::new(),
+                link_paths: applier.link_paths.clone(),
+                conflict_problem: differs_problem,
             },
-            kept: self.undo.kept.clone(),
-            run: self.keeper.run(),
+            backups: self.plan.backups.clone(),
+            run: self.backups.run(),
             changes: Vec::new(),
-            again: true,
-            made: false,
+            is_retry: true,
+            made_by_run: false,
         };
-        let waiting: Vec<_> = made.iter().map(|own| (own, own.before.clone())).collect();
-        let put = maker.all(&waiting, &back, &|| Ok(())).and_then(|()| maker.close(&made));
+        let waiting: Vec<_> = made.iter().map(|change| (change, change.before.clone())).collect();
+        let put = applier
+            .apply_all(&waiting, &back, &|| Ok(()))
+            .and_then(|()| applier.close_directories(&made));
         problem.message = match put {
             Ok(()) => format!("{}; nothing was undone", problem.message),
             Err(why) => {
@@ -469,14 +521,14 @@ impl Restoring {
 }
 
 /// What a file holds, if it is small enough for its lines to be counted.
-fn text(mut file: File) -> Option<Vec<u8>> {
+fn countable_text(mut file: File) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     file.rewind().ok()?;
-    file.take(COUNTED + 1).read_to_end(&mut text).ok()?;
-    (u64::try_from(text.len()).ok()? <= COUNTED).then_some(text)
+    file.take(MAX_COUNTED_BYTES + 1).read_to_end(&mut text).ok()?;
+    (u64::try_from(text.len()).ok()? <= MAX_COUNTED_BYTES).then_some(text)
 }
 
-fn differs(change: &Change) -> CodedError {
+fn differs_problem(change: &Change) -> CodedError {
     let message = format!("`{}` is not what the call left", change.path);
     CodedError::new(Code::UndoConflict, message).with_suggestion(Code::UndoConflict.next_step())
 }
@@ -511,7 +563,7 @@ mod tests {
     fn changes() -> Vec<Change> {
         let folder = || Some(FileState::Directory { mode: 0o755 });
         let link = || Some(FileState::Link { target: "../a".into() });
-        let own = [
+        let item = [
             ("a", node("new a"), node("old a")),
             ("d", node("a file"), folder()),
             ("d/in", None, folder()),
@@ -529,7 +581,7 @@ mod tests {
             refused: None,
             asked: None,
         };
-        own.map(change).to_vec()
+        item.map(change).to_vec()
     }
 
     fn tree(folder: &Path, above: &str, found: &mut Vec<String>) {
@@ -555,9 +607,9 @@ mod tests {
     }
 
     /// Nobody cancels it, and nothing is protected.
-    fn with() -> (Cancel, &'static Rc<RefCell<Veil>>) {
-        let veil = Rc::new(RefCell::new(Veil::new(Box::new(|_, _| false))));
-        (Cancel::default(), Box::leak(Box::new(veil)))
+    fn with() -> (Cancel, &'static Rc<RefCell<HiddenPaths>>) {
+        let hidden_paths = Rc::new(RefCell::new(HiddenPaths::new(Box::new(|_, _| false))));
+        (Cancel::default(), Box::leak(Box::new(hidden_paths)))
     }
 
     type Meanwhile = fn(&Path, &Path);
@@ -583,16 +635,17 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let root = folder.path();
             put(root);
-            let (beside, keeper) = keeper();
+            let (beside, backups) = keeper();
             let place = beside.path().join("store.db.undo");
             for text in ["old a", "x", "e", "old z"] {
                 keep(&place, text);
             }
             let workspace = Rc::new(Workspace::open(root).unwrap());
             let what = ("r-0000000000000001".to_owned(), changes());
-            let undo = Undo::new(&workspace, Kept::at(place.clone()), what, (&[], false));
-            let mut restoring = Restoring::new(undo, keeper, with()).unwrap();
-            let record = restoring.preserve().unwrap().unwrap();
+            let undo =
+                UndoPlan::new(&workspace, BackupReader::new(place.clone()), what, (&[], false));
+            let mut restoring = Restoration::new(undo, backups, with()).unwrap();
+            let record = restoring.back_up().unwrap().unwrap();
             assert_eq!(record.coverage.unwrap().paths, 9);
             meanwhile(root, &place);
             let mut before = Vec::new();
@@ -620,15 +673,20 @@ mod tests {
     fn a_late_undo_leaves_everything() {
         let folder = tempfile::tempdir().unwrap();
         put(folder.path());
-        let (beside, keeper) = keeper();
+        let (beside, backups) = keeper();
         let place = beside.path().join("store.db.undo");
         for text in ["old a", "x", "e", "old z"] {
             keep(&place, text);
         }
         let workspace = Rc::new(Workspace::open(folder.path()).unwrap());
-        let undo = Undo::new(&workspace, Kept::at(place), (String::new(), changes()), (&[], false));
-        let mut restoring = Restoring::new(undo, Rc::clone(&keeper), with()).unwrap();
-        let _ = restoring.preserve().unwrap();
+        let undo = UndoPlan::new(
+            &workspace,
+            BackupReader::new(place),
+            (String::new(), changes()),
+            (&[], false),
+        );
+        let mut restoring = Restoration::new(undo, Rc::clone(&backups), with()).unwrap();
+        let _ = restoring.back_up().unwrap();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         tree(folder.path(), "", &mut before);
         let late = restoring.restore(Instant::now()).map(drop).unwrap_err();
@@ -636,9 +694,13 @@ mod tests {
         tree(folder.path(), "", &mut after);
         assert_eq!(after, before);
         // While one is at work, no other begins.
-        let undo =
-            Undo::new(&workspace, Kept::at(beside.path().into()), Default::default(), (&[], false));
-        let other = Restoring::new(undo, keeper, with()).map(drop);
+        let undo = UndoPlan::new(
+            &workspace,
+            BackupReader::new(beside.path().into()),
+            Default::default(),
+            (&[], false),
+        );
+        let other = Restoration::new(undo, backups, with()).map(drop);
         assert_eq!(other.unwrap_err().code, Code::UndoConflict);
     }
 }

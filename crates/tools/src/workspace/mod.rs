@@ -4,15 +4,15 @@
 //! kernel cannot, and from then on it is a descriptor too ([`look`]): what was judged is what is
 //! opened. A later look-up by name happens only to compare.
 
-mod exchange;
-mod itself;
-mod look;
-pub(crate) mod own;
-mod plain;
-pub(crate) mod pointer;
+mod atomic_exchange;
+mod entry_lookup;
+mod fallback_resolver;
+pub(crate) mod git_pointer;
+mod path_lookup;
+mod plain_file;
 mod rename;
 mod spelling;
-mod steps;
+pub(crate) mod store_files;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -27,15 +27,15 @@ use capsule_core::spelling::{Spelling, forms};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
-pub(crate) use exchange::{Exchanged, exchange};
-pub(crate) use itself::{Itself, Named};
-pub(crate) use look::{Stands, Vacant};
+pub(crate) use atomic_exchange::{ExchangeResult, exchange};
+pub(crate) use entry_lookup::{EntryLookup, NamedEntry};
+pub(crate) use fallback_resolver::LinkChain;
+pub(crate) use path_lookup::{MissingEntry, PathLookup};
 pub(crate) use rename::{is_unsupported, rename_new};
 pub(crate) use spelling::listed;
-pub(crate) use steps::Way;
 
 /// How often a path is looked at anew while it changes under the eyes.
-const LOOKS: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 
 /// The folder that tools work in.
 pub struct Workspace {
@@ -55,20 +55,20 @@ pub struct Workspace {
 
 /// What stands at a path: held, not just named.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundPath {
     /// The descriptor: it says which file, and opens nothing (`O_PATH`).
     pub handle: OwnedFd,
     /// What the kernel says of it.
     pub stat: Stat,
     /// Where it really stands.
-    pub real: WorkspacePath,
+    pub real_path: WorkspacePath,
 }
 
-impl Found {
+impl FoundPath {
     /// What kind of thing it is.
     #[must_use]
     pub(crate) fn kind(&self) -> FileKind {
-        match kind(&self.stat) {
+        match file_type(&self.stat) {
             FileType::RegularFile => FileKind::File,
             FileType::Directory => FileKind::Directory,
             _ => FileKind::Special,
@@ -77,53 +77,61 @@ impl Found {
 
     /// Whether it is the same file as another.
     #[must_use]
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        same(&self.stat, &other.stat)
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        same_file(&self.stat, &other.stat)
     }
 
     /// Whether it is the same file as another, and stands where that one stood.
-    pub(crate) fn still(&self, judged: &Self) -> bool {
-        self.is(judged) && self.real == judged.real
+    pub(crate) fn is_unchanged(&self, judged: &Self) -> bool {
+        self.is_same_file(judged) && self.real_path == judged.real_path
     }
 
     /// Whether nobody wrote to it since it was found.
-    pub(crate) fn is_unwritten(&self) -> bool {
+    pub(crate) fn is_unmodified(&self) -> bool {
         let written = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         fstat(&self.handle).is_ok_and(|now| written(&now) == written(&self.stat))
     }
 
     /// Opens the held file itself, whatever its name leads to by now. It neither waits for a pipe
     /// nor takes a terminal.
-    pub(crate) fn open(&self, workspace: &Workspace, access: OFlags) -> Result<OwnedFd, NotFound> {
+    pub(crate) fn open(
+        &self,
+        workspace: &Workspace,
+        access: OFlags,
+    ) -> Result<OwnedFd, LookupError> {
         let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let held = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let opened = match rustix::fs::open(held, flags, Mode::empty()) {
             // Without `/proc` its name is opened; the comparison says whether that is the same.
             Err(Errno::NOENT) => workspace.open_plain(workspace.root(), self.name(), flags)?,
-            other => other.map_err(not_found)?,
+            other => other.map_err(lookup_error)?,
         };
-        let stat = fstat(&opened).map_err(NotFound::Refused)?;
-        if same(&stat, &self.stat) { Ok(opened) } else { Err(NotFound::Refused(Errno::AGAIN)) }
+        let stat = fstat(&opened).map_err(LookupError::Refused)?;
+        if same_file(&stat, &self.stat) {
+            Ok(opened)
+        } else {
+            Err(LookupError::Refused(Errno::AGAIN))
+        }
     }
 
     fn name(&self) -> &OsStr {
-        OsStr::new(self.real.as_str())
+        OsStr::new(self.real_path.as_str())
     }
 }
 
 /// What kind of file the system says that it is.
-pub(crate) fn kind(stat: &Stat) -> FileType {
+pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
 /// Whether two files are one.
-pub(crate) fn same(one: &Stat, other: &Stat) -> bool {
+pub(crate) fn same_file(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 /// Why nothing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotFound {
+pub(crate) enum LookupError {
     /// There is nothing at the path.
     Missing,
     /// The path leads out.
@@ -149,11 +157,11 @@ impl Workspace {
     }
 
     /// The same workspace with changes laid over it, which `root` shows.
-    pub(crate) fn beneath_changes(&self, root: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn with_overlay(&self, root: OwnedFd) -> io::Result<Self> {
         let Self { device, inode, .. } = *self;
         let lower = Some(rustix::io::fcntl_dupfd_cloexec(&self.root, 3)?);
-        let own = spelling::of(root.as_fd());
-        let (spelling, has_aliases) = (self.spelling.max(own), folds(own));
+        let item = spelling::of(root.as_fd());
+        let (spelling, has_aliases) = (self.spelling.max(item), folds(item));
         let (path, is_flagged) = (self.path.clone(), self.is_flagged);
         Ok(Self { root, path, device, inode, lower, spelling, has_aliases, is_flagged })
     }
@@ -184,9 +192,9 @@ impl Workspace {
     fn leads_through_folding(&self, real: &WorkspacePath) -> bool {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         self.is_flagged.is_some()
-            && real.ancestors().filter(|own| !own.is_root()).any(|own| {
-                let opened = self.open_plain(self.root(), OsStr::new(own.as_str()), flags);
-                opened.is_ok_and(|own| self.is_folding(own.as_fd()))
+            && real.ancestors().filter(|ancestor| !ancestor.is_root()).any(|ancestor| {
+                let opened = self.open_plain(self.root(), OsStr::new(ancestor.as_str()), flags);
+                opened.is_ok_and(|fd| self.is_folding(fd.as_fd()))
             })
     }
 
@@ -204,7 +212,7 @@ impl Workspace {
     }
 
     /// Its descriptor alone.
-    pub(crate) fn into_root(self) -> OwnedFd {
+    pub(crate) fn into_root_handle(self) -> OwnedFd {
         self.root
     }
 
@@ -232,15 +240,15 @@ impl Workspace {
     }
 
     /// Holds what stands at a path beneath the root, following links that stay inside.
-    pub(crate) fn hold(&self, path: &OsStr) -> Result<OwnedFd, NotFound> {
+    pub(crate) fn open_handle(&self, path: &OsStr) -> Result<OwnedFd, LookupError> {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
-        kernel_open(self.root(), path, OFlags::PATH | OFlags::CLOEXEC, Links::Inside)
-            .unwrap_or_else(|| steps::hold(self.root(), path))
+        kernel_open(self.root(), path, OFlags::PATH | OFlags::CLOEXEC, LinkPolicy::Inside)
+            .unwrap_or_else(|| fallback_resolver::open_handle(self.root(), path))
     }
 
     /// What a path beneath the root leads through.
-    pub(crate) fn way(&self, path: &OsStr) -> Way {
-        steps::way(self.root(), path)
+    pub(crate) fn link_chain(&self, path: &OsStr) -> LinkChain {
+        fallback_resolver::link_chain(self.root(), path)
     }
 
     /// Opens a path beneath a folder of the workspace; none of its components may be a link.
@@ -249,29 +257,29 @@ impl Workspace {
         folder: BorrowedFd<'_>,
         path: &OsStr,
         flags: OFlags,
-    ) -> Result<OwnedFd, NotFound> {
+    ) -> Result<OwnedFd, LookupError> {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
         // Not `NOFOLLOW`: with it, and a handle asked for, the kernel would hand out the link itself.
         let flags = flags | OFlags::CLOEXEC;
-        kernel_open(folder, path, flags, Links::None)
-            .unwrap_or_else(|| steps::open_plain(folder, path, flags))
+        kernel_open(folder, path, flags, LinkPolicy::None)
+            .unwrap_or_else(|| fallback_resolver::open_plain(folder, path, flags))
     }
 
     /// Asks what stands at a name in a folder of the workspace. A link is not followed, and another
     /// file system is not entered.
-    pub(crate) fn stat_itself(
+    pub(crate) fn stat_entry(
         &self,
         folder: BorrowedFd<'_>,
         name: &OsStr,
-    ) -> Result<Stat, NotFound> {
+    ) -> Result<Stat, LookupError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match kernel_open(folder, name, flags, Links::None) {
-            Some(opened) => fstat(opened?).map_err(not_found),
+        match kernel_open(folder, name, flags, LinkPolicy::None) {
+            Some(opened) => fstat(opened?).map_err(lookup_error),
             None => {
-                let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(not_found)?;
-                match fstat(folder).map_err(not_found)?.st_dev == stat.st_dev {
+                let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(lookup_error)?;
+                match fstat(folder).map_err(lookup_error)?.st_dev == stat.st_dev {
                     true => Ok(stat),
-                    false => Err(NotFound::Outside(PathProblem::Mounted)),
+                    false => Err(LookupError::Outside(PathProblem::Mounted)),
                 }
             }
         }
@@ -281,45 +289,47 @@ impl Workspace {
     ///
     /// The name that it has is asked of the kernel after it was opened, and must lead back to it
     /// without any link: a file that was moved or removed in between is looked for anew.
-    pub(crate) fn find(&self, path: &WorkspacePath) -> Result<Found, NotFound> {
+    pub(crate) fn resolve(&self, path: &WorkspacePath) -> Result<FoundPath, LookupError> {
         let name = OsStr::new(path.as_str());
-        for _ in 0..LOOKS {
-            let handle = self.hold(name)?;
-            let stat = fstat(&handle).map_err(NotFound::Refused)?;
+        for _ in 0..MAX_LOOKUPS {
+            let handle = self.open_handle(name)?;
+            let stat = fstat(&handle).map_err(LookupError::Refused)?;
             if path.is_root() {
                 // There is no way to the root that could have changed.
-                return Ok(Found { handle, stat, real: path.clone() });
+                return Ok(FoundPath { handle, stat, real_path: path.clone() });
             }
-            let real = match self.name_of(handle.as_fd()) {
+            let real = match self.workspace_path_of(handle.as_fd()) {
                 Some(real) => real,
                 // A name that its folder does not list leads to something that has another.
-                None if self.has_aliases => return Err(NotFound::Outside(PathProblem::Unlisted)),
-                None => steps::real_path(self.root(), name)?,
+                None if self.has_aliases => {
+                    return Err(LookupError::Outside(PathProblem::Unlisted));
+                }
+                None => fallback_resolver::real_path(self.root(), name)?,
             };
             if self.leads_through_folding(&real) {
-                return Err(NotFound::Outside(PathProblem::Folding));
+                return Err(LookupError::Outside(PathProblem::Folding));
             }
-            if self.leads_to(&real, &stat) {
-                return Ok(Found { handle, stat, real });
+            if self.is_plain_path_to(&real, &stat) {
+                return Ok(FoundPath { handle, stat, real_path: real });
             }
         }
-        Err(NotFound::Refused(Errno::AGAIN))
+        Err(LookupError::Refused(Errno::AGAIN))
     }
 
     /// Whether a path leads to a file without any link on the way.
-    fn leads_to(&self, real: &WorkspacePath, stat: &Stat) -> bool {
+    fn is_plain_path_to(&self, real: &WorkspacePath, stat: &Stat) -> bool {
         let opened = self.open_plain(self.root(), OsStr::new(real.as_str()), OFlags::PATH);
-        opened.is_ok_and(|handle| fstat(&handle).is_ok_and(|now| same(&now, stat)))
+        opened.is_ok_and(|handle| fstat(&handle).is_ok_and(|now| same_file(&now, stat)))
     }
 
     /// Where a descriptor stands now beneath the root, as the kernel names it; none where it stands
     /// elsewhere or the kernel does not tell.
-    pub(crate) fn place_of(&self, handle: BorrowedFd<'_>) -> Option<PathBuf> {
+    pub(crate) fn path_of(&self, handle: BorrowedFd<'_>) -> Option<PathBuf> {
         let name = |fd: BorrowedFd<'_>| {
             std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
         };
-        let (root, own) = (name(self.root())?, name(handle)?);
-        let inside = own.strip_prefix(&root).ok()?;
+        let (root, path) = (name(self.root())?, name(handle)?);
+        let inside = path.strip_prefix(&root).ok()?;
         match self.has_aliases {
             // The kernel names it as it was asked for.
             true => spelling::listed_path(self.root(), inside),
@@ -328,8 +338,8 @@ impl Workspace {
     }
 
     /// The same as a path of ours; none for a name that no path of ours has.
-    pub(crate) fn name_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
-        let inside = self.place_of(handle)?;
+    pub(crate) fn workspace_path_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
+        let inside = self.path_of(handle)?;
         WorkspacePath::from_fs_name(inside.to_str()?)
     }
 }
@@ -347,7 +357,7 @@ const fn folds(spelling: Spelling) -> bool {
 
 /// A name on disk as a path of ours. Bytes that are not UTF-8, and characters that no path of ours
 /// has, become a replacement that wildcards match: an odd name does not unprotect a file.
-pub(crate) fn told(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
+pub(crate) fn workspace_path(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
     let text = name.to_string_lossy();
     let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     // `./` keeps a name that begins with `~` or `$` what it is.
@@ -355,19 +365,19 @@ pub(crate) fn told(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
 }
 
 /// What an error of the system means for a path.
-pub(crate) fn not_found(errno: Errno) -> NotFound {
+pub(crate) fn lookup_error(errno: Errno) -> LookupError {
     match errno {
-        Errno::NOENT | Errno::NOTDIR => NotFound::Missing,
-        Errno::XDEV => NotFound::Outside(PathProblem::Escapes),
-        Errno::LOOP => NotFound::Outside(PathProblem::Escapes),
-        Errno::NAMETOOLONG => NotFound::Outside(PathProblem::TooLong),
-        other => NotFound::Refused(other),
+        Errno::NOENT | Errno::NOTDIR => LookupError::Missing,
+        Errno::XDEV => LookupError::Outside(PathProblem::Escapes),
+        Errno::LOOP => LookupError::Outside(PathProblem::Escapes),
+        Errno::NAMETOOLONG => LookupError::Outside(PathProblem::TooLong),
+        other => LookupError::Refused(other),
     }
 }
 
 /// Which links are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Links {
+enum LinkPolicy {
     /// Those that stay inside.
     Inside,
     /// None.
@@ -380,12 +390,12 @@ fn kernel_open(
     root: BorrowedFd<'_>,
     path: &OsStr,
     flags: OFlags,
-    links: Links,
-) -> Option<Result<OwnedFd, NotFound>> {
+    links: LinkPolicy,
+) -> Option<Result<OwnedFd, LookupError>> {
     use rustix::fs::{ResolveFlags, openat2};
     let rules = match links {
-        Links::Inside => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
-        Links::None => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        LinkPolicy::Inside => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+        LinkPolicy::None => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
     };
     // The kernel answers EAGAIN when something on the way is renamed at the same time.
     for _ in 0..16 {
@@ -398,12 +408,12 @@ fn kernel_open(
                 let again = openat2(root, path.as_bytes(), OFlags::PATH, Mode::empty(), rules);
                 let mounted = again.is_ok();
                 let problem = if mounted { PathProblem::Mounted } else { PathProblem::Escapes };
-                return Some(Err(NotFound::Outside(problem)));
+                return Some(Err(LookupError::Outside(problem)));
             }
-            Err(errno) => return Some(Err(not_found(errno))),
+            Err(errno) => return Some(Err(lookup_error(errno))),
         }
     }
-    Some(Err(NotFound::Refused(Errno::AGAIN)))
+    Some(Err(LookupError::Refused(Errno::AGAIN)))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -411,8 +421,8 @@ fn kernel_open(
     _: BorrowedFd<'_>,
     _: &OsStr,
     _: OFlags,
-    _: Links,
-) -> Option<Result<OwnedFd, NotFound>> {
+    _: LinkPolicy,
+) -> Option<Result<OwnedFd, LookupError>> {
     None
 }
 
@@ -448,9 +458,9 @@ mod tests {
             symlink(target, root.join(link)).unwrap();
         }
         let workspace = Workspace::open(&root).unwrap();
-        let escapes = Err(NotFound::Outside(PathProblem::Escapes));
-        let missing = Err(NotFound::Missing);
-        let rows: &[(&str, Result<&str, NotFound>)] = &[
+        let escapes = Err(LookupError::Outside(PathProblem::Escapes));
+        let missing = Err(LookupError::Missing);
+        let rows: &[(&str, Result<&str, LookupError>)] = &[
             ("docs/a.md", Ok("docs/a.md")),
             (".", Ok("")),
             ("inside", Ok("docs/a.md")),
@@ -470,8 +480,9 @@ mod tests {
         for (asked, expected) in rows {
             let path = WorkspacePath::parse(asked).unwrap();
             let name = OsStr::new(path.as_str());
-            let by_kernel = workspace.find(&path).map(|found| found.real.to_string());
-            let by_steps = steps::real_path(workspace.root(), name).map(|real| real.to_string());
+            let by_kernel = workspace.resolve(&path).map(|found| found.real_path.to_string());
+            let by_steps =
+                fallback_resolver::real_path(workspace.root(), name).map(|real| real.to_string());
             let expected = expected.map(|real| WorkspacePath::parse(real).unwrap_or_default());
             let expected = expected.map(|real| real.to_string());
             assert_eq!(by_kernel, expected, "{asked} by the kernel");
@@ -479,7 +490,7 @@ mod tests {
             let real = expected.ok().filter(|real| *real == path.to_string());
             let plain = workspace.open_plain(workspace.root(), name, OFlags::PATH);
             assert_eq!(plain.is_ok(), real.is_some(), "{asked} without links");
-            let steps = steps::open_plain(workspace.root(), name, OFlags::PATH);
+            let steps = fallback_resolver::open_plain(workspace.root(), name, OFlags::PATH);
             assert_eq!(steps.is_ok() || name.is_empty(), real.is_some(), "{asked} plain steps");
         }
     }

@@ -8,7 +8,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::workspace::kind;
+use crate::workspace::file_type;
 
 /// Whether an error says that the file system has no such operation (FUSE, NFS, 9p, FAT).
 pub(crate) const fn is_unsupported(errno: Errno) -> bool {
@@ -28,7 +28,7 @@ pub(crate) fn rename_new(folder: impl AsFd, from: &[u8], to: &[u8]) -> Result<()
         done => return done,
     }
     let stat = statat(folder, from, AtFlags::SYMLINK_NOFOLLOW)?;
-    if kind(&stat) == FileType::Directory {
+    if file_type(&stat) == FileType::Directory {
         return claimed(folder, from, to, FileType::Directory);
     }
     match linkat(folder, from, folder, to, AtFlags::empty()) {

@@ -13,8 +13,8 @@ use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatfs, openat, statat};
 use rustix::io::Errno;
 
-use crate::walk::{buffer, entries};
-use crate::workspace::same;
+use crate::walk::{new_buffer, read_entries};
+use crate::workspace::same_file;
 
 /// How many entries of a folder are looked up in another case before it is taken as it is.
 const TRIED: usize = 64;
@@ -100,7 +100,7 @@ pub(super) fn is_flagged(folder: BorrowedFd<'_>) -> bool {
     // `FS_CASEFOLD_FL`.
     const FOLDS: u32 = 0x4000_0000;
     let flags = open(folder).and_then(rustix::fs::ioctl_getflags);
-    flags.is_ok_and(|own| own.bits() & FOLDS != 0)
+    flags.is_ok_and(|flag| flag.bits() & FOLDS != 0)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -117,18 +117,18 @@ fn open(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 fn tried(folder: BorrowedFd<'_>) -> Spelling {
     let Ok(opened) = open(folder) else { return Spelling::Unknown };
     let mut names = Vec::new();
-    let listed = entries(&opened, &mut buffer(), &mut |name, _, _| {
+    let listed = read_entries(&opened, &mut new_buffer(), &mut |name, _, _| {
         names.extend(std::str::from_utf8(name).ok().map(str::to_owned));
         names.len() < TRIED
     });
-    let own = name_of(folder).and_then(|(above, name)| {
+    let item = name_of(folder).and_then(|(above, name)| {
         // A name in the folder above tells of it only where that is of the same file system.
         let [above_stat, stat] = [rustix::fs::fstat(&above), rustix::fs::fstat(folder)];
         (above_stat.ok()?.st_dev == stat.ok()?.st_dev).then_some((above, name))
     });
     let answers = names.iter().filter_map(|name| is_folded(opened.as_fd(), name));
-    let own = own.and_then(|(above, name)| is_folded(above.as_fd(), &name));
-    match answers.chain(own).next().filter(|_| listed.is_ok()) {
+    let item = item.and_then(|(above, name)| is_folded(above.as_fd(), &name));
+    match answers.chain(item).next().filter(|_| listed.is_ok()) {
         Some(true) => Spelling::Folded,
         Some(false) => Spelling::Form,
         None => Spelling::Unknown,
@@ -155,14 +155,14 @@ fn is_folded(folder: BorrowedFd<'_>, name: &str) -> Option<bool> {
         return None;
     }
     let stat = |name: &str| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-    let own = stat(name).ok()?;
+    let first = stat(name).ok()?;
     match stat(&other) {
         // Numbers of files may differ by the name that they were asked by (FUSE): then all else tells.
         Ok(found) => {
-            let looks = |own: &rustix::fs::Stat| {
-                (own.st_mode, own.st_size, own.st_mtime, own.st_mtime_nsec)
+            let looks = |item: &rustix::fs::Stat| {
+                (item.st_mode, item.st_size, item.st_mtime, item.st_mtime_nsec)
             };
-            Some(same(&own, &found) || looks(&own) == looks(&found))
+            Some(same_file(&first, &found) || looks(&first) == looks(&found))
         }
         Err(Errno::NOENT) => Some(false),
         Err(_) => None,
@@ -174,18 +174,19 @@ fn is_folded(folder: BorrowedFd<'_>, name: &str) -> Option<bool> {
 pub(crate) fn listed(folder: BorrowedFd<'_>, name: &OsStr) -> Option<OsString> {
     let opened = open(folder).ok()?;
     let mut found = None;
-    let mut see = |own: &[u8], _, _| {
-        if own == name.as_bytes() {
-            found = Some(own.to_vec());
+    let mut see = |item: &[u8], _, _| {
+        if item == name.as_bytes() {
+            found = Some(item.to_vec());
             return false;
         }
-        let same = std::str::from_utf8(own).ok().zip(name.to_str());
-        if found.is_none() && same.is_some_and(|(own, name)| Spelling::Folded.is_same(own, name)) {
-            found = Some(own.to_vec());
+        let same = std::str::from_utf8(item).ok().zip(name.to_str());
+        if found.is_none() && same.is_some_and(|(text, name)| Spelling::Folded.is_same(text, name))
+        {
+            found = Some(item.to_vec());
         }
         true
     };
-    entries(&opened, &mut buffer(), &mut see).ok()?;
+    read_entries(&opened, &mut new_buffer(), &mut see).ok()?;
     found.map(OsString::from_vec)
 }
 
@@ -196,11 +197,11 @@ pub(super) fn listed_path(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> 
     let mut real = PathBuf::new();
     let mut names = path.iter().peekable();
     while let Some(name) = names.next() {
-        let own = listed(folder.as_fd(), name)?;
+        let item = listed(folder.as_fd(), name)?;
         if names.peek().is_some() {
-            folder = openat(&folder, own.as_bytes(), flags, Mode::empty()).ok()?;
+            folder = openat(&folder, item.as_bytes(), flags, Mode::empty()).ok()?;
         }
-        real.push(own);
+        real.push(item);
     }
     Some(real)
 }
@@ -263,8 +264,8 @@ mod tests {
     fn folders_that_fold_by_themselves_are_not_entered() {
         use capsule_core::path::WorkspacePath;
 
-        use crate::veil::Veil;
-        use crate::workspace::{NotFound, Workspace};
+        use crate::hidden_paths::HiddenPaths;
+        use crate::workspace::{LookupError, Workspace};
 
         let outer = tempfile::tempdir().unwrap();
         fs::create_dir_all(outer.path().join("plain")).unwrap();
@@ -277,14 +278,14 @@ mod tests {
         };
         let opened = Workspace::open(outer.path()).unwrap();
         let workspace = Workspace { is_flagged: Some(is_flagged), ..opened };
-        let find = |path: &str| workspace.find(&WorkspacePath::parse(path).unwrap());
+        let find = |path: &str| workspace.resolve(&WorkspacePath::parse(path).unwrap());
         assert!(find("plain/a").is_ok());
         for path in ["folding", "folding/a", "folding/inner/a"] {
             let found = find(path);
-            let is_refused = matches!(found, Err(NotFound::Outside(PathProblem::Folding)));
+            let is_refused = matches!(found, Err(LookupError::Outside(PathProblem::Folding)));
             assert!(is_refused, "{path}: {found:?}");
         }
-        let hidden = Veil::new(Box::new(|_, _| false)).hidden(&workspace).unwrap();
+        let hidden = HiddenPaths::new(Box::new(|_, _| false)).hidden_now(&workspace).unwrap();
         assert_eq!(hidden, ["folding"]);
     }
 

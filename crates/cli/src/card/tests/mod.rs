@@ -16,13 +16,13 @@ use capsule_core::digest::Digest;
 use capsule_core::risk::Risk;
 use capsule_core::tool::ToolName;
 use capsule_report::width;
-use capsule_runtime::Said;
+use capsule_runtime::PromptAnswer;
 use serde_json::{Value, json};
 
-use crate::card::bytes::{Decoder, Input, Key, Move};
+use crate::card::card_state::{AllowBlocked, CardState, Page};
 use crate::card::choices::{Choice, choices};
-use crate::card::keys::{Dead, Keys, Page};
-use crate::card::{diff, lines, paint, plain};
+use crate::card::key_decoder::{Decoder, Key, Motion, TerminalInput};
+use crate::card::{card_rows, diff, frame, plain_prompt};
 
 fn word(text: &str) -> CardField {
     CardField { name: None, text: text.into(), note: None }
@@ -158,12 +158,12 @@ fn plan() -> Card {
 
 /// The screen as text.
 fn screen(card: &Card, size: (usize, usize)) -> String {
-    let mut keys = Keys::new(card, 0, false);
+    let mut keys = CardState::new(card, 0, false);
     painted(card, &mut keys, size, 1_000)
 }
 
-fn painted(card: &Card, keys: &mut Keys<'_>, size: (usize, usize), now: u64) -> String {
-    let lines = paint::paint(card, keys, size, now, false);
+fn painted(card: &Card, keys: &mut CardState<'_>, size: (usize, usize), now: u64) -> String {
+    let lines = frame::render(card, keys, size, now, false);
     assert!(lines.len() <= size.1, "{} lines of {}", lines.len(), size.1);
     for line in &lines {
         assert!(width(line) <= size.0, "{line}");
@@ -175,14 +175,15 @@ fn painted(card: &Card, keys: &mut Keys<'_>, size: (usize, usize), now: u64) -> 
 /// there is no other leave.
 #[test]
 fn a_plan_has_answers_of_its_own() {
-    let known = |card: &Card| choices(card).into_iter().map(|(_, own)| own).collect::<Vec<_>>();
-    assert_eq!(known(&plan()), [Choice::Offer(0), Choice::Each, Choice::Deny, Choice::Stop]);
+    let known =
+        |card: &Card| choices(card).into_iter().map(|(_, choice)| choice).collect::<Vec<_>>();
+    assert_eq!(known(&plan()), [Choice::Offer(0), Choice::StepByStep, Choice::Deny, Choice::Stop]);
     let mut hostile = plan();
     hostile.exact.push(CardField { name: None, text: "a\u{202e}b".into(), note: None });
-    assert_eq!(known(&hostile), [Choice::Each, Choice::Deny, Choice::Stop]);
-    let answer = |line| plain::answered(&plan(), line, "amber", false);
-    assert_eq!(answer("1 amber"), Ok(Said::Allow(Person::present(), Some(0))));
-    assert_eq!(answer("3 amber"), Ok(Said::Withdrawn));
+    assert_eq!(known(&hostile), [Choice::StepByStep, Choice::Deny, Choice::Stop]);
+    let answer = |line| plain_prompt::parse_answer(&plan(), line, "amber", false);
+    assert_eq!(answer("1 amber"), Ok(PromptAnswer::Allow(Person::present(), Some(0))));
+    assert_eq!(answer("3 amber"), Ok(PromptAnswer::Withdrawn));
     assert!(answer("2 amber").is_err());
 }
 
@@ -190,9 +191,9 @@ fn a_plan_has_answers_of_its_own() {
 #[test]
 fn what_nothing_confines_is_said() {
     let needs = Capabilities::of(Capability::ProcExec).with(Capability::ProcUnconfined);
-    let own = Card { capabilities: needs, prevented: Vec::new(), ..command(&["make"]) };
-    for card in [&own, &commit()] {
-        let rows = lines::body(card, 80, false).rows;
+    let item = Card { capabilities: needs, prevented: Vec::new(), ..command(&["make"]) };
+    for card in [&item, &commit()] {
+        let rows = card_rows::body_rows(card, 80, false).rows;
         let text = rows.iter().map(|row| row.text.trim()).collect::<Vec<_>>().join(" ");
         let said = text.find("nothing prevents it from reading, changing, deleting");
         assert_eq!(said.is_some(), card.capabilities == needs, "{text}");
@@ -207,20 +208,23 @@ fn cards_at_80_and_200_columns() {
         for size in [(80, 30), (200, 50)] {
             insta::assert_snapshot!(format!("{name}_{}", size.0), screen(&card, size));
         }
-        insta::assert_snapshot!(format!("{name}_plain"), plain::text(&card, 80, false, "amber"));
+        insta::assert_snapshot!(
+            format!("{name}_plain"),
+            plain_prompt::card_text(&card, 80, false, "amber")
+        );
     }
 }
 
 #[test]
 fn pages_behind_the_card() {
-    let text = |rows: lines::Rows| {
+    let text = |rows: card_rows::Rows| {
         rows.rows.into_iter().map(|row| row.text).collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(text(diff::differing(&writing(), 76)), "@@ -1,2 +1,2 @@\n  same\n- old\n+ new");
-    let covered = text(lines::covered(&commit(), 76));
+    assert_eq!(text(diff::diff_rows(&writing(), 76)), "@@ -1,2 +1,2 @@\n  same\n- old\n+ new");
+    let covered = text(card_rows::coverage_rows(&commit(), 76));
     assert_eq!(covered.matches("git commit -m …").count(), 1, "{covered}");
     let same = Card { diff: Some(String::new()), ..writing() };
-    assert!(text(lines::body(&same, 76, true)).contains("what is there already"));
+    assert!(text(card_rows::body_rows(&same, 76, true)).contains("what is there already"));
 }
 
 #[test]
@@ -232,10 +236,10 @@ fn every_page_fits_every_window() {
         for columns in [20, 40, 41, 79, 80, 120, 200] {
             for height in [5, 14, 24, 60] {
                 for key in ['v', 'e', 'd', 'g', '4', '3'] {
-                    let mut keys = Keys::new(&card, 0, false);
+                    let mut keys = CardState::new(&card, 0, false);
                     painted(&card, &mut keys, (columns, height), 0);
-                    keys.take(1_000, Input::Keys(vec![Key::Char(key)]));
-                    keys.take(2_000, Input::Nothing);
+                    keys.handle_input(1_000, TerminalInput::Keys(vec![Key::Char(key)]));
+                    keys.handle_input(2_000, TerminalInput::Nothing);
                     painted(&card, &mut keys, (columns, height), 2_000);
                 }
             }
@@ -245,9 +249,9 @@ fn every_page_fits_every_window() {
 
 /// Text of the body when everything is opened, its pieces put together again.
 fn opened(card: &Card) -> String {
-    let rows = lines::body(card, 76, true);
-    assert!(!rows.hides);
-    let text = |row: &lines::Row| row.text.trim_start_matches([' ', '┆', '│']).to_owned();
+    let rows = card_rows::body_rows(card, 76, true);
+    assert!(!rows.hides_something);
+    let text = |row: &card_rows::Row| row.text.trim_start_matches([' ', '┆', '│']).to_owned();
     rows.rows.iter().map(text).collect::<String>()
 }
 
@@ -298,7 +302,7 @@ fn hostile_content_is_seen_for_what_it_is() {
         assert!(!text.contains(raw), "{given:?}");
         let offers = choices(&card).iter().any(|(digit, _)| *digit == '2');
         assert_eq!(offers, as_it_is, "{given:?}");
-        for line in lines::body(&card, 76, false).rows {
+        for line in card_rows::body_rows(&card, 76, false).rows {
             assert!(width(&line.text) <= 76, "{}", line.text);
         }
     }
@@ -335,7 +339,7 @@ fn masks_hide_nothing_that_runs() {
         let card = command(words);
         let known: Vec<Choice> = choices(&card).iter().map(|(_, choice)| *choice).collect();
         assert_eq!(known, [Choice::Change, Choice::Deny, Choice::Stop], "{words:?}");
-        let mut keys = Keys::new(&card, 0, false);
+        let mut keys = CardState::new(&card, 0, false);
         painted(&card, &mut keys, (80, 40), 0);
         assert_eq!(press(&mut keys, 1_000, '1'), None);
         assert!(opened(&card).contains("a mask covers"), "{words:?}");
@@ -357,13 +361,13 @@ fn masks_hide_nothing_that_runs() {
 }
 
 /// Presses a key, and lets half a second pass without another one.
-fn press(keys: &mut Keys<'_>, now: u64, key: char) -> Option<Said> {
-    let said = keys.take(now, Input::Keys(vec![Key::Char(key)]));
-    said.or_else(|| keys.take(now + 450, Input::Nothing))
+fn press(keys: &mut CardState<'_>, now: u64, key: char) -> Option<PromptAnswer> {
+    let said = keys.handle_input(now, TerminalInput::Keys(vec![Key::Char(key)]));
+    said.or_else(|| keys.handle_input(now + 450, TerminalInput::Nothing))
 }
 
-fn on_screen(card: &Card) -> Keys<'_> {
-    let mut keys = Keys::new(card, 0, false);
+fn on_screen(card: &Card) -> CardState<'_> {
+    let mut keys = CardState::new(card, 0, false);
     painted(card, &mut keys, (80, 40), 0);
     keys
 }
@@ -373,24 +377,24 @@ fn digits_answer_in_their_own_time() {
     let card = commit();
     let mut keys = on_screen(&card);
     assert_eq!(press(&mut keys, 499, '1'), None, "too soon");
-    assert_eq!(keys.dead(990), Some(Dead::Arming), "and that was a key, too");
-    assert!(matches!(press(&mut keys, 1_000, '1'), Some(Said::Allow(_, None))));
+    assert_eq!(keys.allow_blocked(990), Some(AllowBlocked::Arming), "and that was a key, too");
+    assert!(matches!(press(&mut keys, 1_000, '1'), Some(PromptAnswer::Allow(_, None))));
     // The session comes before the task, and the whole capability last.
     for (digit, at) in [('2', 1), ('6', 0), ('7', 2)] {
         let said = press(&mut on_screen(&card), 600, digit);
-        assert!(matches!(said, Some(Said::Allow(_, Some(own))) if own == at), "{said:?}");
+        assert!(matches!(said, Some(PromptAnswer::Allow(_, Some(own))) if own == at), "{said:?}");
     }
     // To stop, nobody has to wait.
-    assert!(matches!(press(&mut on_screen(&card), 10, '5'), Some(Said::Stop(..))));
+    assert!(matches!(press(&mut on_screen(&card), 10, '5'), Some(PromptAnswer::Stop(..))));
     // A second key takes the first one back, and is nothing itself.
     for second in ['1', '5', 'x', '4'] {
         let mut keys = on_screen(&card);
-        keys.take(1_000, Input::Keys(vec![Key::Char('1')]));
+        keys.handle_input(1_000, TerminalInput::Keys(vec![Key::Char('1')]));
         assert_eq!(press(&mut keys, 1_399, second), None, "{second}");
         assert_eq!(keys.page(), &Page::Card);
     }
     // What was typed before the card appeared was a key.
-    let mut keys = Keys::new(&card, 0, true);
+    let mut keys = CardState::new(&card, 0, true);
     painted(&card, &mut keys, (80, 40), 0);
     assert_eq!(press(&mut keys, 300, '5'), None);
 }
@@ -412,44 +416,47 @@ fn what_arrives_at_once_never_answers() {
         let mut keys = on_screen(&card);
         let mut decoder = Decoder::default();
         for input in decoder.push(bytes) {
-            assert_eq!(keys.take(1_000, input), None);
+            assert_eq!(keys.handle_input(1_000, input), None);
         }
-        assert_eq!(keys.take(2_000, Input::Nothing), None, "{bytes:?}");
+        assert_eq!(keys.handle_input(2_000, TerminalInput::Nothing), None, "{bytes:?}");
     }
     // In a line, a paste is text, and its line ends are blanks.
     let mut keys = on_screen(&card);
     press(&mut keys, 1_000, '4');
-    keys.take(1_500, Input::Paste("not\nnow\r".into()));
-    keys.take(1_600, Input::Keys(vec![Key::Char('!'), Key::Enter]));
-    let said = keys.take(1_700, Input::Keys(vec![Key::Enter]));
-    assert!(matches!(said, Some(Said::Deny(_, Some(ref why))) if why == "not now !"), "{said:?}");
+    keys.handle_input(1_500, TerminalInput::Paste("not\nnow\r".into()));
+    keys.handle_input(1_600, TerminalInput::Keys(vec![Key::Char('!'), Key::Enter]));
+    let said = keys.handle_input(1_700, TerminalInput::Keys(vec![Key::Enter]));
+    assert!(
+        matches!(said, Some(PromptAnswer::Deny(_, Some(ref why))) if why == "not now !"),
+        "{said:?}"
+    );
 }
 
 #[test]
 fn what_was_not_seen_cannot_be_allowed() {
     let card = writing();
-    let mut keys = Keys::new(&card, 0, false);
+    let mut keys = CardState::new(&card, 0, false);
     let size = (80, 24);
     painted(&card, &mut keys, size, 0);
-    assert_eq!(keys.dead(1_000), Some(Dead::Closed));
+    assert_eq!(keys.allow_blocked(1_000), Some(AllowBlocked::NotExpanded));
     assert_eq!(press(&mut keys, 1_000, '1'), None);
     press(&mut keys, 2_000, 'v');
     painted(&card, &mut keys, size, 2_500);
-    assert_eq!(keys.dead(3_000), Some(Dead::Below));
+    assert_eq!(keys.allow_blocked(3_000), Some(AllowBlocked::EndNotShown));
     assert_eq!(press(&mut keys, 3_000, '1'), None);
-    keys.take(4_000, Input::Keys(vec![Key::Move(Move::Last)]));
+    keys.handle_input(4_000, TerminalInput::Keys(vec![Key::Move(Motion::Last)]));
     painted(&card, &mut keys, size, 4_000);
-    assert_eq!(keys.dead(4_400), Some(Dead::Arming), "a page arms anew");
-    assert!(matches!(press(&mut keys, 4_600, '1'), Some(Said::Allow(_, None))));
+    assert_eq!(keys.allow_blocked(4_400), Some(AllowBlocked::Arming), "a page arms anew");
+    assert!(matches!(press(&mut keys, 4_600, '1'), Some(PromptAnswer::Allow(_, None))));
     // A new size of the window arms anew, and takes back what was pressed.
     let card = commit();
     let mut keys = on_screen(&card);
-    keys.take(1_000, Input::Keys(vec![Key::Char('1')]));
-    keys.take(1_100, Input::Resized);
-    assert_eq!(keys.take(2_000, Input::Nothing), None);
+    keys.handle_input(1_000, TerminalInput::Keys(vec![Key::Char('1')]));
+    keys.handle_input(1_100, TerminalInput::Resized);
+    assert_eq!(keys.handle_input(2_000, TerminalInput::Nothing), None);
     assert_eq!(press(&mut keys, 1_550, '1'), None);
     // In a window without room nothing can be seen.
-    let mut keys = Keys::new(&card, 0, false);
+    let mut keys = CardState::new(&card, 0, false);
     painted(&card, &mut keys, (80, 8), 0);
     assert_eq!(press(&mut keys, 1_000, '1'), None);
 }
@@ -459,15 +466,15 @@ fn other_arguments_are_read_and_checked() {
     let card = commit();
     let mut keys = on_screen(&card);
     press(&mut keys, 1_000, '3');
-    let enter = || Input::Keys(vec![Key::Enter]);
-    assert_eq!(keys.take(2_000, enter()), None);
+    let enter = || TerminalInput::Keys(vec![Key::Enter]);
+    assert_eq!(keys.handle_input(2_000, enter()), None);
     assert!(matches!(keys.page(), Page::Change(_, Some(why)) if why == "nothing was changed"));
-    keys.take(2_100, Input::Keys(vec![Key::Backspace]));
-    assert_eq!(keys.take(2_200, enter()), None, "no JSON");
-    keys.take(2_300, Input::Paste(r#", "cwd": "docs"}"#.into()));
-    let said = keys.take(2_400, enter());
+    keys.handle_input(2_100, TerminalInput::Keys(vec![Key::Backspace]));
+    assert_eq!(keys.handle_input(2_200, enter()), None, "no JSON");
+    keys.handle_input(2_300, TerminalInput::Paste(r#", "cwd": "docs"}"#.into()));
+    let said = keys.handle_input(2_400, enter());
     let wanted = json!({ "argv": card.args["argv"], "cwd": "docs" });
-    assert!(matches!(said, Some(Said::Change(_, args)) if args == wanted));
+    assert!(matches!(said, Some(PromptAnswer::ChangeArguments(_, args)) if args == wanted));
     // What cannot be seen is edited as a code point, and stays what it is.
     let hostile = command(&["git", "a\u{202e}b\u{430}"]);
     let mut keys = on_screen(&hostile);
@@ -483,35 +490,43 @@ fn leaving_and_interrupting() {
     let card = commit();
     for key in [Key::Escape, Key::End] {
         let mut keys = on_screen(&card);
-        assert_eq!(keys.take(10, Input::Keys(vec![key])), None);
-        assert_eq!(keys.take(500, Input::Nothing), Some(Said::Later));
+        assert_eq!(keys.handle_input(10, TerminalInput::Keys(vec![key])), None);
+        assert_eq!(keys.handle_input(500, TerminalInput::Nothing), Some(PromptAnswer::Postpone));
         assert!(!keys.is_interrupted());
     }
     let mut keys = on_screen(&card);
     for at in [0, 100, 200] {
-        assert_eq!(keys.take(at, Input::Keys(vec![Key::Interrupt])), None);
+        assert_eq!(keys.handle_input(at, TerminalInput::Keys(vec![Key::Interrupt])), None);
     }
-    assert_eq!(keys.take(500, Input::Nothing), Some(Said::Withdrawn));
+    assert_eq!(keys.handle_input(500, TerminalInput::Nothing), Some(PromptAnswer::Withdrawn));
     assert!(keys.is_interrupted());
-    assert_eq!(on_screen(&card).take(10, Input::Gone), Some(Said::Withdrawn));
+    assert_eq!(
+        on_screen(&card).handle_input(10, TerminalInput::Disconnected),
+        Some(PromptAnswer::Withdrawn)
+    );
 }
 
 #[test]
 fn a_plain_card_wants_its_word() {
     let card = commit();
-    let say = |line: &str| plain::answered(&card, line, "amber", false);
+    let say = |line: &str| plain_prompt::parse_answer(&card, line, "amber", false);
     for wrong in ["1", "y", "yes", "1 basil", "amber", "12 amber", "x amber", "1amber", "8 amber"] {
         assert!(say(wrong).is_err(), "{wrong}");
     }
-    assert!(matches!(say("1 amber"), Ok(Said::Allow(_, None))));
-    assert!(matches!(say("2 amber"), Ok(Said::Allow(_, Some(1)))));
-    assert!(matches!(say("4 amber not now"), Ok(Said::Deny(_, Some(why))) if why == "not now"));
-    assert!(matches!(say("5 amber"), Ok(Said::Stop(_, None))));
-    assert!(matches!(say("0 amber"), Ok(Said::Later)));
-    assert!(matches!(say(r#"3 amber {"argv":["ls"]}"#), Ok(Said::Change(..))));
+    assert!(matches!(say("1 amber"), Ok(PromptAnswer::Allow(_, None))));
+    assert!(matches!(say("2 amber"), Ok(PromptAnswer::Allow(_, Some(1)))));
+    assert!(
+        matches!(say("4 amber not now"), Ok(PromptAnswer::Deny(_, Some(why))) if why == "not now")
+    );
+    assert!(matches!(say("5 amber"), Ok(PromptAnswer::Stop(_, None))));
+    assert!(matches!(say("0 amber"), Ok(PromptAnswer::Postpone)));
+    assert!(matches!(say(r#"3 amber {"argv":["ls"]}"#), Ok(PromptAnswer::ChangeArguments(..))));
     assert!(say("3 amber [1]").is_err());
-    assert!(plain::answered(&card, "1 amber", "amber", true).is_err(), "not all was seen");
-    assert!(plain::answered(&card, "4 amber", "amber", true).is_ok());
+    assert!(
+        plain_prompt::parse_answer(&card, "1 amber", "amber", true).is_err(),
+        "not all was seen"
+    );
+    assert!(plain_prompt::parse_answer(&card, "4 amber", "amber", true).is_ok());
 }
 
 /// Numbers that are the same every time.
@@ -541,8 +556,8 @@ fn stray_keys_answer_nothing() {
     let mut numbers = Numbers(7);
     let (mut denied, mut pressed) = (0, 0);
     for round in 0..10_000 {
-        let mut keys = Keys::new(&card, 0, round % 3 == 0);
-        keys.laid_out(20, 30, false);
+        let mut keys = CardState::new(&card, 0, round % 3 == 0);
+        keys.set_extent(20, 30, false);
         let mut now = 0;
         while now < 5_000 {
             let pause = numbers.pause(round % 2 == 0);
@@ -551,7 +566,7 @@ fn stray_keys_answer_nothing() {
             // While nobody types, the clock is looked at.
             while said.is_none() && now + 50 <= end {
                 now += 50;
-                said = keys.take(now, Input::Nothing);
+                said = keys.handle_input(now, TerminalInput::Nothing);
             }
             now = end;
             let key = match numbers.next() % 40 {
@@ -559,17 +574,17 @@ fn stray_keys_answer_nothing() {
                 10 => Key::Enter,
                 11 => Key::Escape,
                 12 => Key::Interrupt,
-                13 => Key::Move(Move::Last),
+                13 => Key::Move(Motion::Last),
                 14 => Key::Backspace,
                 15 => Key::End,
                 other => Key::Char(char::from(b'a' + (other % 26) as u8)),
             };
             pressed += 1;
-            let said = said.or_else(|| keys.take(now, Input::Keys(vec![key])));
-            keys.laid_out(20, 30, false);
+            let said = said.or_else(|| keys.handle_input(now, TerminalInput::Keys(vec![key])));
+            keys.set_extent(20, 30, false);
             match said {
                 None => {}
-                Some(Said::Deny(..)) => {
+                Some(PromptAnswer::Deny(..)) => {
                     denied += 1;
                     break;
                 }
@@ -598,7 +613,7 @@ fn a_rule_is_only_looked_at() {
     let mut keys = on_screen(&before);
     press(&mut keys, 1_000, 'p');
     assert_eq!(keys.wants_rule(), Some("r-7Q3K:2"));
-    keys.learned("--- a/p\n+++ b/p\n@@ -1 +1,2 @@\n x: 1\n+y: \u{202e}2\n".into());
+    keys.set_patch("--- a/p\n+++ b/p\n@@ -1 +1,2 @@\n x: 1\n+y: \u{202e}2\n".into());
     assert_eq!(keys.wants_rule(), None, "it is learned once");
     let page = painted(&before, &mut keys, (80, 40), 2_000);
     assert!(page.contains("capsule policy learn r-7Q3K:2 --write"), "{page}");
@@ -606,7 +621,7 @@ fn a_rule_is_only_looked_at() {
     for (at, key) in ['1', '2', '3', '4', '5'].into_iter().enumerate() {
         let now = 10_000 + 2_000 * u64::try_from(at).unwrap();
         assert_eq!(press(&mut keys, now, key), None);
-        assert_eq!(keys.take(now + 1_000, Input::Nothing), None);
+        assert_eq!(keys.handle_input(now + 1_000, TerminalInput::Nothing), None);
         assert_eq!(keys.page(), &Page::Rule);
     }
     press(&mut keys, 60_000, 'p');

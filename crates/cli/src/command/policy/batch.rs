@@ -6,7 +6,7 @@ use std::path::Path;
 use capsule_core::limits;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, usage};
+use crate::failure::{Failure, usage_failure};
 
 /// A call of a batch.
 #[derive(Debug)]
@@ -22,8 +22,9 @@ pub(super) fn each_call(
     path: &Path,
     mut visit: impl FnMut(Result<BatchCall, String>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let unread =
-        |error: std::io::Error| usage(format!("`{}` cannot be read: {error}", path.display()));
+    let unread = |error: std::io::Error| {
+        usage_failure(format!("`{}` cannot be read: {error}", path.display()))
+    };
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
@@ -47,11 +48,11 @@ pub(super) fn each_call(
         } else if line.trim_ascii().is_empty() {
             continue;
         }
-        visit(call_of(&line).map_err(|message| format!("line {number}: {message}")))?;
+        visit(parse_call(&line).map_err(|message| format!("line {number}: {message}")))?;
     }
 }
 
-fn call_of(line: &[u8]) -> Result<BatchCall, String> {
+fn parse_call(line: &[u8]) -> Result<BatchCall, String> {
     if line.is_empty() {
         return Err(format!("it is longer than {} bytes", limits::ARGUMENT_BYTES));
     }

@@ -6,23 +6,23 @@ use capsule_core::decision::Decision;
 use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_report::{RuleChange, RuleChanges, RuleLine, policy_rules};
-use capsule_runtime::{Law, explain};
+use capsule_runtime::{BoundPolicy, explain};
 use capsule_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{PolicyArg, PolicyDiff};
+use crate::args::{PolicyArg, PolicyDiffArgs};
 use crate::command::open_store;
 use crate::command::policy::batch::each_call;
-use crate::command::policy::past::Calls;
-use crate::command::policy::{judging_hands, texts};
+use crate::command::policy::recorded_calls::RecordedCalls;
+use crate::command::policy::{judging_backend, policy_texts};
+use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{BAD, CARE, GOOD, Screen};
-use crate::surroundings::Surroundings;
+use crate::screen::{ERROR, SUCCESS, Screen, WARNING};
 
 /// A call that the two policies decide otherwise.
 #[derive(Debug, Serialize)]
-struct Difference {
+struct DecisionDifference {
     id: Value,
     tool: String,
     before: Decision,
@@ -31,61 +31,60 @@ struct Difference {
 
 /// What came of deciding calls by both.
 #[derive(Debug, Default)]
-struct Compared {
+struct PolicyComparison {
     calls: u64,
     /// Calls that could not be decided again.
     left_out: u64,
     /// Whether a line of the batch was no call.
     is_wrong: bool,
-    differences: Vec<Difference>,
+    differences: Vec<DecisionDifference>,
 }
 
-impl Compared {
+impl PolicyComparison {
     fn add(&mut self, id: Value, tool: &str, before: Decision, after: Decision) {
         self.calls += 1;
         // A rule that only stands elsewhere, or is called otherwise, decides the same.
         if (before.verdict, before.code) != (after.verdict, after.code) {
-            self.differences.push(Difference { id, tool: tool.to_owned(), before, after });
+            self.differences.push(DecisionDifference { id, tool: tool.to_owned(), before, after });
         }
     }
 }
 
-pub(crate) fn run(
-    args: &PolicyDiff,
-    around: &Surroundings,
-    screen: &Screen,
-) -> Result<u8, Failure> {
-    let law = |policy: &str| {
-        around.law(&PolicyArg { policy: Some(policy.into()), profile: args.profile.clone() }, None)
+pub(crate) fn run(args: &PolicyDiffArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let bound = |policy: &str| {
+        ctx.load_policy(
+            &PolicyArg { policy: Some(policy.into()), profile: args.profile.clone() },
+            None,
+        )
     };
-    let (before, after) = (law(&args.before)?, law(&args.after)?);
-    let rules = |law: &Law| {
-        let rules = policy_rules(&law.policy, &texts(law));
+    let (before, after) = (bound(&args.before)?, bound(&args.after)?);
+    let rules = |bound: &BoundPolicy| {
+        let rules = policy_rules(&bound.policy, &policy_texts(bound));
         // The runtime's own files are those of this machine, and not the authors'.
-        let own = |rule: &RuleLine| rule.at.as_deref() == Some("builtin:base");
-        rules.into_iter().filter(|rule| !own(rule)).collect::<Vec<_>>()
+        let item = |rule: &RuleLine| rule.at.as_deref() == Some("builtin:base");
+        rules.into_iter().filter(|rule| !item(rule)).collect::<Vec<_>>()
     };
     let changes = RuleChanges::between(&rules(&before), &rules(&after));
-    let mut compared = Compared::default();
+    let mut compared = PolicyComparison::default();
     if let Some(batch) = &args.batch {
-        of_batch(batch, (&before, &after), around, screen, &mut compared)?;
+        compare_batch(batch, (&before, &after), ctx, screen, &mut compared)?;
     }
     for run in &args.runs {
-        let store = open_store(around, screen)?;
-        of_run(run, (&before, &after), &store, &mut compared)?;
+        let store = open_store(ctx, screen)?;
+        compare_run(run, (&before, &after), &store, &mut compared)?;
     }
     let exit = if compared.is_wrong { Exit::BadUsage } else { Exit::Ok };
     let asked = args.batch.is_some() || !args.runs.is_empty();
     if screen.json {
-        let side = |law: &Law| {
+        let side = |bound: &BoundPolicy| {
             json!({
-                "policy": law.policy.name,
-                "file": law.text.name,
-                "digest": law.policy.digest(),
-                "profile": law.policy.profile.name,
+                "policy": bound.policy.name,
+                "file": bound.text.name,
+                "digest": bound.policy.digest(),
+                "profile": bound.policy.profile.name,
             })
         };
-        screen.say_json(&json!({
+        screen.print_json(&json!({
             "schema": 1,
             "before": side(&before),
             "after": side(&after),
@@ -103,15 +102,15 @@ pub(crate) fn run(
     Ok(exit.status())
 }
 
-fn of_batch(
+fn compare_batch(
     path: &Path,
-    (before, after): (&Law, &Law),
-    around: &Surroundings,
+    (before, after): (&BoundPolicy, &BoundPolicy),
+    ctx: &CliContext,
     screen: &Screen,
-    compared: &mut Compared,
+    compared: &mut PolicyComparison,
 ) -> Result<(), Failure> {
-    let mut first = judging_hands(before, around);
-    let mut second = judging_hands(after, around);
+    let mut first = judging_backend(before, ctx);
+    let mut second = judging_backend(after, ctx);
     each_call(path, |line| {
         match line {
             Ok(call) => {
@@ -122,7 +121,7 @@ fn of_batch(
             Err(error) => {
                 compared.is_wrong = true;
                 compared.left_out += 1;
-                screen.complain(&format!("{BAD}error{BAD:#}: {}", escape::line(&error)));
+                screen.eprint(&format!("{ERROR}error{ERROR:#}: {}", escape::line(&error)));
             }
         }
         Ok(())
@@ -130,17 +129,17 @@ fn of_batch(
 }
 
 /// The calls of a recorded run, as they were understood then.
-fn of_run(
+fn compare_run(
     run: &str,
-    (before, after): (&Law, &Law),
+    (before, after): (&BoundPolicy, &BoundPolicy),
     store: &Store,
-    compared: &mut Compared,
+    compared: &mut PolicyComparison,
 ) -> Result<(), Failure> {
-    let mut calls = Calls::default();
+    let mut calls = RecordedCalls::default();
     calls.add(store, &store.find(run)?)?;
     compared.left_out += calls.left_out;
-    for call in &calls.past {
-        let decide = |law: &Law| call.decide(&law.policy);
+    for call in &calls.calls {
+        let decide = |bound: &BoundPolicy| call.decide(&bound.policy);
         compared.add(json!(call.label), call.tool.as_str(), decide(before), decide(after));
     }
     Ok(())
@@ -148,48 +147,58 @@ fn of_run(
 
 fn show_rules(changes: &RuleChanges, screen: &Screen) -> Result<(), Failure> {
     let RuleChanges { added, removed, changed } = changes;
-    screen.say(&format!(
+    screen.print_line(&format!(
         "rules      {} added · {} removed · {} changed",
         added.len(),
         removed.len(),
         changed.len()
     ))?;
     for rule in removed {
-        screen.say(&format!("  {BAD}-{BAD:#} {}", named(rule)))?;
+        screen.print_line(&format!("  {ERROR}-{ERROR:#} {}", rule_name(rule)))?;
     }
     for rule in added {
-        screen.say(&format!("  {GOOD}+{GOOD:#} {}", named(rule)))?;
+        screen.print_line(&format!("  {SUCCESS}+{SUCCESS:#} {}", rule_name(rule)))?;
     }
     for RuleChange { before, after } in changed {
-        screen.say(&format!("  {CARE}~{CARE:#} {}", named(after)))?;
+        screen.print_line(&format!("  {WARNING}~{WARNING:#} {}", rule_name(after)))?;
         if before.decision != after.decision {
-            screen.say(&format!("      {} -> {}", word(before), word(after)))?;
+            screen.print_line(&format!(
+                "      {} -> {}",
+                decision_word(before),
+                decision_word(after)
+            ))?;
         }
-        for name in sayings(before, after) {
-            let (old, new) = (values(before, name), values(after, name));
-            for gone in old.iter().filter(|own| !new.contains(own)) {
-                screen.say(&format!("      {BAD}-{BAD:#} {name} {}", escape::line(gone)))?;
+        for name in property_names(before, after) {
+            let (old, new) = (property_values(before, name), property_values(after, name));
+            for gone in old.iter().filter(|old| !new.contains(old)) {
+                screen.print_line(&format!(
+                    "      {ERROR}-{ERROR:#} {name} {}",
+                    escape::line(gone)
+                ))?;
             }
-            for more in new.iter().filter(|own| !old.contains(own)) {
-                screen.say(&format!("      {GOOD}+{GOOD:#} {name} {}", escape::line(more)))?;
+            for more in new.iter().filter(|new| !old.contains(new)) {
+                screen.print_line(&format!(
+                    "      {SUCCESS}+{SUCCESS:#} {name} {}",
+                    escape::line(more)
+                ))?;
             }
         }
     }
     Ok(())
 }
 
-fn named(rule: &RuleLine) -> String {
+fn rule_name(rule: &RuleLine) -> String {
     let at = rule.at.as_deref().map(|at| format!("  {at}")).unwrap_or_default();
-    let named = format!("{} {} {}{at}", rule.section, rule.rule, word(rule));
+    let named = format!("{} {} {}{at}", rule.section, rule.rule, decision_word(rule));
     escape::line(&named).into_owned()
 }
 
-fn word(rule: &RuleLine) -> &'static str {
+fn decision_word(rule: &RuleLine) -> &'static str {
     rule.decision.map_or("(by the profile)", |verdict| verdict.keyword())
 }
 
 /// What either of the two says anything about.
-fn sayings(before: &RuleLine, after: &RuleLine) -> Vec<&'static str> {
+fn property_names(before: &RuleLine, after: &RuleLine) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
     for saying in before.says.iter().chain(&after.says) {
         if !names.contains(&saying.name) {
@@ -199,29 +208,29 @@ fn sayings(before: &RuleLine, after: &RuleLine) -> Vec<&'static str> {
     names
 }
 
-fn values<'r>(rule: &'r RuleLine, name: &str) -> &'r [String] {
-    rule.says.iter().find(|own| own.name == name).map_or(&[], |own| own.values.as_slice())
+fn property_values<'r>(rule: &'r RuleLine, name: &str) -> &'r [String] {
+    rule.says.iter().find(|say| say.name == name).map_or(&[], |say| say.values.as_slice())
 }
 
-fn show_calls(compared: &Compared, screen: &Screen) -> Result<(), Failure> {
+fn show_calls(compared: &PolicyComparison, screen: &Screen) -> Result<(), Failure> {
     let left_out = match compared.left_out {
         0 => String::new(),
         number => format!(" · {number} left out"),
     };
-    screen.say(&format!(
+    screen.print_line(&format!(
         "decisions  {} of {} calls differ{left_out}",
         compared.differences.len(),
         compared.calls
     ))?;
-    for Difference { id, tool, before, after } in &compared.differences {
+    for DecisionDifference { id, tool, before, after } in &compared.differences {
         let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
         let head = format!("{id} {tool}  {} -> {}", before.verdict, after.verdict);
-        screen.say(&format!("  {}", escape::line(&head)))?;
-        for (sign, own) in [("-", before), ("+", after)] {
-            let rule = own.rule.as_deref().unwrap_or("(no rule matches)");
-            let at = own.at.as_deref().unwrap_or("");
-            let line = format!("{} {rule} {at}", own.code);
-            screen.say(&format!("      {sign} {}", escape::line(line.trim_end())))?;
+        screen.print_line(&format!("  {}", escape::line(&head)))?;
+        for (sign, decision) in [("-", before), ("+", after)] {
+            let rule = decision.rule.as_deref().unwrap_or("(no rule matches)");
+            let at = decision.at.as_deref().unwrap_or("");
+            let line = format!("{} {rule} {at}", decision.code);
+            screen.print_line(&format!("      {sign} {}", escape::line(line.trim_end())))?;
         }
     }
     Ok(())

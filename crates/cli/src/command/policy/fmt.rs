@@ -9,16 +9,16 @@ use capsule_core::exit::Exit;
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PolicyDraft;
-use capsule_runtime::{CATALOGUE, LayoutError, Text, lay_out, read_text, shown_name};
+use capsule_runtime::{CATALOGUE, FormatError, Text, format_policy, read_text, shown_name};
 use serde_json::json;
 
-use crate::args::PolicyFmt;
-use crate::command::policy::replace::replace;
-use crate::failure::{Failure, usage};
-use crate::screen::{CARE, GOOD, Screen};
-use crate::surroundings::Surroundings;
+use crate::args::PolicyFmtArgs;
+use crate::command::policy::replace::replace_policy;
+use crate::context::CliContext;
+use crate::failure::{Failure, usage_failure};
+use crate::screen::{SUCCESS, Screen, WARNING};
 
-pub(crate) fn run(args: &PolicyFmt, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(args: &PolicyFmtArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let is_stdin = args.file == Path::new("-");
     let text = match is_stdin {
         true => Text { name: "-".into(), text: read_stdin()? },
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &PolicyFmt, around: &Surroundings, screen: &Screen) -> R
             Text { name: shown_name(&args.file.to_string_lossy()), text }
         }
     };
-    let laid = laid_out(&text, around)?;
+    let laid = format_text(&text, ctx)?;
     let is_same = laid == text.text;
     if is_stdin && !args.check {
         // What is piped through comes out, changed or not.
@@ -35,29 +35,29 @@ pub(crate) fn run(args: &PolicyFmt, around: &Surroundings, screen: &Screen) -> R
         return Ok(0);
     }
     if !is_same && !args.check {
-        replace(&args.file, &text.text, &laid)?;
+        replace_policy(&args.file, &text.text, &laid)?;
     }
     let name = escape::line(&text.name);
     if screen.json {
-        screen.say_json(&json!({ "schema": 1, "file": text.name, "laid_out": is_same }))?;
+        screen.print_json(&json!({ "schema": 1, "file": text.name, "laid_out": is_same }))?;
     } else if is_same {
-        screen.say(&format!("{GOOD}✔ laid out{GOOD:#} {name}"))?;
+        screen.print_line(&format!("{SUCCESS}✔ laid out{SUCCESS:#} {name}"))?;
     } else if args.check {
-        screen.say(&format!("{CARE}not laid out{CARE:#} {name}"))?;
+        screen.print_line(&format!("{WARNING}not laid out{WARNING:#} {name}"))?;
     } else {
-        screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {name}"))?;
+        screen.print_line(&format!("{SUCCESS}✔ wrote{SUCCESS:#} {name}"))?;
     }
     Ok(if args.check && !is_same { Exit::ToolFailed.status() } else { 0 })
 }
 
 /// The text in its layout; only what is a policy is laid out.
-fn laid_out(text: &Text, around: &Surroundings) -> Result<String, Failure> {
-    let home = around.home.to_string_lossy();
+fn format_text(text: &Text, ctx: &CliContext) -> Result<String, Failure> {
+    let home = ctx.home.to_string_lossy();
     PolicyDraft::parse(&text.text, &text.name, &home, CATALOGUE)
-        .map_err(|problems| Failure::Texts(text.clone(), problems))?;
-    lay_out(&text.text).map_err(|error| match error {
-        LayoutError::Unreadable(problem) => Failure::Texts(text.clone(), vec![*problem]),
-        LayoutError::Ambiguous => {
+        .map_err(|problems| Failure::InvalidText(text.clone(), problems))?;
+    format_policy(&text.text).map_err(|error| match error {
+        FormatError::Unreadable(problem) => Failure::InvalidText(text.clone(), vec![*problem]),
+        FormatError::Ambiguous => {
             let message = format!("`{}` would say something else in another layout", text.name);
             CodedError::new(Code::PolicySyntax, message)
                 .with_suggestion("lay it out by hand; it stays as it is")
@@ -70,6 +70,6 @@ fn read_stdin() -> Result<String, Failure> {
     let most = u64::try_from(limits::POLICY_BYTES).unwrap_or(u64::MAX);
     let mut text = Vec::new();
     let read = std::io::stdin().take(most.saturating_add(1)).read_to_end(&mut text);
-    read.map_err(|error| usage(format!("standard input cannot be read: {error}")))?;
-    String::from_utf8(text).map_err(|_| usage("the policy on standard input is not UTF-8"))
+    read.map_err(|error| usage_failure(format!("standard input cannot be read: {error}")))?;
+    String::from_utf8(text).map_err(|_| usage_failure("the policy on standard input is not UTF-8"))
 }

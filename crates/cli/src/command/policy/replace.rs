@@ -8,15 +8,15 @@ use capsule_core::code::Code;
 use capsule_core::journal::Event;
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{Pending, PendingState, read_text, real, this_moment};
-use capsule_store::{Filter, RunState, Store};
+use capsule_runtime::{PendingQuestion, QuestionState, now_micros, read_text, real_path};
+use capsule_store::{RunFilter, RunState, Store};
 
 use crate::failure::Failure;
 
 /// Replaces a file that holds a text by one with another text, at once and with the rights of the old
 /// one.
-pub(super) fn replace(path: &Path, before: &str, text: &str) -> Result<(), Failure> {
-    let path = real(path);
+pub(super) fn replace_policy(path: &Path, before: &str, text: &str) -> Result<(), Failure> {
+    let path = real_path(path);
     let wrong = |error: std::io::Error| {
         CodedError::new(
             Code::FileSystem,
@@ -51,13 +51,13 @@ pub(super) fn replace(path: &Path, before: &str, text: &str) -> Result<(), Failu
 }
 
 /// That nobody works by a policy file at the moment: a policy that changes under a run is another one.
-pub(super) fn is_idle(store: &Store, file: &Path) -> Result<(), Failure> {
+pub(super) fn require_unused(store: &Store, file: &Path) -> Result<(), Failure> {
     if is_confined() {
         let message = "a confined process writes no policy";
         return Err(CodedError::new(Code::PolicyInUse, message).into());
     }
-    for run in store.list(&Filter::default())? {
-        if run.state == RunState::Running && is_under(store, &run.run, file)? {
+    for run in store.list(&RunFilter::default())? {
+        if run.state == RunState::Running && was_judged_by(store, &run.run, file)? {
             let message = format!("{} goes on under `{}`", run.label, file.display());
             return Err(CodedError::new(Code::PolicyInUse, message).into());
         }
@@ -76,21 +76,22 @@ fn is_confined() -> bool {
 }
 
 /// Whether a run was judged by a file.
-fn is_under(store: &Store, run: &str, file: &Path) -> Result<bool, Failure> {
+fn was_judged_by(store: &Store, run: &str, file: &Path) -> Result<bool, Failure> {
     let first = store.event(run, 1)?.map(|first| first.entry.event);
     Ok(matches!(first, Some(Event::RunOpened(own)) if Path::new(&own.policy.path) == file))
 }
 
 /// The labels of runs that wait for an answer under a file, and are not gone on with under another
 /// text.
-pub(super) fn waiting(store: &Store, file: &Path) -> Result<Vec<String>, Failure> {
-    let now = this_moment();
-    let mut all = Pending::all(store)?;
-    all.retain(|own| {
-        let stands = matches!(own.standing(now), PendingState::Waiting | PendingState::Answered);
-        stands && Path::new(&own.opened.policy.path) == file
+pub(super) fn waiting_runs(store: &Store, file: &Path) -> Result<Vec<String>, Failure> {
+    let now = now_micros();
+    let mut all = PendingQuestion::all(store)?;
+    all.retain(|question| {
+        let stands =
+            matches!(question.state(now), QuestionState::Waiting | QuestionState::Answered);
+        stands && Path::new(&question.opened.policy.path) == file
     });
-    Ok(all.into_iter().map(|own| own.label).collect())
+    Ok(all.into_iter().map(|question| question.label).collect())
 }
 
 #[cfg(test)]
@@ -103,9 +104,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("policy.yaml");
         fs::write(&file, "theirs").unwrap();
-        assert!(replace(&file, "mine", "new").is_err());
+        assert!(replace_policy(&file, "mine", "new").is_err());
         assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
-        replace(&file, "theirs", "new").unwrap();
+        replace_policy(&file, "theirs", "new").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

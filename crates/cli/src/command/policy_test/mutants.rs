@@ -4,45 +4,51 @@ use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{Authored, Fate, Law, Mutant, TooManyMutants, claims};
+use capsule_runtime::{
+    BoundPolicy, EditablePolicy, Mutant, MutantResult, TooManyMutants, assertions,
+};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::screen::{BAD, GOOD, HINT, Screen};
+use crate::screen::{ERROR, HINT, SUCCESS, Screen};
 
 /// Shows those that nothing noticed, and gives all for programs, with the number of the former.
 pub(super) fn run(
-    authored: &Authored<'_>,
-    law: &Law,
+    authored: &EditablePolicy<'_>,
+    bound: &BoundPolicy,
     screen: &Screen,
 ) -> Result<(Value, usize), Failure> {
-    let mutants = authored.mutants(&claims(&law.policy)).map_err(too_many)?;
-    let made: Vec<&Mutant> = mutants.iter().filter(|own| own.fate != Fate::Unreadable).collect();
-    let survivors: Vec<&&Mutant> = made.iter().filter(|own| own.fate == Fate::Survived).collect();
+    let mutants = authored.mutants(&assertions(&bound.policy)).map_err(too_many_failure)?;
+    let made: Vec<&Mutant> =
+        mutants.iter().filter(|mutant| mutant.result != MutantResult::Invalid).collect();
+    let survivors: Vec<&&Mutant> =
+        made.iter().filter(|mutant| mutant.result == MutantResult::Survived).collect();
     if !screen.json {
-        for Mutant { rule, words, place, .. } in &survivors {
-            let line = format!("{rule}: {words}  {}", place.at);
-            screen.say(&format!("{BAD}survived{BAD:#} {}", escape::line(&line)))?;
+        for Mutant { rule, description: words, location: place, .. } in &survivors {
+            let line = format!("{rule}: {words}  {}", place.shown);
+            screen.print_line(&format!("{ERROR}survived{ERROR:#} {}", escape::line(&line)))?;
         }
         let noticed = made.len() - survivors.len();
-        let (style, word) = if survivors.is_empty() { (GOOD, "✔") } else { (BAD, "✖") };
+        let (style, word) = if survivors.is_empty() { (SUCCESS, "✔") } else { (ERROR, "✖") };
         let of = made.len();
-        screen.say(&format!("{style}{word} mutants{style:#}  {noticed} of {of} were noticed"))?;
+        screen.print_line(&format!(
+            "{style}{word} mutants{style:#}  {noticed} of {of} were noticed"
+        ))?;
         if !survivors.is_empty() {
             let code = Code::PolicyMutant;
             let next = code.next_step();
-            screen.say(&format!("  {HINT}{code}{HINT:#}: {next}"))?;
+            screen.print_line(&format!("  {HINT}{code}{HINT:#}: {next}"))?;
         }
     }
-    let rows = mutants.iter().map(|own| {
-        let fate = match own.fate {
-            Fate::Noticed => "noticed",
-            Fate::Survived => "survived",
-            Fate::Unreadable => "unreadable",
+    let rows = mutants.iter().map(|mutant| {
+        let fate = match mutant.result {
+            MutantResult::Killed => "noticed",
+            MutantResult::Survived => "survived",
+            MutantResult::Invalid => "unreadable",
         };
-        let code = (own.fate == Fate::Survived).then_some(Code::PolicyMutant);
-        let Mutant { rule, words, place, .. } = own;
-        json!({ "rule": rule, "change": words, "at": place.at, "fate": fate, "code": code })
+        let code = (mutant.result == MutantResult::Survived).then_some(Code::PolicyMutant);
+        let Mutant { rule, description: words, location: place, .. } = mutant;
+        json!({ "rule": rule, "change": words, "at": place.shown, "fate": fate, "code": code })
     });
     let told = json!({
         "mutants": made.len(),
@@ -53,7 +59,7 @@ pub(super) fn run(
     Ok((told, survivors.len()))
 }
 
-fn too_many(TooManyMutants(number): TooManyMutants) -> Failure {
+fn too_many_failure(TooManyMutants(number): TooManyMutants) -> Failure {
     let most = limits::POLICY_MUTANTS;
     let message = format!("the policy can be changed in {number} ways, and {most} are tried");
     let hint = "split the policy, or let one extend the other";

@@ -155,7 +155,8 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
         return alloc::vec![(Effect::Unknown, "is a program that cannot be read here")];
     };
     let mut found = Vec::new();
-    let has = |name: &str| tokens.iter().any(|own| matches!(own, Token::Name(own) if own == name));
+    let has =
+        |name: &str| tokens.iter().any(|token| matches!(token, Token::Name(own) if own == name));
     let (prints, gets) = (has("print") || has("printf"), has("getline"));
     // Whether a statement that prints is open, and how many brackets are in it.
     let mut printing: Option<usize> = None;
@@ -267,7 +268,8 @@ fn slash_behind(units: &[Unit]) -> Slash {
                 _ => None,
             });
             let word: Vec<char> = word.collect();
-            let is_keyword = KEYWORDS.iter().any(|own| own.chars().rev().eq(word.iter().copied()));
+            let is_keyword =
+                KEYWORDS.iter().any(|keyword| keyword.chars().rev().eq(word.iter().copied()));
             if is_keyword { Slash::Either } else { Slash::Divides }
         }
         _ => Slash::Either,
@@ -302,10 +304,10 @@ fn tokens(units: Vec<Unit>) -> Vec<Token> {
             letter if letter.is_whitespace() => continue,
             letter if is_of_name(letter) => {
                 let mut name = String::from(letter);
-                while let Some(Unit::Letter(own)) =
-                    units.next_if(|own| matches!(own, Unit::Letter(own) if is_of_name(*own)))
+                while let Some(Unit::Letter(c)) =
+                    units.next_if(|unit| matches!(unit, Unit::Letter(own) if is_of_name(*own)))
                 {
-                    name.push(own);
+                    name.push(c);
                 }
                 Token::Name(name)
             }

@@ -90,7 +90,7 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
         found.push((Effect::Deletes, "is a text that removes files"));
         let root = quoted(text)
             .iter()
-            .any(|own| matches!(own.trim_end_matches('/'), "" | "." | ".." | "~" | "*"));
+            .any(|text| matches!(text.trim_end_matches('/'), "" | "." | ".." | "~" | "*"));
         if root || lower.contains("home") {
             found.push((Effect::Destroys, "is a text that removes more than the workspace"));
         }
@@ -112,20 +112,20 @@ fn has_backtick_command(text: &str) -> bool {
 
 /// The paths that a program text names in quotes and that lead out of the workspace.
 pub(super) fn outside_paths(text: &str) -> Vec<String> {
-    let away = |own: &&str| {
-        let leads = own.starts_with('/') && own.len() > 1 && !own.starts_with("//")
-            || own.starts_with("~/");
+    let away = |item: &&str| {
+        let leads = item.starts_with('/') && item.len() > 1 && !item.starts_with("//")
+            || item.starts_with("~/");
         let plain = |c: char| c.is_alphanumeric() || "/._-~".contains(c);
         let system = [
             "/etc", "/usr", "/bin", "/home", "/root", "/var", "/proc", "/sys", "/dev", "/tmp",
             "/opt", "/boot", "/srv", "/mnt", "/lib",
         ];
-        let is_place = own.starts_with('~') || system.iter().any(|top| own.starts_with(top));
+        let is_place = item.starts_with('~') || system.iter().any(|top| item.starts_with(top));
         leads
             && is_place
-            && own.chars().all(plain)
-            && !own.starts_with("/dev/std")
-            && *own != "/dev/null"
+            && item.chars().all(plain)
+            && !item.starts_with("/dev/std")
+            && *item != "/dev/null"
     };
     quoted(text).into_iter().filter(away).map(Into::into).collect()
 }

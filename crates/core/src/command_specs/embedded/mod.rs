@@ -42,7 +42,7 @@ pub(super) fn sed_paths(text: &str) -> Vec<PathUse> {
         PathUse { access: usage, ..PathUse::read(&path) }
     });
     named
-        .filter(|own| !matches!(own.path.as_str(), "/dev/stdout" | "/dev/stderr" | "/dev/null"))
+        .filter(|named| !matches!(named.path.as_str(), "/dev/stdout" | "/dev/stderr" | "/dev/null"))
         .collect()
 }
 
@@ -52,7 +52,7 @@ pub(super) fn awk_paths(text: &str) -> Vec<PathUse> {
         let usage = if written { PathAccess::Write } else { PathAccess::Read };
         PathUse { access: usage, ..PathUse::read(&path) }
     });
-    named.filter(|own| !own.path.starts_with("/dev/std") && own.path != "/dev/null").collect()
+    named.filter(|named| !named.path.starts_with("/dev/std") && named.path != "/dev/null").collect()
 }
 
 /// The files that statements in SQL name in quotes, where they reach files. One that leads nowhere else may
@@ -60,7 +60,7 @@ pub(super) fn awk_paths(text: &str) -> Vec<PathUse> {
 pub(super) fn sql_paths(text: &str) -> Vec<PathUse> {
     let named = sql::files(text).into_iter().filter_map(|(path, written)| {
         let path =
-            path.strip_prefix("file:").map_or(path.as_str(), |own| own.trim_start_matches("//"));
+            path.strip_prefix("file:").map_or(path.as_str(), |text| text.trim_start_matches("//"));
         let usage = if written { PathAccess::Write } else { PathAccess::Read };
         let sure = PathUse::outside(path).is_some();
         (!path.is_empty()).then(|| PathUse {

@@ -26,7 +26,7 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
     let Some((name, value)) = setting else { return command_of_text("", text) };
     let name = name.trim_end_matches([':', '?', '+', ' ']);
     let mut found = command_of_text(name, value);
-    if COMMANDS.split_ascii_whitespace().any(|own| matches_wildcard(own, name)) {
+    if COMMANDS.split_ascii_whitespace().any(|text| matches_wildcard(text, name)) {
         found.extend(command(name, value));
     } else if variable_kind_with_value(name, value) != VariableKind::Plain {
         found.push((Effect::Code, "sets a variable that decides what is run"));
@@ -45,9 +45,10 @@ pub(super) fn paths(text: &str) -> Vec<PathUse> {
     let Some(words) = words_of_command(value) else { return Vec::new() };
     let line = CommandLine::parse(&words, None, false);
     let lines = line.with_nested();
-    let named = lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| own.paths.clone());
+    let named =
+        lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| argv.paths.clone());
     // What a compiler is told by its options lies outside of the workspace on every machine.
-    named.filter(|own| !own.is_option_value).collect()
+    named.filter(|named| !named.is_option_value).collect()
 }
 
 /// The program of a command line that stands so.
@@ -62,12 +63,12 @@ fn words_of_command(text: &str) -> Option<Vec<String>> {
     let plain = |word: &str| word.replace(['\'', '"', '\\'], "");
     let is_variable = |word: &String| {
         word.split_once('=').is_some_and(|(name, _)| {
-            !name.is_empty() && name.chars().all(|own| own.is_ascii_alphanumeric() || own == '_')
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         })
     };
     let text = text.trim_start_matches(['@', '-', '+', ' ', '\t', '\'', '"']);
     // A list of CMake becomes the words of a command.
-    let words = text.split([' ', '\t', '\n', '\r', ';']).filter(|own| !own.is_empty());
+    let words = text.split([' ', '\t', '\n', '\r', ';']).filter(|part| !part.is_empty());
     let words: Vec<String> = words.map(plain).skip_while(is_variable).collect();
     let is_known =
         CommandLine::parse(words.get(..1)?, None, false).parsed_argvs().any(ParsedArgv::known);
@@ -85,10 +86,10 @@ fn command_of_text(name: &str, text: &str) -> Vec<(Effect, &'static str)> {
     let is_whole = !first.eq_ignore_ascii_case(name)
         || line
             .parsed_argvs()
-            .any(|own| own.last_level().is_some_and(|own| !own.operands.is_empty()));
-    let told = STRICTER.iter().filter(|own| does.contains(**own));
-    told.filter(|own| **own != Effect::Deletes || is_whole)
-        .map(|own| (*own, "holds a command with this effect"))
+            .any(|argv| argv.last_level().is_some_and(|level| !level.operands.is_empty()));
+    let told = STRICTER.iter().filter(|effect| does.contains(**effect));
+    told.filter(|effect| **effect != Effect::Deletes || is_whole)
+        .map(|effect| (*effect, "holds a command with this effect"))
         .collect()
 }
 
@@ -130,16 +131,17 @@ fn command(name: &str, value: &str) -> Vec<(Effect, &'static str)> {
     }
     if words.len() == 1 {
         let odd = [Effect::Network, Effect::Publishes, Effect::System, Effect::Destroys];
-        let is_odd =
-            odd.into_iter().any(|own| does.contains(own)) && !first.eq_ignore_ascii_case(name);
+        let is_odd = odd.into_iter().any(|effect| does.contains(effect))
+            && !first.eq_ignore_ascii_case(name);
         return if is_odd { unknown() } else { Vec::new() };
     }
     if does.intersects(Effects::of(Effect::Code).with(Effect::Unknown)) {
         return unknown();
     }
-    let more =
-        Effect::ALL.into_iter().filter(|own| does.contains(*own) && !OF_A_BUILD.contains(*own));
-    more.map(|own| (own, "names a command that does so")).collect()
+    let more = Effect::ALL
+        .into_iter()
+        .filter(|effect| does.contains(*effect) && !OF_A_BUILD.contains(*effect));
+    more.map(|effect| (effect, "names a command that does so")).collect()
 }
 
 #[cfg(test)]
@@ -188,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_command_in_a_setting_names_its_paths() {
-        let named = |text| -> Vec<String> { paths(text).into_iter().map(|own| own.path).collect() };
+        let named =
+            |text| -> Vec<String> { paths(text).into_iter().map(|path| path.path).collect() };
         assert_eq!(named("VAR=rm -rf /etc/x"), ["/etc/x"]);
         assert_eq!(named("x=cp a ../b"), ["a", "../b"]);
         assert_eq!(named("CC=gcc -O2 -I/usr/include"), Vec::<String>::new());

@@ -58,11 +58,11 @@ pub(super) fn decide(
     let mut flow = DataFlow::default();
     // What the parts leave to those behind them, as the calls that they are.
     let mut usage = input.usage.clone();
-    for own in steps.chunk_by(|one, other| one.number == other.number) {
-        for step in likely(own, &flow, input.facts) {
+    for item in steps.chunk_by(|one, other| one.number == other.number) {
+        for step in likely(item, &flow, input.facts) {
             all.step(policy, &PolicyInput { usage: &usage, ..*input }, exec, step, &mut flow);
         }
-        let steps = own.get(..1).unwrap_or_default().to_vec();
+        let steps = item.get(..1).unwrap_or_default().to_vec();
         let (text, cwd) = (String::new(), PathTarget::parse("."));
         let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
         usage.wrote(written_by_words(&part));
@@ -78,23 +78,23 @@ pub(super) fn decide(
 /// or that a part before makes, is taken to succeed, and one to a file to fail. A folder that is left only because
 /// a program before a `cd` could fail does not count where the words would lead out of the workspace from it
 /// (`mkdir -p build && cd build; cmake ..; cd ..`). Where a part runs otherwise, it is judged there when it is reached.
-fn likely<'s>(own: &'s [CommandStep], flow: &DataFlow, facts: &Facts) -> Vec<&'s CommandStep> {
+fn likely<'s>(item: &'s [CommandStep], flow: &DataFlow, facts: &Facts) -> Vec<&'s CommandStep> {
     let is_folder = |fact: &PathFact| fact.kind == FileKind::Directory;
     let is_there =
         |path: &WorkspacePath| flow.makes(path) || facts.path_fact(path).is_some_and(is_folder);
-    let is_file = |own: &CommandStep| {
-        let fact = own.cwd.inside().and_then(|path| facts.path_fact(path));
-        !own.is_cd() && fact.is_some_and(|fact| fact.kind == FileKind::File)
+    let is_file = |step: &CommandStep| {
+        let fact = step.cwd.inside().and_then(|path| facts.path_fact(path));
+        !step.is_cd() && fact.is_some_and(|fact| fact.kind == FileKind::File)
     };
     let (less, likely): (Vec<_>, Vec<_>) =
-        own.iter().partition(|own| is_file(own) || own.unless.iter().any(is_there));
+        item.iter().partition(|step| is_file(step) || step.unless.iter().any(is_there));
     let likely = if likely.is_empty() { less } else { likely };
-    let is_near = |own: &&CommandStep| {
-        !leads_away(own) && (own.is_cd() || own.cwd.inside().is_some_and(is_there))
+    let is_near = |step: &&CommandStep| {
+        !leads_away(step) && (step.is_cd() || step.cwd.inside().is_some_and(is_there))
     };
-    match likely.iter().copied().any(|own| is_near(&own)) {
+    match likely.iter().copied().any(|step| is_near(&step)) {
         true => {
-            likely.into_iter().filter(|own| !own.unless.is_empty() || !leads_away(own)).collect()
+            likely.into_iter().filter(|step| !step.unless.is_empty() || !leads_away(step)).collect()
         }
         false => likely,
     }
@@ -143,7 +143,7 @@ pub(super) fn is_refused(exec: Option<&ExecRule>, name: &str, value: &str) -> bo
 /// starts nothing.
 pub(super) fn variable_finding(exec: Option<&ExecRule>, name: &str, value: &str) -> Finding {
     let word =
-        |effect| exec.and_then(|exec| exec.effects.as_ref()).map(|own| own.verdict(effect).0);
+        |effect| exec.and_then(|exec| exec.effects.as_ref()).map(|rule| rule.verdict(effect).0);
     let kind = variable_kind_with_value(name, value);
     let verdict = match kind {
         VariableKind::Plain => word(Effect::Unknown),
@@ -188,12 +188,12 @@ struct CombinedDecision {
 impl CombinedDecision {
     fn new() -> Self {
         let capabilities = Capabilities::of(Capability::ProcExec);
-        let (decisions, own, parts, bounds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (decisions, item, parts, bounds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let named = Capabilities::NONE;
         Self {
             goes: None,
             decisions,
-            whole: own,
+            whole: item,
             parts,
             restrictions: bounds,
             capabilities,
@@ -224,7 +224,7 @@ impl CombinedDecision {
                 Action::Read { .. } => "fs.read",
                 _ => case.tool.as_str(),
             });
-            let own = PolicyInput { tool: &tool, action: &part.action, ..*case };
+            let input = PolicyInput { tool: &tool, action: &part.action, ..*case };
             if let Action::Run { argv, .. } = &part.action {
                 let program = argv.first().and_then(|name| case.facts.program_named(name));
                 let line = CommandLine::parse(argv, program, false);
@@ -234,11 +234,11 @@ impl CombinedDecision {
                 self.add_input(words, &line, literal_stdin(&step.stages, part.stage));
                 let stage = check_stage(exec, &part, step, &line);
                 stage.into_iter().for_each(|finding| self.add_finding(finding));
-                self.add_part(show_argv(argv), evaluate_call(policy, &own, Some(&line)));
+                self.add_part(show_argv(argv), evaluate_call(policy, &input, Some(&line)));
             } else if policy.tool(&tool).is_some() {
-                self.add_part(stream_file(&own), decide_single(policy, &own));
+                self.add_part(stream_file(&input), decide_single(policy, &input));
             } else {
-                self.add_file(policy, &own, words);
+                self.add_file(policy, &input, words);
             }
         }
     }
@@ -359,8 +359,9 @@ impl CombinedDecision {
         if let Some(finding) = risk::check_ceiling(policy, self.capabilities) {
             self.add_finding(finding);
         }
-        let strictest = self.decisions.iter().map(|own| own.verdict).max();
-        let decided = self.decisions.into_iter().find(|own| Some(own.verdict) == strictest);
+        let strictest = self.decisions.iter().map(|decision| decision.verdict).max();
+        let decided =
+            self.decisions.into_iter().find(|decision| Some(decision.verdict) == strictest);
         let decided = decided.or(self.goes).unwrap_or_else(|| {
             let nothing = Finding::deny(Code::NoRule, "there is nothing to decide about");
             nothing.decision(self.capabilities, Risk::Low)
@@ -388,8 +389,8 @@ impl CombinedDecision {
         let mut sum: Option<Confinement> = None;
         let (mut seen, mut written): (Option<PathScope>, Option<PathScope>) = (None, None);
         let mut too_long = false;
-        for own in &self.restrictions {
-            let Restrictions::Run { confinement, clamped, reads, writes, .. } = own else {
+        for restriction in &self.restrictions {
+            let Restrictions::Run { confinement, clamped, reads, writes, .. } = restriction else {
                 continue;
             };
             too_long |= clamped;
@@ -403,7 +404,7 @@ impl CombinedDecision {
             written = PathScope::intersect_optional(written, writes.clone());
         }
         // What one of them runs may need what the others could not name; they share their view.
-        let opens = |own: &Restrictions| match own {
+        let opens = |restrictions: &Restrictions| match restrictions {
             Restrictions::Run { reads, .. } => !reads.as_ref().is_some_and(PathScope::has_denied),
             _ => false,
         };
@@ -411,11 +412,11 @@ impl CombinedDecision {
             seen = seen.map(PathScope::without_denied);
         }
         let Some(mut confinement) = sum else { return Restrictions::Nothing };
-        let own =
+        let item =
             step.stages.iter().flat_map(redirect_files).filter(|(_, written)| written.is_some());
         let folder = step.cd_target(facts);
         let targets: Vec<WorkspacePath> =
-            own.filter_map(|(path, _)| target_from(&folder, path).inside().cloned()).collect();
+            item.filter_map(|(path, _)| target_from(&folder, path).inside().cloned()).collect();
         if !targets.is_empty() {
             let nothing = || PathScope::new(Arc::clone(policy), alloc::vec![Vec::new()]);
             written = Some(written.unwrap_or_else(nothing).with_extra_paths(targets));

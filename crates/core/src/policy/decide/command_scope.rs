@@ -31,32 +31,32 @@ pub(super) struct CommandScopes {
 pub(super) fn command_scopes(
     policy: &Arc<Policy>,
     rule: &ToolRule,
-    own: &LocatedCommand<'_>,
+    command: &LocatedCommand<'_>,
 ) -> CommandScopes {
     let Constraint::Exec(exec) = &rule.constraint else { return CommandScopes::default() };
     let mut reads = Vec::new();
     let mut needs = Capabilities::NONE;
     let mut writes = Some(Vec::new());
-    let (root, (closed, finds)) = (own.line, hidden_patterns(policy, own));
-    for own in own.with_nested() {
-        let program = program_rule(exec, own.line.argv);
-        let reread = program.and_then(|program| reread_with_subcommands(program, own.line));
-        let line = reread.as_ref().unwrap_or(own.line);
+    let (root, (closed, finds)) = (command.line, hidden_patterns(policy, command));
+    for command in command.with_nested() {
+        let program = program_rule(exec, command.line.argv);
+        let reread = program.and_then(|program| reread_with_subcommands(program, command.line));
+        let line = reread.as_ref().unwrap_or(command.line);
         let seen = |program| {
             line.parsed_argvs()
-                .filter_map(move |own| innermost(program, own, |rule| rule.reads.as_ref()))
+                .filter_map(move |argv| innermost(program, argv, |rule| rule.reads.as_ref()))
         };
         reads.extend(program.into_iter().flat_map(seen).cloned());
         let named = |program| {
             line.parsed_argvs()
-                .filter_map(move |own| innermost(program, own, |rule| rule.needs.as_ref()))
+                .filter_map(move |argv| innermost(program, argv, |rule| rule.needs.as_ref()))
         };
         needs = program.into_iter().flat_map(named).copied().fold(needs, Capabilities::union);
         let changed = match program {
             Some(program) => writes_by_rule(policy, program, line),
             None => writes_by_effects(policy, exec, root),
         };
-        writes = writes.zip(changed).map(|(all, own): (Vec<_>, _)| [all, own].concat());
+        writes = writes.zip(changed).map(|(all, item): (Vec<_>, _)| [all, item].concat());
     }
     let bounded = !reads.is_empty() || !closed.is_empty();
     let reads =
@@ -64,7 +64,7 @@ pub(super) fn command_scopes(
     let writes = writes.filter(|_| policy.sandbox.workspace != WorkspaceAccess::ReadOnly);
     let writes = writes.map(|writes| PathScope::new(Arc::clone(policy), writes));
     // Whether nothing confines it is the machine's word.
-    let needs = needs.iter().filter(|own| *own != Capability::ProcUnconfined).collect();
+    let needs = needs.iter().filter(|need| *need != Capability::ProcUnconfined).collect();
     CommandScopes { reads, writes, needs }
 }
 
@@ -73,19 +73,20 @@ pub(super) fn command_scopes(
 /// one that does nothing but what its words say: what a policy closes to `fs.read` a build may need
 /// (`target/**`), and whoever runs the code of others reads what the walls show. What is only deleted is not
 /// read; but who does no more than that does not open it to the others of a pipeline either.
-fn hidden_patterns(policy: &Policy, own: &LocatedCommand<'_>) -> (Vec<PathPattern>, bool) {
+fn hidden_patterns(policy: &Policy, command: &LocatedCommand<'_>) -> (Vec<PathPattern>, bool) {
     let files = policy.file_rule(&ToolName::unchecked("fs.read"));
     let readable = [Effect::Opens, Effect::Writes, Effect::Deletes, Effect::Network];
     let said = readable.into_iter().fold(Effects::of(Effect::Reads), Effects::with);
-    let effects = own.line.effects();
-    let Some(files) = files.filter(|own| !own.deny.is_empty() && effects.is_subset_of(said)) else {
+    let effects = command.line.effects();
+    let Some(files) = files.filter(|file| !file.deny.is_empty() && effects.is_subset_of(said))
+    else {
         return (Vec::new(), false);
     };
     if effects.is_subset_of(Effects::of(Effect::Deletes)) {
         return (files.deny.clone(), false);
     }
-    let all = own.with_nested();
-    let words = all.iter().flat_map(|own| own.path_arguments());
+    let all = command.with_nested();
+    let words = all.iter().flat_map(|command| command.path_arguments());
     let named: Vec<_> =
         words.filter(|word| !word.path_use.is_work_directory && !word.path_use.is_name).collect();
     let finds_by = |word: &&PathArgument<'_>| {
@@ -96,7 +97,7 @@ fn hidden_patterns(policy: &Policy, own: &LocatedCommand<'_>) -> (Vec<PathPatter
         let mut places = word.locations.iter().flatten();
         places.any(|place| may_contain_files(place) || unread && is_denied(place))
     };
-    let all_named = all.iter().all(|own| is_given_files(own));
+    let all_named = all.iter().all(|command| is_given_files(command));
     let finds = effects.contains(Effect::Opens) || !all_named || named.iter().any(finds_by);
     (files.deny.clone(), finds)
 }
@@ -105,7 +106,7 @@ fn hidden_patterns(policy: &Policy, own: &LocatedCommand<'_>) -> (Vec<PathPatter
 /// stands in that (a source may include another file). Otherwise it begins in the folder in which it starts.
 /// What may be no path says nothing (`git grep WORD`, though a file has that name), nor does what an option
 /// reads besides (`grep -r -f LIST`). Who reads nothing and only starts another program is left to that one.
-fn is_given_files(own: &LocatedCommand<'_>) -> bool {
+fn is_given_files(command: &LocatedCommand<'_>) -> bool {
     let is_one = |word: &PathArgument<'_>| {
         let PathUse {
             is_certain: sure,
@@ -123,9 +124,9 @@ fn is_given_files(own: &LocatedCommand<'_>) -> bool {
         is_operand && word.locations.iter().flatten().any(|(_, fact)| fact.is_some_and(is_file))
     };
     let reads = |reading: &ParsedArgv| reading.effects().contains(Effect::Reads);
-    !own.nested.is_empty() && !own.line.parsed_argvs().any(reads)
-        || own.line.parsed_argvs().all(|reading| reading.opens_named_only)
-            && own.path_arguments_by_reading().all(|words| words.iter().any(is_one))
+    !command.nested.is_empty() && !command.line.parsed_argvs().any(reads)
+        || command.line.parsed_argvs().all(|reading| reading.opens_named_only)
+            && command.path_arguments_by_reading().all(|words| words.iter().any(is_one))
 }
 
 /// Whether a place may hold others.

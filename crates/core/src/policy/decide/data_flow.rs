@@ -24,7 +24,7 @@ impl DataFlow {
     pub(super) fn effects_into(&self, line: &CommandLine<'_>, folder: &PathTarget) -> Effects {
         let runs = used_paths(line, folder, &[PathAccess::Read])
             .iter()
-            .any(|own| self.fetched.contains(own));
+            .any(|path| self.fetched.contains(path));
         let code = line.effects().intersects(Effects::of(Effect::Code).with(Effect::Runs));
         if runs && code { self.input_effects.with(Effect::Network) } else { self.input_effects }
     }
@@ -41,7 +41,7 @@ impl DataFlow {
 
     /// Whether a part before it makes a folder, or something in it.
     pub(super) fn makes(&self, folder: &WorkspacePath) -> bool {
-        self.written.iter().any(|own| own.ancestors().any(|own| own == *folder))
+        self.written.iter().any(|path| path.ancestors().any(|ancestor| ancestor == *folder))
     }
 }
 
@@ -52,9 +52,9 @@ fn used_paths(
     uses: &[PathAccess],
 ) -> Vec<WorkspacePath> {
     let all = line.with_nested();
-    let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| &own.paths);
-    let own = paths.filter(|own| uses.contains(&own.access));
-    own.filter_map(|own| target_from(folder, &own.path).inside().cloned()).collect()
+    let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| &argv.paths);
+    let item = paths.filter(|path| uses.contains(&path.access));
+    item.filter_map(|item| target_from(folder, &item.path).inside().cloned()).collect()
 }
 
 /// Stands for the names of all that is in a folder.
@@ -67,7 +67,7 @@ pub(super) fn literal_stdin(stages: &[PipelineStage], stage: &PipelineStage) -> 
         Redirection::Here { text } => Some(text.clone()),
         _ => None,
     });
-    let at = stages.iter().position(|own| core::ptr::eq(own, stage))?;
+    let at = stages.iter().position(|item| core::ptr::eq(item, stage))?;
     let before = || {
         let words = &stages.get(at.checked_sub(1)?)?.words;
         let name = words.first().and_then(ShellWord::literal);

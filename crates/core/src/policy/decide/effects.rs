@@ -54,7 +54,9 @@ pub(super) fn tools(policy: &Policy, does: Effects) -> Option<String> {
         let denied = rule.decision == Some(Verdict::Deny)
             || policy.profile.verdict_for(*capability) == Verdict::Deny;
         let paths = match &rule.constraint {
-            Constraint::Files(files) => files.allow.iter().map(|own| own.text.as_str()).collect(),
+            Constraint::Files(files) => {
+                files.allow.iter().map(|pattern| pattern.text.as_str()).collect()
+            }
             _ => Vec::new(),
         };
         let within = match paths.as_slice() {

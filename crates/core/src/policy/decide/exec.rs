@@ -30,25 +30,25 @@ pub(super) fn check(
     rule: &ToolRule,
     input: &PolicyInput<'_>,
     (argv, cwd): (&[String], &PathTarget),
-    own: &LocatedCommand<'_>,
+    command: &LocatedCommand<'_>,
 ) -> Vec<Finding> {
     let tool = input.tool.as_str();
     if let Some(finding) = check_argv(argv) {
         return alloc::vec![finding.under_rule(tool, &rule.source)];
     }
     let mut found: Vec<Finding> = files::check_inside(cwd, input).err().into_iter().collect();
-    let all = own.with_nested();
-    let works_in = all.iter().flat_map(|own| own.work_directories());
+    let all = command.with_nested();
+    let works_in = all.iter().flat_map(|command| command.work_directories());
     let start =
         cwd.inside().map(|path| (cwd.asked.as_str(), path, files::resolved_path(input, path)));
     let refusal =
         start.into_iter().chain(works_in).find_map(|folder| check_work_directory(exec, folder));
     found.extend(refusal.map(|finding| finding.under_rule(tool, &rule.source)));
     found.extend(check_tokens(exec, argv, tool));
-    for own in own.with_nested() {
-        found.extend(check_program(policy, exec, rule, input, own));
+    for command in command.with_nested() {
+        found.extend(check_program(policy, exec, rule, input, command));
     }
-    found.extend(sandbox::check_command(policy, exec, input, own));
+    found.extend(sandbox::check_command(policy, exec, input, command));
     found
 }
 
@@ -79,49 +79,52 @@ fn check_program(
     exec: &ExecRule,
     rule: &ToolRule,
     input: &PolicyInput<'_>,
-    own: &LocatedCommand<'_>,
+    command: &LocatedCommand<'_>,
 ) -> Vec<Finding> {
     let tool = input.tool.as_str();
-    let mut found: Vec<Finding> = check_nesting(own.line).into_iter().collect();
-    found.extend(check_whole_walk(own));
-    found.extend(check_variables(exec, own.line));
+    let mut found: Vec<Finding> = check_nesting(command.line).into_iter().collect();
+    found.extend(check_whole_walk(command));
+    found.extend(check_variables(exec, command.line));
     found.extend(
-        own.line
+        command
+            .line
             .parsed_argvs()
-            .flat_map(|own| &own.modules)
+            .flat_map(|argv| &argv.modules)
             .filter_map(|name| module(exec, name, tool)),
     );
-    let program = program_rule(exec, own.line.argv);
+    let program = program_rule(exec, command.line.argv);
     let Some(program) = program else {
         match &exec.effects {
             Some(words) => {
-                let reasons = own.line.parsed_argvs().flat_map(ParsedArgv::matched_effects);
+                let reasons = command.line.parsed_argvs().flat_map(ParsedArgv::matched_effects);
                 found.extend(check_effects(
                     policy,
                     words,
                     reasons,
-                    (&own.line.display_name(), tool),
+                    (&command.line.display_name(), tool),
                 ));
-                found.extend(instructions::check(words, own.line, input.usage));
+                found.extend(instructions::check(words, command.line, input.usage));
             }
-            None => found.push(not_allowed(policy, exec, own.line).under_rule(tool, &rule.source)),
+            None => {
+                found.push(not_allowed(policy, exec, command.line).under_rule(tool, &rule.source))
+            }
         }
-        for (number, reading) in own.line.parsed_argvs().enumerate() {
+        for (number, reading) in command.line.parsed_argvs().enumerate() {
             found.extend(check_unclear_argument(reading));
-            found.extend(check_paths(policy, own.path_arguments_of(number).iter()));
+            found.extend(check_paths(policy, command.path_arguments_of(number).iter()));
         }
         return found;
     };
     let id = format!("{tool}/{}", program.name);
-    let reread = reread_with_subcommands(program, own.line);
-    for (number, reading) in reread.as_ref().unwrap_or(own.line).parsed_argvs().enumerate() {
+    let reread = reread_with_subcommands(program, command.line);
+    for (number, reading) in reread.as_ref().unwrap_or(command.line).parsed_argvs().enumerate() {
         found.extend(check_command_rule((policy, program), &id, reading, exec.effects.as_ref()));
         found.extend(
             check_unclear_argument(reading)
                 .map(|finding| finding.under_rule(id.clone(), &program.source)),
         );
         // The rule says itself where its program is.
-        let words = own.path_arguments_of(number);
+        let words = command.path_arguments_of(number);
         let place = program.path.as_deref();
         let named = words
             .iter()
@@ -323,8 +326,8 @@ fn check_command_rule(
     let mut separator = '.';
     while !rule.subcommands.is_empty() {
         level = levels.next();
-        let own = level.and_then(|level| Some((&level.name, subcommand(rule, &level.name)?)));
-        let Some((name, inner)) = own else {
+        let item = level.and_then(|level| Some((&level.name, subcommand(rule, &level.name)?)));
+        let Some((name, inner)) = item else {
             found.push(no_subcommand(rule, level, &program.name).under_rule(id, &program.source));
             return found;
         };
@@ -358,8 +361,8 @@ fn check_command_rule(
 }
 
 pub(super) fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<&'r CommandRule> {
-    let exact = rule.subcommands.iter().find(|(own, _)| own == name);
-    let any = || rule.subcommands.iter().find(|(own, _)| own == "*");
+    let exact = rule.subcommands.iter().find(|(text, _)| text == name);
+    let any = || rule.subcommands.iter().find(|(text, _)| text == "*");
     exact.or_else(any).map(|(_, inner)| inner)
 }
 
@@ -386,7 +389,7 @@ fn no_subcommand(rule: &CommandRule, level: Option<&CommandLevel>, program: &str
 fn unknown_subcommand(program: &ProgramRule, reading: &ParsedArgv, id: &str) -> Option<Finding> {
     let unknown = reading.levels.get(1).filter(|level| reading.known() && !level.known)?;
     let name = &unknown.name;
-    if program.command.subcommands.iter().any(|(own, _)| own == name) {
+    if program.command.subcommands.iter().any(|(text, _)| text == name) {
         return None;
     }
     let reason = format!("`{} {name}` is not known, so what it does is not known", program.name);

@@ -76,7 +76,7 @@ fn forbidden_header(headers: &[(String, String)]) -> Option<Finding> {
         return Some(Finding::deny(Code::NetHeader, "the call sets too many headers"));
     }
     headers.iter().find_map(|(name, value)| {
-        let known = HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let known = HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
         let plain = value.chars().all(|c| c == ' ' || c.is_ascii_graphic());
         if known && plain {
             return None;
@@ -117,13 +117,13 @@ pub(crate) fn judge_url(fetch: &FetchRule, address: &HttpUrl) -> Vec<Finding> {
             .push(Finding::deny(problem.code, problem.message).with_suggestion(problem.suggestion));
     }
     let denials = fetch.deny.iter().map(|rule| (rule, Some(Verdict::Deny)));
-    let own = fetch.allow.iter().map(|rule| (rule, rule.decision));
+    let item = fetch.allow.iter().map(|rule| (rule, rule.decision));
     // What is stricter counts where it could be meant.
     let is_named = |(rule, verdict): &(&UrlRule, Option<Verdict>)| match verdict {
         None | Some(Verdict::Allow) => rule.pattern.matches(address),
         Some(_) => rule.pattern.could_match(address),
     };
-    let named = denials.chain(own).filter(is_named);
+    let named = denials.chain(item).filter(is_named);
     found.extend(named.filter_map(|(rule, verdict)| Some(rule_finding(rule, verdict?))));
     found
 }

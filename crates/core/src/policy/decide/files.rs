@@ -182,7 +182,7 @@ fn nested_verdicts<'r>(
     // What only opens is meant as it is spelled.
     let names = |nested: &&PathRule| {
         let closes = nested.decision > Some(Verdict::Allow);
-        nested.paths.iter().any(|own| if closes { own.names(seen) } else { own.matches(seen) })
+        nested.paths.iter().any(|path| if closes { path.names(seen) } else { path.matches(seen) })
     };
     files.rules.iter().filter(names).filter_map(|nested| nested_verdict(nested, tool))
 }
@@ -194,7 +194,7 @@ pub(super) fn mode_verdict(
     tool: &str,
     mode: WriteMode,
 ) -> Option<Finding> {
-    let (_, verdict, source) = files.modes.iter().find(|(own, ..)| *own == mode)?;
+    let (_, verdict, source) = files.modes.iter().find(|(candidate, ..)| *candidate == mode)?;
     let reason = reason_or(&rule.because, || {
         verdict_text(*verdict, &format!("`{tool}` with `{}`", mode.keyword()))
     });

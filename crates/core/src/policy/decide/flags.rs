@@ -14,7 +14,7 @@ use crate::policy::decide::Finding;
 pub(super) fn check_flags(rule: &FlagRule, level: &CommandLevel, id: &str) -> Option<Finding> {
     let name = &level.name;
     level.flags.iter().find_map(|flag| {
-        if let Some((denied, source)) = rule.deny.iter().find(|(own, _)| flag.could_be(own)) {
+        if let Some((denied, source)) = rule.deny.iter().find(|(text, _)| flag.could_be(text)) {
             let reason = if *denied == flag.spelled {
                 format!("the flag `{denied}` is denied for `{name}`")
             } else {
@@ -31,7 +31,7 @@ pub(super) fn check_flags(rule: &FlagRule, level: &CommandLevel, id: &str) -> Op
             );
         }
         let listed = rule.allow.as_ref()?;
-        if listed.iter().any(|own| flag.is_certainly(own)) {
+        if listed.iter().any(|text| flag.is_certainly(text)) {
             return None;
         }
         let reason = format!("the flag `{}` is not among those allowed for `{name}`", flag.spelled);
@@ -57,7 +57,7 @@ pub(super) fn check_flag_effect(
             .into_iter()
             .filter_map(|flags| flags.allow.as_ref())
             .flatten()
-            .any(|own| flag.is_certainly(own))
+            .any(|text| flag.is_certainly(text))
     };
     // A program that runs others by its nature does no more with an option that says which.
     let nature = combined_effects(&reading.base_effects);

@@ -96,15 +96,15 @@ pub(super) fn check_test(
         found.push(finding.under_rule(tool, &rule.source).with_suggestion(Some(hint)));
     }
     found.extend(sandbox::check(policy, input));
-    let own = default_verdict(policy, rule, input.tool, capabilities);
+    let finding = default_verdict(policy, rule, input.tool, capabilities);
     found.push(match rule.decision {
         // The words of the command are the policy's, and no call says them: so the decision does.
         Some(verdict) => {
             let shown = show_argv(&test.argv(filter));
             let ours = || verdict_text(verdict, &format!("`{shown}`"));
-            Finding { reason: reason_or(&rule.because, ours), ..own }
+            Finding { reason: reason_or(&rule.because, ours), ..finding }
         }
-        None => own,
+        None => finding,
     });
     found
 }

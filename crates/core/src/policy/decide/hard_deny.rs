@@ -37,7 +37,9 @@ fn broken_by(
     }
     let what = command.and_then(|command| {
         let mut all = command.with_nested().into_iter();
-        all.find_map(|own| forbidden_line(rule, own.line).or_else(|| forbidden_word(rule, own)))
+        all.find_map(|command| {
+            forbidden_line(rule, command.line).or_else(|| forbidden_word(rule, command))
+        })
     });
     let what = what.or_else(|| forbidden_path(rule, case)).or_else(|| {
         (rule.tool.is_some() && is_tool_only(rule)).then(|| format!("`{}`", case.tool))
@@ -66,8 +68,10 @@ fn forbidden_line(rule: &HardDenyRule, command: &CommandLine<'_>) -> Option<Stri
     if !rule.into.is_empty() {
         return None;
     }
-    let mut reasons =
-        command.parsed_argvs().flat_map(ParsedArgv::matched_effects).filter(|own| !own.guessed);
+    let mut reasons = command
+        .parsed_argvs()
+        .flat_map(ParsedArgv::matched_effects)
+        .filter(|effect| !effect.guessed);
     let added = reasons.find(|added| added.effects.intersects(rule.effects))?;
     Some(format!("`{}` {}", command.display_name(), added.why))
 }
@@ -75,8 +79,10 @@ fn forbidden_line(rule: &HardDenyRule, command: &CommandLine<'_>) -> Option<Stri
 /// What the table of programs knows to do instead.
 fn alternative(rule: &HardDenyRule, command: Option<&LocatedCommand<'_>>) -> Option<String> {
     let lines = command?.with_nested();
-    let mut reasons =
-        lines.iter().flat_map(|own| own.line.parsed_argvs()).flat_map(ParsedArgv::matched_effects);
+    let mut reasons = lines
+        .iter()
+        .flat_map(|line| line.line.parsed_argvs())
+        .flat_map(ParsedArgv::matched_effects);
     reasons.find(|added| added.effects.intersects(rule.effects))?.alternative.clone()
 }
 
@@ -124,7 +130,7 @@ fn forbidden_path(rule: &HardDenyRule, input: &PolicyInput<'_>) -> Option<String
             .facts
             .paths
             .iter()
-            .fold(input.capabilities(), |own, fact| implied_capabilities(own, Some(fact))),
+            .fold(input.capabilities(), |path, fact| implied_capabilities(path, Some(fact))),
     };
     if !rule.capabilities.intersects(power) {
         return None;
@@ -172,7 +178,7 @@ fn led<'f>(
     fact: Option<&'f PathFact>,
 ) -> Option<&'f WorkspacePath> {
     let fact = fact.filter(|fact| {
-        !rule.covers(path) && !real_path(fact).is_some_and(|own| rule.covers(own))
+        !rule.covers(path) && !real_path(fact).is_some_and(|path| rule.covers(path))
     })?;
     fact.protected_names.iter().find(|name| rule.covers(name))
 }

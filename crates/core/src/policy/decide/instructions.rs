@@ -40,7 +40,7 @@ const INSTRUCTIONS: &str = "Makefile makefile GNUmakefile *.mk Makefile.* Kbuild
     psalm.xml magefile.go .golangci.yml buf.gen.yaml Doxyfile Brewfile xmake.lua premake5.lua";
 
 fn is_instruction(name: &str) -> bool {
-    INSTRUCTIONS.split_ascii_whitespace().any(|own| matches_wildcard(own, name))
+    INSTRUCTIONS.split_ascii_whitespace().any(|text| matches_wildcard(text, name))
 }
 
 /// The files that a command writes by its words, as paths where those are known: those that a build reads by
@@ -81,9 +81,11 @@ fn by_step(step: &CommandStep) -> Vec<String> {
 /// or something that nobody knows.
 fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<String> {
     let all = line.with_nested();
-    let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| &own.paths);
-    let paths: Vec<&str> =
-        paths.filter(|own| own.access == PathAccess::Write).map(|own| own.path.as_str()).collect();
+    let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| &argv.paths);
+    let paths: Vec<&str> = paths
+        .filter(|path| path.access == PathAccess::Write)
+        .map(|path| path.path.as_str())
+        .collect();
     let mut found: Vec<String> =
         paths.iter().flat_map(|path| named(&target_from(cwd, path))).collect();
     if paths.is_empty() && line.effects().contains(Effect::Writes) {
@@ -117,10 +119,10 @@ fn named(path: &PathTarget) -> Option<String> {
 
 /// Whether a command line follows a file that was written: one that it reads by itself, or that an option names.
 fn is_followed(line: &CommandLine<'_>, path: &str) -> bool {
-    let own = base_name(path);
+    let text = base_name(path);
     let by_option =
-        || line.parsed_argvs().flat_map(|own| &own.scripts).any(|name| base_name(name) == own);
-    path == UNNAMED || is_instruction(own) || by_option()
+        || line.parsed_argvs().flat_map(|argv| &argv.scripts).any(|name| base_name(name) == text);
+    path == UNNAMED || is_instruction(text) || by_option()
 }
 
 /// What is found about a command that runs what such files say, where commands before it wrote one. A command
@@ -128,7 +130,7 @@ fn is_followed(line: &CommandLine<'_>, path: &str) -> bool {
 pub(super) fn check(words: &EffectRule, line: &CommandLine<'_>, usage: &Usage) -> Option<Finding> {
     let name = usage.written().find(|path| is_followed(line, path))?;
     let follows =
-        line.parsed_argvs().any(|own| own.effects().contains(Effect::Runs) && !own.names_script);
+        line.parsed_argvs().any(|argv| argv.effects().contains(Effect::Runs) && !argv.names_script);
     let (verdict, source) = words.verdict(Effect::Code);
     let name = if name == UNNAMED { UNNAMED.into() } else { format!("`{name}`") };
     let reason = format!("`{}` may follow {name}, which a command wrote", line.display_name());
@@ -148,11 +150,11 @@ mod tests {
     fn written_by(text: &str) -> Vec<String> {
         let cwd = PathTarget::parse(".");
         let steps = CommandStep::of(&parse(text).unwrap(), &cwd).unwrap();
-        let own = |step: CommandStep| {
+        let item = |step: CommandStep| {
             let (text, cwd) = (text.into(), cwd.clone());
             Action::Command { steps: alloc::vec![step], text, cwd, stdin: None, timeout_ms: None }
         };
-        steps.into_iter().flat_map(|step| written_by_words(&own(step))).collect()
+        steps.into_iter().flat_map(|step| written_by_words(&item(step))).collect()
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::policy::restrictions::Restrictions;
 pub(super) fn apply_layers(
     policy: &Arc<Policy>,
     input: &PolicyInput<'_>,
-    own: Judgement,
+    judgement: Judgement,
 ) -> Judgement {
-    policy.layers.iter().fold(own, |held, layer| match held.decision.verdict {
+    policy.layers.iter().fold(judgement, |held, layer| match held.decision.verdict {
         // Nothing is stricter.
         Verdict::Deny => held,
         _ => {
@@ -26,21 +26,21 @@ pub(super) fn apply_layers(
 
 /// The stricter of two decisions, and what both allow. Of two that are equally strict the policy's
 /// own is told.
-fn stricter_of(own: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
+fn stricter_of(judgement: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
     // What a call needs by what it means is the policy's word: by a layer it can only do less. What a
     // layer says that it needs besides, it needs.
-    let capabilities = own.decision.capabilities.union(layer.named_capabilities);
-    let named = own.named_capabilities.union(layer.named_capabilities);
-    let risk = own.decision.risk.max(layer.decision.risk);
-    let decided = match layer.decision.verdict > own.decision.verdict {
+    let capabilities = judgement.decision.capabilities.union(layer.named_capabilities);
+    let named = judgement.named_capabilities.union(layer.named_capabilities);
+    let risk = judgement.decision.risk.max(layer.decision.risk);
+    let decided = match layer.decision.verdict > judgement.decision.verdict {
         true => layer.decision,
-        false => own.decision,
+        false => judgement.decision,
     };
     let bounds = match decided.verdict {
         Verdict::Deny => Restrictions::Nothing,
-        _ => own.restrictions.intersect(layer.restrictions, top),
+        _ => judgement.restrictions.intersect(layer.restrictions, top),
     };
-    let mut trace = own.trace;
+    let mut trace = judgement.trace;
     trace.layers.push(layer.trace);
     Judgement {
         decision: Decision { capabilities, risk, ..decided },

@@ -77,10 +77,10 @@ impl PolicyInput<'_> {
     /// The powers that the call needs by what it means. Having masks put back into what a file holds
     /// tells what that is.
     pub(super) fn capabilities(&self) -> Capabilities {
-        let own = self.action.capabilities();
+        let capabilities = self.action.capabilities();
         match self.action {
-            Action::Write { .. } if self.facts.masks > 0 => own.with(Capability::FsRead),
-            _ => own,
+            Action::Write { .. } if self.facts.masks > 0 => capabilities.with(Capability::FsRead),
+            _ => capabilities,
         }
     }
 }
@@ -199,18 +199,18 @@ fn evaluate_call(
     let rule = policy.tool(input.tool);
     let CommandScopes { reads, writes, needs: named } =
         match (rule.zip(command.as_ref()), input.action) {
-            (Some((rule, own)), _) => command_scope::command_scopes(policy, rule, own),
+            (Some((rule, command)), _) => command_scope::command_scopes(policy, rule, command),
             (None, Action::Test { .. }) => CommandScopes {
                 writes: git_and_tests::test_writes(policy),
                 ..CommandScopes::default()
             },
             (None, _) => CommandScopes::default(),
         };
-    let own = required_capabilities(policy, input).union(named);
+    let item = required_capabilities(policy, input).union(named);
     // What may be written may be removed, too.
     let capabilities = match writes {
-        Some(_) => own.with(Capability::FsWrite).with(Capability::FsDelete),
-        None => own,
+        Some(_) => item.with(Capability::FsWrite).with(Capability::FsDelete),
+        None => item,
     };
     match rule {
         Some(rule) => {
@@ -241,14 +241,14 @@ fn evaluate_call(
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.
 fn required_capabilities(policy: &Policy, input: &PolicyInput<'_>) -> Capabilities {
-    let own = input.capabilities();
+    let capabilities = input.capabilities();
     let Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, .. } = input.action
     else {
-        return own;
+        return capabilities;
     };
     match policy.secrets_sent_to(input.tool, address).next() {
-        Some(_) => own.with(Capability::SecretsAccess),
-        None => own,
+        Some(_) => capabilities.with(Capability::SecretsAccess),
+        None => capabilities,
     }
 }
 
@@ -279,8 +279,8 @@ fn check_constraints(
             | Action::Search { path, .. },
         ) => findings.extend(files::check(files, rule, input, path)),
         (Constraint::Files(files), Action::Delete { path, .. }) => {
-            let own = || default_verdict(policy, rule, input.tool, capabilities);
-            findings.extend(files::check_tree(files, rule, input, path, own));
+            let item = || default_verdict(policy, rule, input.tool, capabilities);
+            findings.extend(files::check_tree(files, rule, input, path, item));
         }
         (Constraint::Fetch(fetch), Action::Fetch { url, headers }) => {
             findings.extend(fetch::check(fetch, rule, input, url, headers));
@@ -338,7 +338,7 @@ fn default_verdict(
     }
     let verdict = policy.profile.strictest_verdict(capabilities);
     let powers: Vec<String> =
-        capabilities.iter().map(|own| risk::capability_label(policy, own)).collect();
+        capabilities.iter().map(|capability| risk::capability_label(policy, capability)).collect();
     let name = &policy.profile.name;
     let subject = format!("{} under the profile `{name}`", powers.join(", "));
     let source = policy.profile.source.as_ref().unwrap_or(&rule.source);

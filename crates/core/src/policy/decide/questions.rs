@@ -79,7 +79,8 @@ pub(super) fn check(policy: &Policy, case: &PolicyInput<'_>) -> Option<Finding> 
     // What was not looked at may be new.
     let is_new = |place: &WorkspacePath| {
         let absent = fact.map(|fact| fact.absent.as_ref());
-        absent.is_none_or(|absent| absent.is_some_and(|own| place.ancestors().any(|up| up == *own)))
+        absent
+            .is_none_or(|absent| absent.is_some_and(|path| place.ancestors().any(|up| up == *path)))
     };
     let is_spelled = |place: &WorkspacePath| policy.is_spelled_for_tools(place);
     let ground = Ground { only: None, is_new: &is_new, is_spelled: &is_spelled };

@@ -72,7 +72,7 @@ pub(super) fn check(
     let hazard = hazards.iter().find(raised);
     let why = match hazard {
         _ if input.action.is_unconfined() => "this machine has no sandbox, so nothing confines it",
-        Some(own) => own.description(),
+        Some(hazard) => hazard.description(),
         None => "by what it needs",
     };
     let reason = match input.facts.no_undo.filter(|_| hazard == Some(&Hazard::Irreversible)) {
@@ -96,7 +96,7 @@ pub(super) fn check(
 /// What nobody knows is decided no milder than the policy says for that.
 pub(super) fn check_unknown(policy: &Policy, line: Option<&CommandLine<'_>>) -> Option<Finding> {
     let (verdict, line) = policy.risk_policy.unknown.zip(line)?;
-    let is_unknown = line.with_nested().iter().any(|own| own.effects().contains(Effect::Unknown));
+    let is_unknown = line.with_nested().iter().any(|line| line.effects().contains(Effect::Unknown));
     let reason = format!("nobody knows what `{}` does", line.display_name());
     let finding = is_unknown.then(|| Finding::with_verdict(verdict, reason))?;
     let hint = "use a program and options that are known";

@@ -21,11 +21,11 @@ pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Option<Finding>
     let floor = policy.sandbox.floor;
     let hint = "`capsule doctor` names the missing layer and how to get it";
     let reason = match input.facts.sandbox.as_ref()? {
-        Ok(walls) if walls.meets(floor) => return None,
-        Ok(walls) => {
-            let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
-            let (tier, gaps) = (walls.tier, gaps.join(", "));
-            let given = match walls.meets(SandboxTier::Landlock) {
+        Ok(status) if status.meets(floor) => return None,
+        Ok(status) => {
+            let gaps: Vec<&str> = status.gaps().map(|gap| gap.layer.name()).collect();
+            let (tier, gaps) = (status.tier, gaps.join(", "));
+            let given = match status.meets(SandboxTier::Landlock) {
                 true => format!("`{tier}`"),
                 false => "none".to_string(),
             };
@@ -43,14 +43,17 @@ pub(super) fn check_command(
     policy: &Policy,
     exec: &ExecRule,
     input: &PolicyInput<'_>,
-    own: &LocatedCommand<'_>,
+    command: &LocatedCommand<'_>,
 ) -> Option<Finding> {
     let missing = check(policy, input)?;
     if !policy.sandbox.optional || !input.action.is_unconfined() {
         return Some(missing);
     }
-    let shown = |own: &LocatedCommand<'_>| own.line.argv.first().cloned().unwrap_or_default();
-    if let Some(other) = own.with_nested().into_iter().find(|own| !names_unconfined(exec, own)) {
+    let shown =
+        |command: &LocatedCommand<'_>| command.line.argv.first().cloned().unwrap_or_default();
+    if let Some(other) =
+        command.with_nested().into_iter().find(|command| !names_unconfined(exec, command))
+    {
         let hint =
             format!("`{}` needs a sandbox: `capsule doctor` names what is missing", shown(other));
         return Some(missing.with_suggestion(Some(hint)));
@@ -63,9 +66,9 @@ pub(super) fn check_command(
 }
 
 /// Whether the rule of a command line names the power, in every way in which the line can be read.
-fn names_unconfined(exec: &ExecRule, own: &LocatedCommand<'_>) -> bool {
-    let Some(program) = program_rule(exec, own.line.argv) else { return false };
-    let reread = reread_with_subcommands(program, own.line);
+fn names_unconfined(exec: &ExecRule, command: &LocatedCommand<'_>) -> bool {
+    let Some(program) = program_rule(exec, command.line.argv) else { return false };
+    let reread = reread_with_subcommands(program, command.line);
     let names = |reading: &ParsedArgv| {
         let mut rule = &program.command;
         for level in reading.levels.iter().skip(1) {
@@ -74,7 +77,7 @@ fn names_unconfined(exec: &ExecRule, own: &LocatedCommand<'_>) -> bool {
         }
         rule.is_unconfined()
     };
-    let mut readings = reread.as_ref().unwrap_or(own.line).parsed_argvs().peekable();
+    let mut readings = reread.as_ref().unwrap_or(command.line).parsed_argvs().peekable();
     readings.peek().is_some() && readings.all(names)
 }
 

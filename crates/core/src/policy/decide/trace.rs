@@ -53,8 +53,8 @@ pub(super) fn strictest(
         .map(|(check, findings)| (check, findings.into_iter().map(say).collect()))
         .collect();
     let all = || checks.iter().flat_map(|(_, said)| said);
-    let strictest = all().map(|own| own.verdict).max().unwrap_or(Verdict::Deny);
-    let decision = all().find(|own| own.verdict == strictest).cloned();
+    let strictest = all().map(|decision| decision.verdict).max().unwrap_or(Verdict::Deny);
+    let decision = all().find(|decision| decision.verdict == strictest).cloned();
     let decision = decision
         .unwrap_or_else(|| say(Finding::deny(Code::NoRule, "no rule of the policy matches")));
     (decision, DecisionTrace { checks, ..DecisionTrace::default() })

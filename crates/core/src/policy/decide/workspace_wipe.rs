@@ -16,13 +16,13 @@ pub(super) fn whole_workspace(word: &str) -> Finding {
 }
 
 /// A walk over the whole workspace that removes whatever it finds.
-pub(super) fn check_whole_walk(own: &LocatedCommand<'_>) -> Option<Finding> {
-    let walks = own.line.parsed_argvs().any(|reading| reading.walks_all);
-    let removes = own.line.effects().intersects(Effects::of(Effect::Deletes));
+pub(super) fn check_whole_walk(command: &LocatedCommand<'_>) -> Option<Finding> {
+    let walks = command.line.parsed_argvs().any(|reading| reading.walks_all);
+    let removes = command.line.effects().intersects(Effects::of(Effect::Deletes));
     let root = |place: &Result<Vec<LocatedPath<'_>>, _>| {
         place.iter().flatten().any(|(path, _)| path.is_root())
     };
-    let named = own.line.parsed_argvs().any(|reading| !reading.paths.is_empty());
-    let all = !named || own.path_arguments().any(|word| root(&word.locations));
-    (walks && removes && all).then(|| whole_workspace(&own.line.display_name()))
+    let named = command.line.parsed_argvs().any(|reading| !reading.paths.is_empty());
+    let all = !named || command.path_arguments().any(|word| root(&word.locations));
+    (walks && removes && all).then(|| whole_workspace(&command.line.display_name()))
 }

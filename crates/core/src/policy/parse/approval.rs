@@ -35,8 +35,8 @@ pub(super) fn grants(context: &mut Context<'_>, node: &YamlNode) -> GrantPolicy 
         // What is chosen without reading must not be more than what was asked.
         context.reader.only_supported(node, "once", &["task", "session"]);
     }
-    if let Some(own) = section.get("expire")
-        && let Some(expire) = context.reader.section(own, "`expire`", EXPIRE)
+    if let Some(node) = section.get("expire")
+        && let Some(expire) = context.reader.section(node, "`expire`", EXPIRE)
     {
         if let Some(node) = expire.get("uses")
             && let Some(uses) = context.reader.number(node)

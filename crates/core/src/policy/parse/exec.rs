@@ -163,12 +163,12 @@ fn programs(
         }
         let known = format!("`{name}`");
         let Some(section) = context.reader.section(body, &known, PROGRAM) else { continue };
-        let (mut own, mut own_max) = (bounds, timeout_max);
+        let (mut limits, mut own_max) = (bounds, timeout_max);
         if let Some(node) = section.get("limits") {
-            process_limits(context, node, &mut own, &mut own_max);
+            process_limits(context, node, &mut limits, &mut own_max);
         }
         if let Some((most, most_time)) = most {
-            (own, own_max) = (own.intersect(most), own_max.min(most_time));
+            (limits, own_max) = (limits.intersect(most), own_max.min(most_time));
         }
         if let (Some(node), None, None) =
             (section.get("global_flags"), section.get("subcommands"), context.layer)
@@ -188,7 +188,7 @@ fn programs(
                 .get("global_flags")
                 .map(|node| flags(context, node))
                 .unwrap_or_default(),
-            limits: (own != bounds).then_some(own),
+            limits: (limits != bounds).then_some(limits),
             timeout_max_ms: (own_max != timeout_max).then_some(own_max),
         });
     }

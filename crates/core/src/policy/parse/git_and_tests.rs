@@ -25,7 +25,7 @@ pub(super) fn git(
     section: &Section<'_>,
 ) -> GitRule {
     let takes = |name: &str| signature.argument(name).is_some();
-    let shows = |name: &str| signature.results.iter().any(|own| own.name == name);
+    let shows = |name: &str| signature.results.iter().any(|result| result.name == name);
     let (results, results_max) = match takes("limit") {
         true => (limits::LOG_ENTRIES, limits::LOG_ENTRIES_MAX),
         false => (limits::STATUS_ENTRIES, limits::STATUS_ENTRIES),

@@ -82,10 +82,10 @@ fn rule(context: &mut Context<'_>, node: &YamlNode) -> Option<HardDenyRule> {
         Some(node) => context.capabilities(node),
         None => Capability::ALL.into_iter().collect(),
     };
-    let [paths, except] = [("paths", "listed"), ("except", "except_listed")].map(|(own, list)| {
-        let own = section.get(own).map(|node| context.paths(node)).unwrap_or_default();
+    let [paths, except] = [("paths", "listed"), ("except", "except_listed")].map(|(text, list)| {
+        let item = section.get(text).map(|node| context.paths(node)).unwrap_or_default();
         let list = section.get(list).map(|node| listed(context, node)).unwrap_or_default();
-        [own, list].concat()
+        [item, list].concat()
     });
     let new = section.get("new").and_then(|node| context.reader.boolean(node)).unwrap_or_default();
     let tool = section.get("tool").and_then(|node| tool(context, node));
@@ -124,7 +124,7 @@ fn listed(context: &mut Context<'_>, node: &YamlNode) -> Vec<PathPattern> {
     let list = LISTS.iter().find(|(name, _)| Some(*name) == word);
     let source = context.source(node);
     let patterns = list.into_iter().flat_map(|(_, patterns)| *patterns);
-    patterns.filter_map(|own| PathPattern::parse(own, source.clone(), "").ok()).collect()
+    patterns.filter_map(|pattern| PathPattern::parse(pattern, source.clone(), "").ok()).collect()
 }
 
 /// A list of what commands can do.

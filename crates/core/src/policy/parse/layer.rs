@@ -41,7 +41,7 @@ const SECTIONS: &[&str] = &[
 pub(in crate::policy) fn parse_layer<'u>(
     (text, name): (&'u str, &'u str),
     kind: LayerKind,
-    (own, extended): (ExtendedText<'u>, Option<ExtendedText<'u>>),
+    (base, extended): (ExtendedText<'u>, Option<ExtendedText<'u>>),
     home: &'u str,
     tools: Catalogue,
 ) -> ParsedPolicy<'u> {
@@ -53,8 +53,8 @@ pub(in crate::policy) fn parse_layer<'u>(
     context.layer = Some(kind);
     refuse_unsupported(&mut context, &root);
     let at = root.get(LayerKind::KEY).map_or(0..0, |node| node.span.clone());
-    let Some(tree) = underlying_tree(&mut context, own, extended) else {
-        let message = format!("`{}` cannot be read", own.name);
+    let Some(tree) = underlying_tree(&mut context, base, extended) else {
+        let message = format!("`{}` cannot be read", base.name);
         return ParsedPolicy::failed(Diagnostic::error(Code::PolicyUnreadable, at, message));
     };
     let (mut root, mut tree) = (root, layer_defaults::with_mildest_verdicts(tree));
@@ -68,7 +68,7 @@ pub(in crate::policy) fn parse_layer<'u>(
     layer_defaults::raise_verdicts(&mut root, text.len());
     let policy = read_policy(&mut context, &root, None);
     let mut problems = context.reader.problems;
-    problems.iter_mut().for_each(|problem| relocate_problem(problem, text.len(), own.name, &at));
+    problems.iter_mut().for_each(|problem| relocate_problem(problem, text.len(), base.name, &at));
     problems.sort_by_key(|problem| problem.span.start);
     ParsedPolicy { policy, problems, extended: None }
 }
@@ -126,7 +126,7 @@ fn refuse_unsupported(context: &mut Context<'_>, root: &YamlNode) {
 
 fn refuse_in(context: &mut Context<'_>, map: &YamlNode, names: &[&str]) {
     for (key, _) in
-        entries(map).iter().filter(|(key, _)| key.text().is_some_and(|own| names.contains(&own)))
+        entries(map).iter().filter(|(key, _)| key.text().is_some_and(|text| names.contains(&text)))
     {
         refuse(context, key);
     }
@@ -142,11 +142,11 @@ fn refuse(context: &mut Context<'_>, key: &YamlNode) {
 /// The tree that the layer is laid over, behind the end of its text.
 fn underlying_tree<'u>(
     context: &mut Context<'u>,
-    own: ExtendedText<'u>,
+    text: ExtendedText<'u>,
     extended: Option<ExtendedText<'u>>,
 ) -> Option<YamlNode> {
-    let mut tree = parse_tree(own.text).ok()?;
-    context.append_underlying(&mut tree, own);
+    let mut tree = parse_tree(text.text).ok()?;
+    context.append_underlying(&mut tree, text);
     let Some(extended) = extended else { return Some(tree) };
     let mut under = parse_tree(extended.text).ok()?;
     context.append_underlying(&mut under, extended);
@@ -172,9 +172,9 @@ fn attribute_reasons(name: &str, node: &mut YamlNode) {
                         continue;
                     }
                 };
-                if let YamlValue::Scalar(own) = &mut value.value {
-                    own.text =
-                        format!("{says}: {}", excerpt(own.text.trim(), limits::QUOTED_CHARS));
+                if let YamlValue::Scalar(scalar) = &mut value.value {
+                    scalar.text =
+                        format!("{says}: {}", excerpt(scalar.text.trim(), limits::QUOTED_CHARS));
                 }
             }
         }

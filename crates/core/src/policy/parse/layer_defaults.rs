@@ -85,7 +85,7 @@ fn for_each_verdict(node: &mut YamlNode, visit: &mut dyn FnMut(&mut YamlNode)) {
                     DECISION_KEY => visit(value),
                     "effects" => {}
                     MODES_KEY => {
-                        entries_mut(value).into_iter().flatten().for_each(|(_, own)| visit(own));
+                        entries_mut(value).into_iter().flatten().for_each(|(_, node)| visit(node));
                     }
                     "executables" => for_each_command(value, &mut |_, word| visit(word)),
                     _ => for_each_verdict(value, visit),
@@ -113,15 +113,15 @@ fn remove_rule_verdicts(node: &mut YamlNode) {
 /// Visits every command that has a word, in a map of them and in the commands of those: its name,
 /// and the word.
 fn for_each_command(commands: &mut YamlNode, visit: &mut dyn FnMut(&mut YamlNode, &mut YamlNode)) {
-    for (name, own) in entries_mut(commands).into_iter().flatten() {
-        if own.text().is_some() {
-            visit(name, own);
+    for (name, node) in entries_mut(commands).into_iter().flatten() {
+        if node.text().is_some() {
+            visit(name, node);
             continue;
         }
-        if let Some(word) = get_mut(own, DECISION_KEY) {
+        if let Some(word) = get_mut(node, DECISION_KEY) {
             visit(name, word);
         }
-        if let Some(inner) = get_mut(own, "subcommands") {
+        if let Some(inner) = get_mut(node, "subcommands") {
             for_each_command(inner, visit);
         }
     }
@@ -133,12 +133,12 @@ fn set_verdict(node: &mut YamlNode, word: Verdict) {
 
 /// Makes a layer say what it means over a tree: where it narrows, nothing of the tree beside it stays
 /// open, and where it names a part, the parts beside it stay as they are.
-pub(super) fn fit_layer(own: &mut YamlNode, tree: &mut YamlNode) {
-    profiles(own, tree);
-    let Some(tools) = get_mut(own, "tools").and_then(entries_mut) else { return };
+pub(super) fn fit_layer(node: &mut YamlNode, tree: &mut YamlNode) {
+    profiles(node, tree);
+    let Some(tools) = get_mut(node, "tools").and_then(entries_mut) else { return };
     for (name, tool) in tools {
         let name = name.text().unwrap_or("");
-        let mut under = get_mut(tree, "tools").and_then(|own| get_mut(own, name));
+        let mut under = get_mut(tree, "tools").and_then(|node| get_mut(node, name));
         if let Some(under) = &mut under {
             addresses(tool, under);
             // The layer's word for a tool is its word for all of the tool's rules.
@@ -149,18 +149,18 @@ pub(super) fn fit_layer(own: &mut YamlNode, tree: &mut YamlNode) {
         let Some(programs) = get_mut(tool, "executables").and_then(entries_mut) else { continue };
         for (name, program) in programs {
             let name = name.text().unwrap_or("");
-            let executables = under.as_mut().and_then(|own| get_mut(own, "executables"));
-            command(program, executables.and_then(|own| get_mut(own, name)));
+            let executables = under.as_mut().and_then(|node| get_mut(node, "executables"));
+            command(program, executables.and_then(|executable| get_mut(executable, name)));
         }
     }
 }
 
 /// Addresses stand in two lists, and a layer that has either means the only ones.
-fn addresses(own: &YamlNode, under: &mut YamlNode) {
-    let urls = own.get("urls");
+fn addresses(node: &YamlNode, under: &mut YamlNode) {
+    let urls = node.get("urls");
     let lists =
         |node: &YamlNode| matches!(node.value, YamlValue::List(_)) || node.get("allow").is_some();
-    if own.get("domains").is_none() && !urls.is_some_and(lists) {
+    if node.get("domains").is_none() && !urls.is_some_and(lists) {
         return;
     }
     let Some(entries) = entries_mut(under) else { return };
@@ -176,23 +176,23 @@ fn addresses(own: &YamlNode, under: &mut YamlNode) {
 /// A command that a layer names, over the one that the policy names: where it has a word, or says
 /// what may be seen or changed, that is so for all of its subcommands; where it alone names
 /// subcommands, there are others.
-fn command(own: &mut YamlNode, mut under: Option<&mut YamlNode>) {
+fn command(node: &mut YamlNode, mut under: Option<&mut YamlNode>) {
     for scope in ["reads", "writes"] {
-        if let (Some(_), Some(under)) = (own.get(scope), under.as_deref_mut()) {
+        if let (Some(_), Some(under)) = (node.get(scope), under.as_deref_mut()) {
             remove_scope(scope, under);
         }
     }
     if let (true, Some(under)) =
-        (own.text().is_some() || own.get(DECISION_KEY).is_some(), under.as_deref_mut())
+        (node.text().is_some() || node.get(DECISION_KEY).is_some(), under.as_deref_mut())
     {
         remove_verdicts(under);
     }
-    let span = own.span.clone();
-    let Some(inner) = get_mut(own, "subcommands").and_then(entries_mut) else { return };
-    let mut named = under.and_then(|own| get_mut(own, "subcommands"));
-    for (name, own) in inner.iter_mut() {
+    let span = node.span.clone();
+    let Some(inner) = get_mut(node, "subcommands").and_then(entries_mut) else { return };
+    let mut named = under.and_then(|node| get_mut(node, "subcommands"));
+    for (name, node) in inner.iter_mut() {
         let name = name.text().unwrap_or("");
-        command(own, named.as_mut().and_then(|named| get_mut(named, name)));
+        command(node, named.as_mut().and_then(|named| get_mut(named, name)));
     }
     if named.is_none() && !inner.iter().any(|(name, _)| name.text() == Some(ANY_SUBCOMMAND)) {
         let name = scalar(ANY_SUBCOMMAND, span.clone());
@@ -208,7 +208,7 @@ fn remove_verdicts(command: &mut YamlNode) {
     let Some(entries) = entries_mut(command) else { return };
     entries.retain(|(key, _)| key.text() != Some(DECISION_KEY));
     let inner = get_mut(command, "subcommands").and_then(entries_mut);
-    inner.into_iter().flatten().for_each(|(_, own)| remove_verdicts(own));
+    inner.into_iter().flatten().for_each(|(_, node)| remove_verdicts(node));
 }
 
 /// Any other subcommand.
@@ -218,15 +218,15 @@ fn remove_scope(scope: &str, command: &mut YamlNode) {
     let Some(entries) = entries_mut(command) else { return };
     entries.retain(|(key, _)| key.text() != Some(scope));
     let inner = get_mut(command, "subcommands").and_then(entries_mut);
-    inner.into_iter().flatten().for_each(|(_, own)| remove_scope(scope, own));
+    inner.into_iter().flatten().for_each(|(_, node)| remove_scope(scope, node));
 }
 
 /// What a profile of the layer does not name it has no opinion on, unless it is one of the policy's.
-fn profiles(own: &mut YamlNode, tree: &YamlNode) {
-    let Some(profiles) = get_mut(own, "profiles").and_then(entries_mut) else { return };
+fn profiles(node: &mut YamlNode, tree: &YamlNode) {
+    let Some(profiles) = get_mut(node, "profiles").and_then(entries_mut) else { return };
     for (name, profile) in profiles {
         let name = name.text().unwrap_or("");
-        if tree.get("profiles").is_some_and(|own| own.get(name).is_some()) {
+        if tree.get("profiles").is_some_and(|node| node.get(name).is_some()) {
             continue;
         }
         let span = profile.span.clone();
@@ -249,14 +249,16 @@ fn scalar(text: &str, span: core::ops::Range<usize>) -> YamlNode {
 
 /// A word of the layer for a tool is its word for whatever a command does that the layer has no
 /// other word for. `own` is how long its text is.
-pub(super) fn raise_verdicts(root: &mut YamlNode, own: usize) {
+pub(super) fn raise_verdicts(root: &mut YamlNode, number: usize) {
     let Some(tools) = get_mut(root, "tools").and_then(entries_mut) else { return };
     for (_, tool) in tools {
         let Some(said) = tool.get(DECISION_KEY).cloned() else { continue };
         let Some(strict) = verdict_of(&said) else { continue };
         // Where it stands is the layer's as well: whoever is refused looks there.
         let mut raise = |name: &mut YamlNode, value: &mut YamlNode| {
-            if value.span.start > own && verdict_of(value).is_some_and(|own| own < strict) {
+            if value.span.start > number
+                && verdict_of(value).is_some_and(|verdict| verdict < strict)
+            {
                 name.span = said.span.clone();
                 *value = said.clone();
             }

@@ -143,11 +143,11 @@ impl<'c> Context<'c> {
     }
 
     fn source_at(&self, span: Range<usize>) -> SourceLocation {
-        let (lines, name, start) = match self.underlying.iter().rfind(|own| span.start >= own.start)
-        {
-            Some(own) => (&own.lines, own.name, span.start - own.start),
-            None => (&self.lines, self.name, span.start),
-        };
+        let (lines, name, start) =
+            match self.underlying.iter().rfind(|text| span.start >= text.start) {
+                Some(text) => (&text.lines, text.name, span.start - text.start),
+                None => (&self.lines, self.name, span.start),
+            };
         let Position { line, column } = lines.position(start);
         SourceLocation { at: format!("{name}:{line}:{column}"), span }
     }
@@ -160,7 +160,7 @@ impl<'c> Context<'c> {
     /// Lays a tree where its text stands behind those before it.
     fn append_underlying(&mut self, tree: &mut YamlNode, text: ExtendedText<'c>) {
         let last = self.underlying.last();
-        let end = last.map_or(self.lines.text().len(), |own| own.start + own.lines.text().len());
+        let end = last.map_or(self.lines.text().len(), |text| text.start + text.lines.text().len());
         let start = end + 1;
         overlay::shift_spans(tree, start);
         self.underlying.push(UnderlyingText {
@@ -280,7 +280,7 @@ fn extended<'u>(
 ) -> Option<(ExtendedText<'u>, Range<usize>)> {
     let node = root.get("extends")?;
     let word = context.reader.keyword(node, &EXTENDABLE.map(|(word, _)| word))?;
-    let (_, name) = EXTENDABLE.iter().find(|(own, _)| *own == word)?;
+    let (_, name) = EXTENDABLE.iter().find(|(text, _)| *text == word)?;
     let found = layers((*name)?);
     if found.is_none() {
         context.error(Code::PolicyUnreadable, node, "the policy that is extended is not there");
@@ -315,11 +315,11 @@ fn overlay_on<'c>(
 /// A problem that stands in the text which is extended is shown where the policy says so.
 pub(super) fn relocate_problem(
     problem: &mut Diagnostic,
-    own: usize,
+    number: usize,
     name: &str,
     at: &Range<usize>,
 ) {
-    if problem.span.start > own {
+    if problem.span.start > number {
         problem.span = at.clone();
         problem.message = format!("what `{name}` hands on: {}", problem.message);
     }
@@ -349,13 +349,13 @@ fn read_policy(
     });
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
     let (sandbox, audit) = read_sandbox_and_audit(context, root, &section, &tools);
-    let profiles = section.get("profiles").map(|own| profiles::profiles(context, own));
+    let profiles = section.get("profiles").map(|node| profiles::profiles(context, node));
     let profiles = profiles.unwrap_or_default();
     let profile = profiles::in_force(context, section.get("profile"), &profiles);
     let stakes = risk::risk_policy(context, &section);
     check_pins(context, &tools, &stakes);
-    let composites = section.get("composites").map(|own| approval::composites(context, own));
-    let tests = section.get("tests").map(|own| policy_tests::tests(context, own, &profiles));
+    let composites = section.get("composites").map(|node| approval::composites(context, node));
+    let tests = section.get("tests").map(|node| policy_tests::tests(context, node, &profiles));
     Some(Policy {
         name: named.unwrap_or_else(|| context.name.to_string()),
         description: description.map(ToString::to_string),
@@ -372,8 +372,14 @@ fn read_policy(
         profile,
         profiles,
         risk_policy: stakes,
-        budgets: section.get("budgets").map(|own| risk::budgets(context, own)).unwrap_or_default(),
-        grants: section.get("grants").map(|own| approval::grants(context, own)).unwrap_or_default(),
+        budgets: section
+            .get("budgets")
+            .map(|node| risk::budgets(context, node))
+            .unwrap_or_default(),
+        grants: section
+            .get("grants")
+            .map(|node| approval::grants(context, node))
+            .unwrap_or_default(),
         approves_plans: composites.unwrap_or_default(),
         tests: tests.unwrap_or_default(),
         sandbox,
@@ -416,7 +422,7 @@ fn check_pins(
     }
     for rule in tools.values() {
         let Constraint::Exec(exec) = &rule.constraint else { continue };
-        for program in exec.programs.iter().filter(|own| own.sha256.is_some()) {
+        for program in exec.programs.iter().filter(|program| program.sha256.is_some()) {
             let message =
                 format!("`{}` is pinned, and a changed program raises no risk", program.name);
             let at = program.source.span.clone();
@@ -431,8 +437,9 @@ fn check_pins(
 fn check_literal_writes(context: &mut Context<'_>, writes: &[&PathPattern]) {
     // What the policy beneath a layer names counts by itself.
     let counts =
-        |own: &PathPattern| context.layer.is_none() || !context.is_underlying(&own.source.span);
-    let loose: Vec<_> = writes.iter().filter(|own| !own.is_literal() && counts(own)).collect();
+        |item: &PathPattern| context.layer.is_none() || !context.is_underlying(&item.source.span);
+    let loose: Vec<_> =
+        writes.iter().filter(|write| !write.is_literal() && counts(write)).collect();
     for pattern in loose {
         let message =
             format!("`{}` names no one place, which is all that `direct` can bound", pattern.text);

@@ -36,7 +36,7 @@ pub(super) fn shift_spans(node: &mut YamlNode, by: usize) {
 }
 
 /// A policy laid over another one.
-pub(super) fn merge(own: YamlNode, mut under: YamlNode) -> YamlNode {
+pub(super) fn merge(node: YamlNode, mut under: YamlNode) -> YamlNode {
     if let YamlValue::Map(entries) = &mut under.value {
         entries.retain(|(key, _)| !NOT_INHERITED.contains(&key.text().unwrap_or("")));
         for (key, value) in entries {
@@ -45,7 +45,7 @@ pub(super) fn merge(own: YamlNode, mut under: YamlNode) -> YamlNode {
             }
         }
     }
-    merge_value("", own, under)
+    merge_value("", node, under)
 }
 
 /// What a policy says that its rules decide is about its own rules, and not about others over them.
@@ -61,18 +61,18 @@ fn without_examples(node: &mut YamlNode) {
 }
 
 /// One value over another, both of the key `name`.
-fn merge_value(name: &str, own: YamlNode, under: YamlNode) -> YamlNode {
-    let (own, under) = (expand_short_form(name, own), expand_short_form(name, under));
-    let span = own.span;
-    let value = match (own.value, under.value) {
+fn merge_value(name: &str, node: YamlNode, under: YamlNode) -> YamlNode {
+    let (node, under) = (expand_short_form(name, node), expand_short_form(name, under));
+    let span = node.span;
+    let value = match (node.value, under.value) {
         (YamlValue::Map(mut entries), YamlValue::Map(inherited)) => {
             for (key, value) in inherited {
                 let named = key.text().unwrap_or("");
-                let at = entries.iter().position(|(own, _)| own.text() == Some(named));
+                let at = entries.iter().position(|(node, _)| node.text() == Some(named));
                 match at.and_then(|at| entries.get_mut(at)) {
                     Some((_, slot)) => {
-                        let own = core::mem::replace(slot, null_node());
-                        *slot = merge_entry(name, named, own, value);
+                        let node = core::mem::replace(slot, null_node());
+                        *slot = merge_entry(name, named, node, value);
                     }
                     None => entries.push((key, value)),
                 }
@@ -89,17 +89,17 @@ fn merge_value(name: &str, own: YamlNode, under: YamlNode) -> YamlNode {
 }
 
 /// One value over another in the map `parent`.
-fn merge_entry(parent: &str, name: &str, own: YamlNode, under: YamlNode) -> YamlNode {
+fn merge_entry(parent: &str, name: &str, node: YamlNode, under: YamlNode) -> YamlNode {
     if !VERDICT_MAPS.contains(&parent) {
-        return merge_value(name, own, under);
+        return merge_value(name, node, under);
     }
     // The names in these maps are names of tools, programs and subcommands, and mean nothing here.
-    let (mut own, mut under) = (with_decision(own), with_decision(under));
+    let (mut node, mut under) = (with_decision(node), with_decision(under));
     if parent == "tools" {
-        normalize_keys(&mut own);
+        normalize_keys(&mut node);
         normalize_keys(&mut under);
     }
-    merge_value("", own, under)
+    merge_value("", node, under)
 }
 
 /// What may stand in either of two places of a tool's rule, in one of them.

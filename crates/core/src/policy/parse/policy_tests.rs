@@ -38,7 +38,7 @@ pub(super) fn tests(
     tests
 }
 
-fn test(context: &mut Context<'_>, node: &YamlNode, own: &[Profile]) -> Option<PolicyTest> {
+fn test(context: &mut Context<'_>, node: &YamlNode, item: &[Profile]) -> Option<PolicyTest> {
     let section = context.reader.section(node, "a test", TEST)?;
     let name = context.reader.required(&section, "name", "a test");
     let call = context.reader.required(&section, "call", "a test");
@@ -46,7 +46,7 @@ fn test(context: &mut Context<'_>, node: &YamlNode, own: &[Profile]) -> Option<P
     let mut profiles = Vec::new();
     if let Some(node) = section.get("profiles") {
         for (profile, span) in context.reader.lines(node, "a list of profiles") {
-            let known = own.iter().map(|own| own.name.as_str()).chain(Profile::BUILTIN);
+            let known = item.iter().map(|profile| profile.name.as_str()).chain(Profile::BUILTIN);
             if !known.into_iter().any(|known| known == profile) {
                 let message = format!("there is no profile `{profile}`");
                 context.reader.problem(Diagnostic::error(Code::PolicyValue, span, message));
@@ -102,7 +102,7 @@ fn expectation(context: &mut Context<'_>, node: &YamlNode) -> Option<DecisionExp
     let levels = [Risk::Low, Risk::Medium, Risk::High];
     let risk = section.get("risk").and_then(|node| {
         let word = context.reader.keyword(node, &levels.map(Risk::name))?;
-        levels.into_iter().find(|own| own.name() == word)
+        levels.into_iter().find(|level| level.name() == word)
     });
     let capabilities = section.get("capabilities").map(|node| context.capabilities(node));
     Some(DecisionExpectation { decision, rule, code, risk, capabilities })
@@ -112,7 +112,7 @@ fn code(context: &mut Context<'_>, node: &YamlNode) -> Option<Code> {
     let text = context.reader.text(node)?;
     let code = Code::from_slug(text);
     if code.is_none() {
-        let slugs: Vec<&'static str> = Code::ALL.iter().map(|own| own.slug()).collect();
+        let slugs: Vec<&'static str> = Code::ALL.iter().map(|code| code.slug()).collect();
         let message = format!("there is no code `{}`", crate::escape::line(text));
         let problem = Diagnostic::error(Code::PolicyValue, node.span.clone(), message);
         let near = crate::tool::closest(text, slugs.iter().copied());

@@ -33,7 +33,10 @@ pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profil
             verdicts: words,
             default: rest,
             unattended: unattended(context, &section),
-            requires: section.get("requires").map(|own| requires(context, own)).unwrap_or_default(),
+            requires: section
+                .get("requires")
+                .map(|node| requires(context, node))
+                .unwrap_or_default(),
         });
     }
     profiles
@@ -41,7 +44,7 @@ pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profil
 
 /// A word for each capability; `*` stands for all others, which are denied where it is not there.
 fn words(context: &mut Context<'_>, node: &YamlNode) -> (Vec<(Capability, Verdict)>, Verdict) {
-    let keys = Capability::ALL.map(|own| key(own.name()));
+    let keys = Capability::ALL.map(|capability| key(capability.name()));
     let keys: Vec<KeySpec> = keys.into_iter().chain([key(Profile::WILDCARD)]).collect();
     let (mut words, mut rest) = (Vec::new(), Verdict::Deny);
     let Some(section) = context.reader.section(node, "`decide`", &keys) else {
@@ -84,25 +87,25 @@ fn requires(context: &mut Context<'_>, node: &YamlNode) -> ProfileRequirements {
 pub(super) fn in_force(
     context: &mut Context<'_>,
     node: Option<&YamlNode>,
-    own: &[Profile],
+    item: &[Profile],
 ) -> Profile {
     match (node, context.layer) {
-        (Some(node), _) => chosen(context, node, own).unwrap_or_default(),
+        (Some(node), _) => chosen(context, node, item).unwrap_or_default(),
         (None, Some(_)) => Profile::neutral(),
         (None, None) => Profile::supervised(),
     }
 }
 
-fn chosen(context: &mut Context<'_>, node: &YamlNode, own: &[Profile]) -> Option<Profile> {
+fn chosen(context: &mut Context<'_>, node: &YamlNode, item: &[Profile]) -> Option<Profile> {
     let name: String = context.reader.name(node)?;
-    let found = own.iter().find(|profile| profile.name == name).cloned();
+    let found = item.iter().find(|profile| profile.name == name).cloned();
     // A layer that chooses one says where.
     let source = context.layer.map(|_| context.source(node));
     let found = found.or_else(|| Some(Profile { source, ..Profile::builtin(&name)? }));
     if found.is_none() {
         let message = format!("there is no profile `{name}`");
         let problem = Diagnostic::error(Code::PolicyValue, node.span.clone(), message);
-        let names = || own.iter().map(|own| own.name.as_str()).chain(Profile::BUILTIN);
+        let names = || item.iter().map(|profile| profile.name.as_str()).chain(Profile::BUILTIN);
         let near = closest(&name, names());
         context.reader.problem(match near {
             Some(near) => problem.hint(format!("did you mean `{near}`?")),

@@ -58,12 +58,12 @@ pub(super) fn risk_policy(context: &mut Context<'_>, top: &Section<'_>) -> RiskP
 fn level(context: &mut Context<'_>, node: &YamlNode) -> Option<Risk> {
     let levels = [Risk::Low, Risk::Medium, Risk::High];
     let word = context.reader.keyword(node, &levels.map(Risk::name))?;
-    levels.into_iter().find(|own| own.name() == word)
+    levels.into_iter().find(|level| level.name() == word)
 }
 
 /// The least risk that each capability carries, and the author's words for it.
 fn capabilities(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPolicy) {
-    let keys = Capability::ALL.map(|own| key(own.name()));
+    let keys = Capability::ALL.map(|capability| key(capability.name()));
     let Some(map) = context.reader.section(node, "`capabilities`", &keys) else { return };
     for (name, _, node) in map.entries() {
         let Some(capability) = Capability::from_name(name) else { continue };
@@ -106,7 +106,8 @@ fn escalate(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPo
 pub(super) fn budgets(context: &mut Context<'_>, node: &YamlNode) -> Budgets {
     let mut budgets = Budgets { source: context.source(node), ..Budgets::default() };
     let Some(section) = context.reader.section(node, "`budgets`", BUDGETS) else { return budgets };
-    if let Some(run) = section.get("run").and_then(|own| context.reader.section(own, "`run`", RUN))
+    if let Some(run) =
+        section.get("run").and_then(|node| context.reader.section(node, "`run`", RUN))
     {
         budgets.calls = run.get("calls").and_then(|node| context.reader.number(node));
         budgets.wall_ms =
@@ -115,14 +116,15 @@ pub(super) fn budgets(context: &mut Context<'_>, node: &YamlNode) -> Budgets {
         budgets.fetched = run.get("fetched").and_then(|node| context.reader.size(node));
     }
     let attention = section.get("attention");
-    budgets.attention = attention.and_then(|own| approval::attention(context, own));
+    budgets.attention = attention.and_then(|node| approval::attention(context, node));
     let loops = section.get("loops");
-    if let Some(own) = loops.and_then(|own| context.reader.section(own, "`loops`", LOOPS)) {
-        budgets.same_call = own.get("same_call").and_then(|node| at_least_one(context, node));
+    if let Some(section) = loops.and_then(|node| context.reader.section(node, "`loops`", LOOPS)) {
+        budgets.same_call = section.get("same_call").and_then(|node| at_least_one(context, node));
         budgets.denied_in_a_row =
-            own.get("denied_in_a_row").and_then(|node| at_least_one(context, node));
-        budgets.denied_total = own.get("denied_total").and_then(|node| at_least_one(context, node));
-        if let Some(node) = own.get("then") {
+            section.get("denied_in_a_row").and_then(|node| at_least_one(context, node));
+        budgets.denied_total =
+            section.get("denied_total").and_then(|node| at_least_one(context, node));
+        if let Some(node) = section.get("then") {
             budgets.asks_when_looping =
                 context.reader.keyword(node, &["stop", "pause"]) == Some("pause");
         }

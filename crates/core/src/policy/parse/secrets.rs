@@ -12,7 +12,7 @@ use crate::policy::parse::Context;
 use crate::policy::secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
 use crate::tool::ToolName;
 use crate::yaml::{KeySpec, Section, YamlNode, key};
-use capsule_redact::{Custom, limits as bounds};
+use capsule_redact::{CustomPattern, limits as bounds};
 
 const REDACTION: &[KeySpec] =
     &[key("at"), key("detectors"), key("patterns"), key("previews"), key("returned_masks")];
@@ -114,7 +114,7 @@ fn pattern(context: &mut Context<'_>, section: &Section<'_>) -> Option<PatternRu
         return None;
     }
     let text = context.reader.line(node)?;
-    match Custom::parse(&named, &text) {
+    match CustomPattern::parse(&named, &text) {
         Ok(pattern) => Some(PatternRule { source: context.source(node), text, pattern }),
         Err(why) => {
             context.error(Code::PolicyRegex, node, why);
@@ -154,7 +154,7 @@ pub(super) fn secrets(
 
 fn collide(one: &SecretRule, other: &SecretRule) -> bool {
     one.header.eq_ignore_ascii_case(&other.header)
-        && one.only_for.iter().any(|own| other.only_for.contains(own))
+        && one.only_for.iter().any(|item| other.only_for.contains(item))
 }
 
 fn secret(
@@ -195,7 +195,7 @@ fn check_environment(
             Constraint::Test(test) => &test.env,
             _ => continue,
         };
-        if env.pass.iter().any(|own| own == name) {
+        if env.pass.iter().any(|text| text == name) {
             let message = format!("`{tool}` passes the variable `{name}` on to commands");
             context.error(Code::PolicyValue, at, message);
         }
@@ -244,7 +244,7 @@ fn header_format(context: &mut Context<'_>, node: &YamlNode) -> Option<(String, 
     let at = context.reader.required(&section, "header", "`as`")?;
     let header = context.reader.line(at)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let framing = FRAMING.iter().any(|own| own.eq_ignore_ascii_case(&header));
+    let framing = FRAMING.iter().any(|text| text.eq_ignore_ascii_case(&header));
     if header.is_empty()
         || header.len() > limits::NAME_BYTES
         || !header.bytes().all(plain)

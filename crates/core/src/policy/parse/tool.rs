@@ -136,8 +136,8 @@ pub(super) fn in_range(
     }
     if value < *range.start() {
         let message = limit_text("least", range.start());
-        let own = Diagnostic::warning(Code::PolicyValue, node.span.clone(), message);
-        context.reader.problem(own);
+        let diagnostic = Diagnostic::warning(Code::PolicyValue, node.span.clone(), message);
+        context.reader.problem(diagnostic);
     }
     Some(value)
 }

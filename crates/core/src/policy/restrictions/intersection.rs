@@ -114,7 +114,7 @@ fn intersect_run(one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> R
             clamped: clamped || too,
             environment: Box::new(environment.intersect(&other)),
             // Where only the layer has one, it would ask the layer alone.
-            reads: PathScope::intersect_optional(reads, seen).map(|own| own.under_policy(top)),
+            reads: PathScope::intersect_optional(reads, seen).map(|scope| scope.under_policy(top)),
             // Without a scope nothing is changed, so both must have one.
             writes: writes.zip(changed).map(|(one, other)| one.intersect(other)),
         },
@@ -145,9 +145,9 @@ impl PathScope {
 impl EnvironmentRule {
     /// What both hand on. A layer sets nothing: a value of its own could be the looser one.
     fn intersect(self, other: &Self) -> Self {
-        let narrower = other.accept.iter().filter(|own| self.covers_entry(own));
+        let narrower = other.accept.iter().filter(|accept| self.covers_entry(accept));
         let mut accept: alloc::vec::Vec<_> =
-            self.accept.iter().filter(|own| other.covers_entry(own)).collect();
+            self.accept.iter().filter(|accept| other.covers_entry(accept)).collect();
         accept.extend(narrower);
         accept.sort_unstable();
         accept.dedup();

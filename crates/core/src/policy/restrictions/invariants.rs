@@ -50,7 +50,7 @@ impl Invariants {
         let mut rules = self
             .policy
             .self_and_layers()
-            .flat_map(|own| own.hard_denies.iter().chain(&own.base_denials));
+            .flat_map(|layer| layer.hard_denies.iter().chain(&layer.base_denials));
         rules.any(|rule| leads(rule, name))
     }
 
@@ -86,10 +86,10 @@ impl Invariants {
 
     /// Why a change may not be made by any name, its own among them.
     #[must_use]
-    pub fn refuse_by_any_name(&self, change: &Change, orders: &PathAliases) -> Option<String> {
+    pub fn refuse_by_any_name(&self, change: &Change, aliases: &PathAliases) -> Option<String> {
         let refused =
             applicable_path(change).and_then(|path| check_unprotected(&self.policy, change, &path));
-        refused.err().or_else(|| self.refusal_reason(change, orders))
+        refused.err().or_else(|| self.refusal_reason(change, aliases))
     }
 
     /// Why one keeps a power from a path.
@@ -102,5 +102,5 @@ impl Invariants {
 /// Whether a rule is about a name, or about what is beneath it in particular.
 fn leads(rule: &HardDenyRule, name: &WorkspacePath) -> bool {
     rule.capabilities.intersects(Capabilities::CHANGES)
-        && (rule.covers(name) || rule.paths.iter().any(|own| own.has_prefix(name)))
+        && (rule.covers(name) || rule.paths.iter().any(|path| path.has_prefix(name)))
 }

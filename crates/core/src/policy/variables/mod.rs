@@ -28,7 +28,7 @@ pub(crate) enum VariableKind {
 /// What a variable can do, by its name.
 pub(crate) fn variable_kind(name: &str) -> VariableKind {
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    if HARMLESS_NAMES.split(' ').any(|own| own == name) {
+    if HARMLESS_NAMES.split(' ').any(|part| part == name) {
         VariableKind::Plain
     } else if ALWAYS_DENIED.contains(&name) || begins(ALWAYS_DENIED_PREFIXES) {
         VariableKind::AlwaysDenied
@@ -65,7 +65,7 @@ fn starts_program(name: &str, value: &str) -> bool {
     };
     let named = STARTING_PREFIXES
         .iter()
-        .filter(|(names, _)| names.iter().any(|own| matches_wildcard(own, name)));
+        .filter(|(names, _)| names.iter().any(|text| matches_wildcard(text, name)));
     named.flat_map(|(_, marks)| marks.iter()).any(|mark| is_marked(mark))
 }
 
@@ -73,9 +73,9 @@ fn starts_program(name: &str, value: &str) -> bool {
 fn is_plain_for_node(word: &str) -> bool {
     const NUMBERS: &[&str] =
         &["--max-old-space-size=", "--max_old_space_size=", "--stack-trace-limit="];
-    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     NODE_HARMLESS.contains(&word)
-        || NUMBERS.iter().any(|own| word.strip_prefix(own).is_some_and(is_number))
+        || NUMBERS.iter().any(|number| word.strip_prefix(number).is_some_and(is_number))
 }
 
 #[cfg(test)]

@@ -8,12 +8,16 @@ use capsule_core::tool::{ToolSignature, closest};
 use capsule_core::yaml::{YamlNode, YamlValue};
 
 use super::{EXPECT, MATCHER, Parser};
-use crate::plan::expect::KINDS;
-use crate::plan::{Denial, Expect, Matcher};
+use crate::plan::expect::VALUE_KINDS;
+use crate::plan::{ExpectedDenial, FieldMatcher, StepExpectation};
 
 impl Parser {
-    pub(super) fn expect(&mut self, node: &YamlNode, signature: &'static ToolSignature) -> Expect {
-        let mut expect = Expect::default();
+    pub(super) fn expect(
+        &mut self,
+        node: &YamlNode,
+        signature: &'static ToolSignature,
+    ) -> StepExpectation {
+        let mut expect = StepExpectation::default();
         let Some(map) = self.reader.map(node, "`expect`") else { return expect };
         for (name, at, node) in map.entries() {
             match name {
@@ -26,7 +30,7 @@ impl Parser {
                         "status" if signature.id == "http.get" => "http_status",
                         other => other,
                     };
-                    if !signature.results.iter().any(|own| own.name == field) {
+                    if !signature.results.iter().any(|result| result.name == field) {
                         self.unknown_field(at, name, signature);
                         continue;
                     }
@@ -49,10 +53,10 @@ impl Parser {
         });
     }
 
-    fn denied(&mut self, node: &YamlNode) -> Option<Denial> {
+    fn denied(&mut self, node: &YamlNode) -> Option<ExpectedDenial> {
         match self.reader.line(node)?.as_str() {
-            "true" => Some(Denial::Any),
-            name => Some(Denial::By(name.to_owned())),
+            "true" => Some(ExpectedDenial::Any),
+            name => Some(ExpectedDenial::By(name.to_owned())),
         }
     }
 
@@ -81,8 +85,8 @@ impl Parser {
         words.filter_map(Capability::from_name).collect()
     }
 
-    fn matcher(&mut self, node: &YamlNode) -> Matcher {
-        let mut matcher = Matcher::default();
+    fn matcher(&mut self, node: &YamlNode) -> FieldMatcher {
+        let mut matcher = FieldMatcher::default();
         if !matches!(node.value, YamlValue::Map(_)) {
             matcher.equals = Some(node.to_json());
             return matcher;
@@ -99,7 +103,7 @@ impl Parser {
         matcher.max = section.get("max").and_then(|node| extent(self, node));
         matcher.min = section.get("min").and_then(|node| extent(self, node));
         matcher.not_empty = section.get("not_empty").and_then(|node| self.reader.boolean(node));
-        matcher.kind = section.get("type").and_then(|node| self.reader.keyword(node, KINDS));
+        matcher.kind = section.get("type").and_then(|node| self.reader.keyword(node, VALUE_KINDS));
         matcher.contains = section.get("contains").map(YamlNode::to_json);
         matcher.matches = section.get("matches").and_then(|node| self.regex(node, false));
         matcher

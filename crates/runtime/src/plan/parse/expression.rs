@@ -10,7 +10,7 @@ use capsule_core::yaml::{Section, YamlNode, YamlValue, key};
 use serde_json::Value;
 
 use super::{FUNCTIONS, Parser, closest_of};
-use crate::plan::{Expression, Item, Reference, Segment};
+use crate::plan::{Expression, ListItem, Reference, ValueSegment};
 
 impl Parser {
     /// A value, or how to make one. `kind` is that of the argument it stands in.
@@ -40,14 +40,14 @@ impl Parser {
         let mut list = Vec::new();
         for item in items {
             list.push(match item.get("$spread") {
-                Some(inner) => Item::Spread(self.expression(inner, kind)?),
-                None => Item::One(self.expression(item, kind)?),
+                Some(inner) => ListItem::Spread(self.expression(inner, kind)?),
+                None => ListItem::Single(self.expression(item, kind)?),
             });
         }
         let values: Option<Vec<Value>> = list
             .iter()
             .map(|item| match item {
-                Item::One(Expression::Value(value)) => Some(value.clone()),
+                ListItem::Single(Expression::Value(value)) => Some(value.clone()),
                 _ => None,
             })
             .collect();
@@ -107,7 +107,7 @@ impl Parser {
 
     fn function_name(&mut self, name: &YamlNode) -> Option<&'static str> {
         let text = name.text().unwrap_or("");
-        let known = FUNCTIONS.iter().copied().find(|own| *own == text);
+        let known = FUNCTIONS.iter().copied().find(|function| *function == text);
         if known.is_none() {
             let message = format!("there is no function `{}`", escape::line(text));
             let problem = Diagnostic::error(Code::PlanFunction, name.span.clone(), message);
@@ -170,7 +170,7 @@ impl Parser {
         let problem = match &reference {
             Reference::Input(name) => (!self.inputs.contains(name))
                 .then(|| (format!("there is no input `{name}`"), closest_of(name, &self.inputs))),
-            Reference::Step { id, way } => self.unknown_step(id, way),
+            Reference::Step { id, path: way } => self.unknown_step(id, way),
         };
         if let Some((message, near)) = problem {
             let problem = Diagnostic::error(Code::PlanRef, node.span.clone(), message);
@@ -182,13 +182,13 @@ impl Parser {
         Some(reference)
     }
 
-    fn unknown_step(&self, id: &str, way: &[Segment]) -> Option<(String, Option<String>)> {
-        let ids: Vec<String> = self.steps.iter().map(|(own, _)| own.clone()).collect();
-        let Some((_, tool)) = self.steps.iter().find(|(own, _)| own == id) else {
+    fn unknown_step(&self, id: &str, way: &[ValueSegment]) -> Option<(String, Option<String>)> {
+        let ids: Vec<String> = self.steps.iter().map(|(text, _)| text.clone()).collect();
+        let Some((_, tool)) = self.steps.iter().find(|(text, _)| text == id) else {
             return Some((format!("no step before has the id `{id}`"), closest_of(id, &ids)));
         };
-        let Some(Segment::Key(field)) = way.first() else { return None };
-        let fields = tool.results.iter().map(|own| own.name);
+        let Some(ValueSegment::Key(field)) = way.first() else { return None };
+        let fields = tool.results.iter().map(|result| result.name);
         let known: BTreeSet<&str> = fields.clone().collect();
         if known.contains(field.as_str()) {
             return None;

@@ -11,7 +11,7 @@ use capsule_core::tool::{Catalogue, ToolSignature, closest};
 use capsule_core::yaml::{self, Dialect, KeySpec, Section, YamlNode, YamlReader, YamlValue, key};
 use serde_json::Value;
 
-use crate::plan::{Expression, Input, InputKind, OnError, Plan, Step};
+use crate::plan::{Expression, InputKind, OnError, Plan, PlanInput, PlanStep};
 
 static DIALECT: Dialect = Dialect {
     syntax: Code::PlanSyntax,
@@ -134,7 +134,7 @@ impl Parser {
         if let Some(node) = section.get("name") {
             plan.name = self.reader.name(node)?;
         }
-        self.remark(&section, "description");
+        self.check_remark(&section, "description");
         plan.inputs = section.get("inputs").map(|node| self.inputs(node)).unwrap_or_default();
         let defaults = match section.get("defaults") {
             Some(node) => self.defaults(node),
@@ -155,7 +155,7 @@ impl Parser {
         Some(plan)
     }
 
-    fn inputs(&mut self, node: &YamlNode) -> Vec<Input> {
+    fn inputs(&mut self, node: &YamlNode) -> Vec<PlanInput> {
         let Some(map) = self.reader.map(node, "`inputs`") else { return Vec::new() };
         let mut inputs = Vec::new();
         for (name, at, node) in map.entries() {
@@ -171,19 +171,19 @@ impl Parser {
                 _ => InputKind::String,
             };
             let pattern = section.get("pattern").and_then(|node| self.regex(node, true));
-            self.remark(&section, "description");
-            let input = Input { name: name.to_owned(), kind, default: None, pattern };
+            self.check_remark(&section, "description");
+            let input = PlanInput { name: name.to_owned(), kind, default: None, pattern };
             let default = section.get("default").and_then(|node| {
                 let given = input.read(node.text().unwrap_or_default());
                 given.map_err(|why| self.error(Code::PlanInput, node, why)).ok()
             });
-            inputs.push(Input { default, ..input });
+            inputs.push(PlanInput { default, ..input });
         }
         inputs
     }
 
     /// A text for whoever reads the plan; nothing depends on it, and it is one.
-    fn remark(&mut self, section: &Section<'_>, name: &str) {
+    fn check_remark(&mut self, section: &Section<'_>, name: &str) {
         if let Some(node) = section.get(name) {
             self.reader.text(node);
         }
@@ -233,7 +233,7 @@ impl Parser {
         &mut self,
         nodes: &[YamlNode],
         defaults: (OnError, Option<std::time::Duration>),
-    ) -> Vec<Step> {
+    ) -> Vec<PlanStep> {
         if let Some(node) = nodes.get(limits::PLAN_STEPS) {
             let message = format!("a plan has at most {} steps", limits::PLAN_STEPS);
             self.error(Code::PlanStep, node, message);
@@ -247,7 +247,7 @@ impl Parser {
         index: usize,
         node: &YamlNode,
         defaults: (OnError, Option<std::time::Duration>),
-    ) -> Option<Step> {
+    ) -> Option<PlanStep> {
         let section = self.reader.section(node, "a step", STEP)?;
         let id = self.step_id(index, &section);
         let tool = self.reader.required(&section, "tool", "a step")?;
@@ -258,7 +258,7 @@ impl Parser {
         if let Some(node) = section.get("name") {
             self.reader.name(node);
         }
-        let step = Step {
+        let step = PlanStep {
             tool: signature,
             args,
             expect: section
@@ -390,7 +390,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.chars().all(plain)
 }
 
-impl Input {
+impl PlanInput {
     /// Reads the text of an input.
     ///
     /// # Errors
@@ -400,9 +400,9 @@ impl Input {
         if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             // The pattern as it was written, without what holds it at both ends.
             let whole = pattern.as_str();
-            let own = whole.strip_prefix("^(?:").and_then(|own| own.strip_suffix(")$"));
-            let own = own.unwrap_or(whole);
-            return Err(format!("`{name}` does not match `{own}`, which must match all of it"));
+            let text = whole.strip_prefix("^(?:").and_then(|text| text.strip_suffix(")$"));
+            let text = text.unwrap_or(whole);
+            return Err(format!("`{name}` does not match `{text}`, which must match all of it"));
         }
         match self.kind {
             InputKind::String => Ok(text.into()),

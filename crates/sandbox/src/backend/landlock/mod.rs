@@ -12,11 +12,11 @@
 //! process of a call is in a Landlock domain of its own, from which no signal leads out; so one
 //! signal from inside ends all of them at once, however many they are.
 
-mod first;
-mod ground;
-mod reach;
-mod view;
+mod access_rules;
+mod init_process;
+mod prepare;
+mod run_sandbox;
 
-pub(crate) use ground::{Ground, prepare};
-pub(crate) use view::View;
-use view::Walls;
+pub(crate) use prepare::{PreparedLandlock, prepare};
+use run_sandbox::CallConfinement;
+pub(crate) use run_sandbox::LandlockSandbox;

@@ -19,47 +19,49 @@ use rustix::thread::{
     set_thread_groups,
 };
 
-use crate::kernel::{self, Birth, CloneRequest};
-use crate::protocol::{At as _, Failed, Step};
+use crate::kernel::{self, CloneRequest, ForkResult};
+use crate::protocol::{AtStep as _, SetupError, Step};
 
 /// The process that holds new namespaces until the executor has entered them.
-pub(super) struct Holder {
+pub(super) struct NamespaceHolder {
     process: Pid,
     handle: OwnedFd,
     /// Open as long as it is needed.
-    needed: Option<OwnedFd>,
+    keep_alive: Option<OwnedFd>,
 }
 
-impl Holder {
+impl NamespaceHolder {
     /// Has it born into its namespaces.
     ///
     /// # Errors
     /// A namespace cannot be had, which the step names.
-    pub(super) fn begin() -> Result<Self, Failed> {
+    pub(super) fn start() -> Result<Self, SetupError> {
         let both = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
-        let why = match Self::born_into(both) {
+        let why = match Self::fork_into(both) {
             Err(failed) if failed.errno != Errno::NOSYS => failed,
             made => return made,
         };
         // Which of them it is, the kernel does not say.
-        let _users_alone = Self::born_into(libc::CLONE_NEWUSER)?;
-        Err(Failed { step: Step::NetworkNamespace, ..why })
+        let _users_alone = Self::fork_into(libc::CLONE_NEWUSER)?;
+        Err(SetupError { step: Step::NetworkNamespace, ..why })
     }
 
-    fn born_into(namespaces: libc::c_int) -> Result<Self, Failed> {
+    fn fork_into(namespaces: libc::c_int) -> Result<Self, SetupError> {
         let (end, needed) = pipe_with(PipeFlags::CLOEXEC).at(Step::UserNamespace)?;
         let namespaces = u64::from(namespaces.unsigned_abs());
-        match kernel::give_birth(&CloneRequest { namespaces, cgroup: None })
+        match kernel::clone_process(&CloneRequest { namespaces, cgroup: None })
             .at(Step::UserNamespace)?
         {
-            Birth::Parent(process, handle) => Ok(Self { process, handle, needed: Some(needed) }),
-            Birth::Child => {
-                let _never_back = kernel::LeaveOnDrop;
+            ForkResult::Parent(process, handle) => {
+                Ok(Self { process, handle, keep_alive: Some(needed) })
+            }
+            ForkResult::Child => {
+                let _never_back = kernel::ExitOnDrop;
                 drop(needed);
                 if kernel::die_with_parent().is_ok() {
                     let _ = rustix::io::read(&end, &mut [0_u8; 1]);
                 }
-                kernel::leave(0)
+                kernel::exit_now(0)
             }
         }
     }
@@ -69,12 +71,12 @@ impl Holder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub(super) fn enter(&mut self) -> Result<(), Failed> {
+    pub(super) fn enter(&mut self) -> Result<(), SetupError> {
         self.write_maps().at(Step::IdMap)?;
         let enter = |kind| move_into_thread_name_spaces(self.handle.as_fd(), kind);
         enter(ThreadNameSpaceType::USER).at(Step::UserNamespace)?;
         enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
-        self.needed = None;
+        self.keep_alive = None;
         kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
     }
 
@@ -88,23 +90,23 @@ impl Holder {
                 Err(error) => return Err(error),
             }
             for kind in ["uid_map", "gid_map"] {
-                let own = fs::read_to_string(format!("/proc/self/{kind}"))
+                let text = fs::read_to_string(format!("/proc/self/{kind}"))
                     .map_err(|error| kernel::errno(&error))?;
-                write(&format!("{folder}/{kind}"), &same_for_everyone(&own))?;
+                write_setting(&format!("{folder}/{kind}"), &same_for_everyone(&text))?;
             }
             return Ok(());
         }
         // Others may map themselves, once the right to drop groups is given up.
         let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-        write(&format!("{folder}/setgroups"), "deny")?;
-        write(&format!("{folder}/uid_map"), &format!("{user} {user} 1\n"))?;
-        write(&format!("{folder}/gid_map"), &format!("{group} {group} 1\n"))
+        write_setting(&format!("{folder}/setgroups"), "deny")?;
+        write_setting(&format!("{folder}/uid_map"), &format!("{user} {user} 1\n"))?;
+        write_setting(&format!("{folder}/gid_map"), &format!("{group} {group} 1\n"))
     }
 }
 
-impl Drop for Holder {
+impl Drop for NamespaceHolder {
     fn drop(&mut self) {
-        self.needed = None;
+        self.keep_alive = None;
         let _ = kernel::wait_for(self.process);
     }
 }
@@ -115,9 +117,9 @@ fn can_map_everyone() -> bool {
 }
 
 /// Maps everyone that exists here to the same number.
-fn same_for_everyone(own: &str) -> String {
+fn same_for_everyone(text: &str) -> String {
     let mut map = String::new();
-    for line in own.lines() {
+    for line in text.lines() {
         let mut words = line.split_whitespace();
         if let (Some(first), Some(count)) = (words.next(), words.nth(1)) {
             map.push_str(&format!("{first} {first} {count}\n"));
@@ -127,7 +129,7 @@ fn same_for_everyone(own: &str) -> String {
 }
 
 /// Writes a setting of the kernel.
-pub(super) fn write(path: &str, text: &str) -> Result<(), Errno> {
+pub(super) fn write_setting(path: &str, text: &str) -> Result<(), Errno> {
     fs::write(path, text).map_err(|error| kernel::errno(&error))
 }
 

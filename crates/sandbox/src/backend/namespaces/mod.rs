@@ -6,15 +6,17 @@
 //! [`View::spawn`] makes the first process of a call, which builds the rest and starts the program
 //! ([`first`]).
 
-mod direct;
-mod first;
+mod direct_writes;
+mod hidden_paths;
+mod init_process;
 mod isolate;
-mod masks;
+mod overlay;
 mod probe;
 mod root;
+mod run_sandbox;
 mod spawn;
-mod staging;
-mod view;
 
-pub(crate) use probe::{Gap, Ground, Unable, explain, prepare};
-pub(crate) use view::View;
+pub(crate) use probe::{
+    MissingLayer, PreparedNamespaces, UnavailableNamespaces, prepare, setup_error_text,
+};
+pub(crate) use run_sandbox::NamespaceSandbox;

@@ -14,30 +14,30 @@ use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::system::{sethostname, uname};
 use rustix::thread::{CapabilitySet, set_no_new_privs};
 
-use super::isolate::{self, Holder};
+use super::isolate::{self, NamespaceHolder};
 use super::root::Root;
 use crate::backend::mountinfo::{self, Mount};
-use crate::backend::{bounds, capabilities, rlimits};
+use crate::backend::{capabilities, limit_status, rlimits};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel;
 use crate::landlock;
-use crate::protocol::{At as _, Failed, Step};
+use crate::protocol::{AtStep as _, SetupError, Step};
 use crate::seccomp;
 
 /// The name of the machine that commands see.
 const HOST_NAME: &[u8] = b"capsule";
 /// The first kernel in which the highest process number belongs to the namespace. On older ones
 /// the same file is the whole machine's.
-const OWN_PID_MAX: (u32, u32) = (6, 14);
+const PID_MAX_KERNEL: (u32, u32) = (6, 14);
 /// The smallest highest process number that the kernel takes.
-pub(super) const PID_MAX: u64 = 301;
+pub(super) const MIN_PID_MAX: u64 = 301;
 
 /// The capabilities that setting up a call takes; the first process of the call drops them, too.
-pub(super) const KEPT: [CapabilitySet; 3] =
+pub(super) const SETUP_CAPABILITIES: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_RESOURCE, CapabilitySet::SETPCAP];
 
 /// What belongs to a run and not to a call, before the workspace is known.
-pub(crate) struct Ground {
+pub(crate) struct PreparedNamespaces {
     pub(super) root: Root,
     pub(super) abi: i32,
     pub(super) cgroups: Cgroups,
@@ -46,13 +46,13 @@ pub(crate) struct Ground {
     /// The filter that each command gets.
     pub(super) filter: seccomp::Filter,
     /// Its work is done; it is taken in when the ground is entered.
-    pub(super) holder: Holder,
+    pub(super) holder: NamespaceHolder,
 }
 
 /// Why these walls cannot be raised here, and what was found on the way.
-pub(crate) struct Unable {
+pub(crate) struct UnavailableNamespaces {
     /// The layer that cannot be had.
-    pub(crate) gap: Gap,
+    pub(crate) gap: MissingLayer,
     /// The newest Landlock interface of the kernel.
     pub(crate) abi: Result<i32, Errno>,
     /// Made before anything else, and as good for other walls.
@@ -60,7 +60,7 @@ pub(crate) struct Unable {
 }
 
 /// The layer that cannot be had, and why.
-pub(crate) struct Gap {
+pub(crate) struct MissingLayer {
     pub(crate) layer: SandboxLayer,
     pub(crate) detail: String,
 }
@@ -69,87 +69,91 @@ pub(crate) struct Gap {
 ///
 /// # Errors
 /// A namespace cannot be had, or what stands behind it.
-pub(crate) fn prepare() -> Result<(SandboxStatus, Ground), Unable> {
+pub(crate) fn prepare() -> Result<(SandboxStatus, PreparedNamespaces), UnavailableNamespaces> {
     let abi = kernel::landlock_abi();
-    let holder = begin(abi);
+    let holder = start_namespaces(abi);
     // Control groups belong to the host, so they are made before it is left.
-    let mounts = mountinfo::own();
+    let mounts = mountinfo::own_mounts();
     let cgroups = Cgroups::create(&mounts);
-    let pid_max = !cgroups.bounds_processes()
+    let pid_max = !cgroups.limits_processes()
         && geteuid().is_root()
-        && version(uname().release().to_bytes()) >= OWN_PID_MAX;
+        && kernel_version(uname().release().to_bytes()) >= PID_MAX_KERNEL;
     let built = holder.and_then(|(holder, abi)| {
-        build(holder, &mounts, &cgroups, pid_max, abi).map(|built| (built, abi))
+        build_root(holder, &mounts, &cgroups, pid_max, abi).map(|built| (built, abi))
     });
     let ((root, filter, holder), known) = match built {
         Ok(built) => built,
-        Err(gap) => return Err(Unable { gap, abi, cgroups }),
+        Err(gap) => return Err(UnavailableNamespaces { gap, abi, cgroups }),
     };
-    let walls = SandboxStatus {
+    let status = SandboxStatus {
         tier: SandboxTier::Namespaces,
-        layers: SandboxLayer::ALL.iter().map(|layer| held(*layer, known)).collect(),
-        limits: bounds::all(&cgroups, processes(pid_max), bounds::TMP_SIZE),
+        layers: SandboxLayer::ALL.iter().map(|layer| layer_status(*layer, known)).collect(),
+        limits: limit_status::limit_statuses(
+            &cgroups,
+            process_limit_status(pid_max),
+            limit_status::TMP_SIZE,
+        ),
     };
-    Ok((walls, Ground { root, abi: known, cgroups, pid_max, filter, holder }))
+    Ok((status, PreparedNamespaces { root, abi: known, cgroups, pid_max, filter, holder }))
 }
 
-fn begin(abi: Result<i32, Errno>) -> Result<(Holder, i32), Gap> {
-    set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(SandboxLayer::NoNewPrivileges)?;
-    let abi = abi.at(Step::Landlock).or_gap(SandboxLayer::Landlock)?;
+fn start_namespaces(abi: Result<i32, Errno>) -> Result<(NamespaceHolder, i32), MissingLayer> {
+    set_no_new_privs(true).at(Step::NoNewPrivileges).or_missing(SandboxLayer::NoNewPrivileges)?;
+    let abi = abi.at(Step::Landlock).or_missing(SandboxLayer::Landlock)?;
     for (layer, kind) in [(SandboxLayer::PidNamespace, "pid"), (SandboxLayer::IpcNamespace, "ipc")]
     {
         if let Some(detail) = missing_in_calls(kind) {
-            return Err(Gap { layer, detail });
+            return Err(MissingLayer { layer, detail });
         }
     }
-    Ok((Holder::begin().map_err(namespace_gap)?, abi))
+    Ok((NamespaceHolder::start().map_err(missing_namespace)?, abi))
 }
 
-fn build(
-    mut holder: Holder,
+fn build_root(
+    mut holder: NamespaceHolder,
     mounts: &[Mount],
     cgroups: &Cgroups,
     pid_max: bool,
     abi: i32,
-) -> Result<(Root, seccomp::Filter, Holder), Gap> {
-    holder.enter().map_err(namespace_gap)?;
+) -> Result<(Root, seccomp::Filter, NamespaceHolder), MissingLayer> {
+    holder.enter().map_err(missing_namespace)?;
     // From here on other processes of the same user cannot look into this one, nor can commands
     // look into the first process of their call, which is a copy of it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .at(Step::UserNamespace)
-        .or_gap(SandboxLayer::UserNamespace)?;
-    set_ceilings().or_gap(SandboxLayer::UserNamespace)?;
-    sethostname(HOST_NAME).at(Step::HostName).or_gap(SandboxLayer::UtsNamespace)?;
-    capabilities::drop_all_but(&KEPT)
+        .or_missing(SandboxLayer::UserNamespace)?;
+    set_ceilings().or_missing(SandboxLayer::UserNamespace)?;
+    sethostname(HOST_NAME).at(Step::HostName).or_missing(SandboxLayer::UtsNamespace)?;
+    capabilities::drop_all_but(&SETUP_CAPABILITIES)
         .at(Step::Capabilities)
-        .or_gap(SandboxLayer::NoCapabilities)?;
-    rlimits::set_fixed().at(Step::Limits).or_gap(SandboxLayer::NoCapabilities)?;
+        .or_missing(SandboxLayer::NoCapabilities)?;
+    rlimits::set_fixed().at(Step::Limits).or_missing(SandboxLayer::NoCapabilities)?;
     if let Some(detail) = covered_proc(mounts) {
-        return Err(Gap { layer: SandboxLayer::MountNamespace, detail });
+        return Err(MissingLayer { layer: SandboxLayer::MountNamespace, detail });
     }
-    let root = Root::build(pid_max).or_gap(SandboxLayer::MountNamespace)?;
+    let root = Root::build(pid_max).or_missing(SandboxLayer::MountNamespace)?;
     // Attached last: building the root is over, and every later step stands in the table.
-    let filter = seccomp::executor().map_err(|seccomp::TooLong| Errno::TOOBIG);
+    let filter = seccomp::executor_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.and_then(|filter| kernel::attach_filter(&filter));
-    filter.at(Step::Filter).or_gap(SandboxLayer::Seccomp)?;
-    let filter = seccomp::command(seccomp::Circumstances {
-        sockets_are_judged: landlock::judges_sockets(abi),
-        memory_is_counted: cgroups.memory_means().is_some(),
+    filter.at(Step::Filter).or_missing(SandboxLayer::Seccomp)?;
+    let filter = seccomp::command_filter(seccomp::FilterOptions {
+        controls_local_sockets: landlock::controls_local_sockets(abi),
+        memory_is_counted: cgroups.memory_mechanism().is_some(),
         namespaces: true,
     });
     let filter = filter.map_err(|seccomp::TooLong| Errno::TOOBIG);
-    let filter = filter.at(Step::Filter).or_gap(SandboxLayer::Seccomp)?;
+    let filter = filter.at(Step::Filter).or_missing(SandboxLayer::Seccomp)?;
     Ok((root, filter, holder))
 }
 
 /// The namespace that cannot be had.
-fn namespace_gap(failed: Failed) -> Gap {
+fn missing_namespace(failed: SetupError) -> MissingLayer {
     let layer = match failed.step {
         Step::MountNamespace => SandboxLayer::MountNamespace,
         Step::NetworkNamespace => SandboxLayer::NetworkNamespace,
         _ => SandboxLayer::UserNamespace,
     };
-    Gap { layer, detail: explain(failed) }
+    MissingLayer { layer, detail: setup_error_text(failed) }
 }
 
 /// What a user namespace as a whole may use up, which would otherwise be taken from the user's own.
@@ -158,9 +162,9 @@ const CEILINGS: &[(&str, &str)] = &[
     ("max_user_namespaces", "0"),
 ];
 
-fn set_ceilings() -> Result<(), Failed> {
+fn set_ceilings() -> Result<(), SetupError> {
     for (name, value) in CEILINGS {
-        isolate::write(&format!("/proc/sys/user/{name}"), value).at(Step::Limits)?;
+        isolate::write_setting(&format!("/proc/sys/user/{name}"), value).at(Step::Limits)?;
     }
     Ok(())
 }
@@ -176,18 +180,18 @@ fn covered_proc(mounts: &[Mount]) -> Option<String> {
     Some(format!("`{}` is covered, so /proc cannot be mounted anew", above.point.display()))
 }
 
-trait OrGap<T> {
-    fn or_gap(self, layer: SandboxLayer) -> Result<T, Gap>;
+trait OrMissingLayer<T> {
+    fn or_missing(self, layer: SandboxLayer) -> Result<T, MissingLayer>;
 }
 
-impl<T> OrGap<T> for Result<T, Failed> {
-    fn or_gap(self, layer: SandboxLayer) -> Result<T, Gap> {
-        self.map_err(|failed| Gap { layer, detail: explain(failed) })
+impl<T> OrMissingLayer<T> for Result<T, SetupError> {
+    fn or_missing(self, layer: SandboxLayer) -> Result<T, MissingLayer> {
+        self.map_err(|failed| MissingLayer { layer, detail: setup_error_text(failed) })
     }
 }
 
 /// A failed step for people; for the frequent cases with the setting behind it.
-pub(crate) fn explain(Failed { step, errno }: Failed) -> String {
+pub(crate) fn setup_error_text(SetupError { step, errno }: SetupError) -> String {
     let why = match (step, errno) {
         (Step::UserNamespace, Errno::NOSPC) => {
             "the system allows no more of them (sysctl user.max_user_namespaces)".to_owned()
@@ -206,9 +210,9 @@ pub(crate) fn explain(Failed { step, errno }: Failed) -> String {
 }
 
 /// How far one layer holds, once all of them stand.
-fn held(layer: SandboxLayer, abi: i32) -> LayerStatus {
+fn layer_status(layer: SandboxLayer, abi: i32) -> LayerStatus {
     let (hold, detail) = match layer {
-        SandboxLayer::Landlock if abi >= landlock::SCOPES => {
+        SandboxLayer::Landlock if abi >= landlock::SCOPE_ABI => {
             (EnforcementLevel::Held, format!("abi {abi}"))
         }
         SandboxLayer::Landlock => {
@@ -220,7 +224,7 @@ fn held(layer: SandboxLayer, abi: i32) -> LayerStatus {
         SandboxLayer::UtsNamespace => (EnforcementLevel::Held, "host name `capsule`".to_owned()),
         SandboxLayer::NetworkNamespace => (EnforcementLevel::Held, "no interface is up".to_owned()),
         SandboxLayer::Seccomp => {
-            (EnforcementLevel::Held, format!("{} calls judged", seccomp::judged()))
+            (EnforcementLevel::Held, format!("{} calls judged", seccomp::covered_syscalls()))
         }
         _ => (EnforcementLevel::Held, String::new()),
     };
@@ -239,10 +243,10 @@ fn missing_in_calls(kind: &str) -> Option<String> {
 }
 
 /// By what means processes are bounded where no control group does it.
-fn processes(pid_max: bool) -> LimitStatus {
+fn process_limit_status(pid_max: bool) -> LimitStatus {
     let (hold, detail) = match (geteuid().is_root(), pid_max) {
         (false, _) => (EnforcementLevel::Weaker, "rlimit".to_owned()),
-        (true, true) => (EnforcementLevel::Weaker, format!("pid_max {PID_MAX}")),
+        (true, true) => (EnforcementLevel::Weaker, format!("pid_max {MIN_PID_MAX}")),
         (true, false) => (
             EnforcementLevel::Missing,
             "root without a control group, before Linux 6.14".to_owned(),
@@ -252,7 +256,7 @@ fn processes(pid_max: bool) -> LimitStatus {
 }
 
 /// The first two numbers of a kernel's release.
-fn version(release: &[u8]) -> (u32, u32) {
+fn kernel_version(release: &[u8]) -> (u32, u32) {
     let text = String::from_utf8_lossy(release);
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
@@ -270,7 +274,7 @@ mod tests {
             (b"6.14-rc1", (6, 14)),
             (b"x", (0, 0)),
         ] {
-            assert_eq!(version(release), expected);
+            assert_eq!(kernel_version(release), expected);
         }
     }
 }

@@ -21,10 +21,10 @@ use rustix::mount::{
     open_tree,
 };
 
-use crate::backend::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS, LINKS, Shown};
+use crate::backend::system::{CONFIGURATION, COVERED, DEVICES, DIRECTORIES, LINKS, VisiblePath};
 use crate::kernel::{errno, set_mount_attributes};
-use crate::landlock::Reach;
-use crate::protocol::{At as _, Failed, Place, Step};
+use crate::landlock::LandlockAccess;
+use crate::protocol::{AtStep as _, HostPath, SetupError, Step};
 
 /// Where the workspace stands, relative to the root.
 pub(super) const WORKSPACE: &str = "workspace";
@@ -34,7 +34,7 @@ const ROOT_BYTES: &str = "16m";
 const COPIED_BYTES: usize = 40_000;
 
 /// What a bound folder never has: writing, privileges of files, devices.
-pub(super) const SEALED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
+pub(super) const READ_ONLY_ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
@@ -45,7 +45,7 @@ pub(super) struct Root {
     /// An empty file and an empty folder to lay over what is hidden.
     pub(super) cover: Cover,
     /// What Landlock will allow, by folder.
-    pub(super) reach: Vec<(OwnedFd, Reach)>,
+    pub(super) access: Vec<(OwnedFd, LandlockAccess)>,
 }
 
 /// What is laid over hidden paths.
@@ -54,9 +54,9 @@ pub(super) struct Cover {
     pub(super) file: OwnedFd,
     /// Programs may list it, since those that walk a tree fail at a folder that cannot be listed; it holds
     /// nothing. They may not look up a name in it, so that none takes what is hidden for deleted.
-    pub(super) folder: OwnedFd,
+    pub(super) directory: OwnedFd,
     /// Everybody's to list, with nothing in it.
-    nothing: OwnedFd,
+    empty_directory: OwnedFd,
 }
 
 impl Root {
@@ -65,18 +65,18 @@ impl Root {
     ///
     /// # Errors
     /// The step that failed.
-    pub(super) fn build(proc_is_writable: bool) -> Result<Self, Failed> {
+    pub(super) fn build(proc_is_writable: bool) -> Result<Self, SetupError> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
             .at(Step::PrivateMounts)?;
         let tree = empty_root().at(Step::Root)?;
-        let cover = Cover::lay(tree.as_fd()).at(Step::Root)?;
-        let mut root = Self { tree, cover, reach: Vec::new() };
-        root.allow(".", Reach::List).at(Step::Root)?;
-        for folder in FOLDERS {
-            root.show_folder(folder).at(Step::SystemFolder)?;
+        let cover = Cover::create(tree.as_fd()).at(Step::Root)?;
+        let mut root = Self { tree, cover, access: Vec::new() };
+        root.allow(".", LandlockAccess::List).at(Step::Root)?;
+        for folder in DIRECTORIES {
+            root.show_directory(folder).at(Step::SystemFolder)?;
         }
         for folder in COVERED {
-            root.cover_folder(Path::new(folder.path)).at(Step::SystemFolder)?;
+            root.cover_directory(Path::new(folder.path)).at(Step::SystemFolder)?;
         }
         let names = names_in("/etc");
         // Once for all: a new one each time would be cleared again.
@@ -84,53 +84,57 @@ impl Root {
         for entry in CONFIGURATION {
             root.show_configuration(entry, &names, &mut buffer).at(Step::Configuration)?;
         }
-        root.allow("etc", Reach::Read).at(Step::Configuration)?;
+        root.allow("etc", LandlockAccess::Read).at(Step::Configuration)?;
         for device in DEVICES {
             root.show_device(device).at(Step::Device)?;
         }
-        root.allow("dev", Reach::Devices).at(Step::Device)?;
+        root.allow("dev", LandlockAccess::Devices).at(Step::Device)?;
         for (link, target) in LINKS {
             root.make_link(Path::new(link), target).at(Step::Device)?;
         }
         for folder in ["tmp", WORKSPACE] {
-            root.make_folder(Path::new(folder)).at(Step::Root)?;
+            root.make_directory(Path::new(folder)).at(Step::Root)?;
         }
         root.show_proc(proc_is_writable).at(Step::Proc)?;
         Ok(root)
     }
 
     /// Lets commands reach a path of the root.
-    pub(super) fn allow(&mut self, path: impl AsRef<Path>, reach: Reach) -> Result<(), Errno> {
+    pub(super) fn allow(
+        &mut self,
+        path: impl AsRef<Path>,
+        reach: LandlockAccess,
+    ) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let file = openat(&self.tree, path.as_ref(), flags, Mode::empty())?;
-        self.reach.push((file, reach));
+        self.access.push((file, reach));
         Ok(())
     }
 
     /// Whether this very file of the host stands at the path already.
-    pub(super) fn shows(&self, path: &Path, place: &Place) -> bool {
+    pub(super) fn shows(&self, path: &Path, place: &HostPath) -> bool {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(&self.tree, path, flags, Mode::empty()).and_then(|file| fstat(&file));
         found.is_ok_and(|found| (found.st_dev, found.st_ino) == (place.device, place.inode))
     }
 
     /// Shows a folder of the host at its own path, or makes the link that it is.
-    fn show_folder(&mut self, shown: &Shown) -> Result<(), Errno> {
-        let name = relative(shown.path);
-        let Some(found) = look(shown.path)? else { return Ok(()) };
+    fn show_directory(&mut self, shown: &VisiblePath) -> Result<(), Errno> {
+        let name = strip_slash(shown.path);
+        let Some(found) = host_stat(shown.path)? else { return Ok(()) };
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Symlink => self.copy_link(shown.path),
             FileType::Directory => {
-                self.make_folder(Path::new(name))?;
-                self.bind(Path::new(shown.path), Path::new(name), SEALED)?;
-                self.allow(name, Reach::Read)
+                self.make_directory(Path::new(name))?;
+                self.bind(Path::new(shown.path), Path::new(name), READ_ONLY_ATTRIBUTES)?;
+                self.allow(name, LandlockAccess::Read)
             }
             _ => Ok(()),
         }
     }
 
     /// Covers a folder within a shown one, if it is there.
-    pub(super) fn cover_folder(&self, path: &Path) -> Result<(), Errno> {
+    pub(super) fn cover_directory(&self, path: &Path) -> Result<(), Errno> {
         let name = path.strip_prefix("/").unwrap_or(path);
         match openat(
             &self.tree,
@@ -146,7 +150,7 @@ impl Root {
 
     fn show_configuration(
         &self,
-        shown: &Shown,
+        shown: &VisiblePath,
         names: &[String],
         buffer: &mut [u8],
     ) -> Result<(), Errno> {
@@ -169,7 +173,7 @@ impl Root {
             Err(error) => return Err(error),
         };
         let facts = fstat(&source)?;
-        let name = Path::new(relative(path));
+        let name = Path::new(strip_slash(path));
         let length = usize::try_from(facts.st_size).unwrap_or(usize::MAX);
         match FileType::from_raw_mode(facts.st_mode) {
             FileType::RegularFile if length <= buffer.len() => {
@@ -179,11 +183,11 @@ impl Root {
             }
             FileType::RegularFile => {
                 self.make_file(name, Mode::from_raw_mode(0o444))?;
-                self.bind(Path::new(path), name, SEALED)
+                self.bind(Path::new(path), name, READ_ONLY_ATTRIBUTES)
             }
             FileType::Directory => {
-                self.make_folder(name)?;
-                self.bind(Path::new(path), name, SEALED)
+                self.make_directory(name)?;
+                self.bind(Path::new(path), name, READ_ONLY_ATTRIBUTES)
             }
             _ => Ok(()),
         }
@@ -191,8 +195,8 @@ impl Root {
 
     /// Devices keep working on a read-only mount, but their permissions cannot be changed there:
     /// to root without capabilities the host's `/dev/null` would otherwise still belong.
-    fn show_device(&self, shown: &Shown) -> Result<(), Errno> {
-        let name = Path::new(relative(shown.path));
+    fn show_device(&self, shown: &VisiblePath) -> Result<(), Errno> {
+        let name = Path::new(strip_slash(shown.path));
         self.make_file(name, Mode::from_raw_mode(0o444))?;
         let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
             | MountAttrFlags::MOUNT_ATTR_NOSUID
@@ -233,7 +237,7 @@ impl Root {
     /// Makes the link that the host has at a path.
     fn copy_link(&self, path: &str) -> Result<(), Errno> {
         let target = readlinkat(CWD, path, Vec::new())?;
-        self.make_link(Path::new(relative(path)), &target)
+        self.make_link(Path::new(strip_slash(path)), &target)
     }
 
     fn make_link(&self, path: &Path, target: &CStr) -> Result<(), Errno> {
@@ -247,7 +251,7 @@ impl Root {
     }
 
     /// Makes a folder and those above it; that it is already there is fine.
-    pub(super) fn make_folder(&self, path: &Path) -> Result<(), Errno> {
+    pub(super) fn make_directory(&self, path: &Path) -> Result<(), Errno> {
         let mode = Mode::from_raw_mode(0o755);
         match self.with_parents(path, || mkdirat(&self.tree, path, mode)) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -266,7 +270,7 @@ impl Root {
         }
         match (make(), path.parent()) {
             (Err(Errno::NOENT), Some(parent)) if !parent.as_os_str().is_empty() => {
-                self.make_folder(parent)?;
+                self.make_directory(parent)?;
                 make()
             }
             (made, _) => made,
@@ -276,7 +280,7 @@ impl Root {
 
 impl Cover {
     /// Makes the cover beneath the place where `/proc` will lie, so that nobody sees it.
-    fn lay(tree: BorrowedFd<'_>) -> Result<Self, Errno> {
+    fn create(tree: BorrowedFd<'_>) -> Result<Self, Errno> {
         mkdirat(tree, "proc", Mode::from_raw_mode(0o555))?;
         mkdirat(tree, "proc/folder", Mode::from_raw_mode(0o444))?;
         mkdirat(tree, "proc/nothing", Mode::from_raw_mode(0o555))?;
@@ -285,19 +289,19 @@ impl Cover {
         let open = |path: &str| openat(tree, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
             file: open("proc/file")?,
-            folder: open("proc/folder")?,
-            nothing: open("proc/nothing")?,
+            directory: open("proc/folder")?,
+            empty_directory: open("proc/nothing")?,
         })
     }
 
     /// Hides a file or folder: reading the file is an error, and the folder looks empty.
     pub(super) fn hide(&self, target: BorrowedFd<'_>, folder: bool) -> Result<(), Errno> {
-        spread(if folder { &self.folder } else { &self.file }, target)
+        bind_over(if folder { &self.directory } else { &self.file }, target)
     }
 
     /// Makes a folder look empty.
     fn empty(&self, target: BorrowedFd<'_>) -> Result<(), Errno> {
-        spread(&self.nothing, target)
+        bind_over(&self.empty_directory, target)
     }
 }
 
@@ -305,31 +309,35 @@ impl Cover {
 const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC);
 
 /// What becomes of the mounts beneath a place that is copied.
-pub(super) enum Beneath {
+pub(super) enum Submounts {
     /// They are left out. The kernel refuses that where they cover something.
-    Left,
+    Excluded,
     /// They are copied, too.
     Copied,
 }
 
 /// Copies the mount of an open file or folder.
-pub(super) fn copy(place: &OwnedFd, beneath: Beneath) -> Result<OwnedFd, Errno> {
+pub(super) fn copy_mount(place: &OwnedFd, beneath: Submounts) -> Result<OwnedFd, Errno> {
     let beneath = match beneath {
-        Beneath::Left => OpenTreeFlags::empty(),
-        Beneath::Copied => OpenTreeFlags::AT_RECURSIVE,
+        Submounts::Excluded => OpenTreeFlags::empty(),
+        Submounts::Copied => OpenTreeFlags::AT_RECURSIVE,
     };
     open_tree(place, "", COPY | OpenTreeFlags::AT_EMPTY_PATH | beneath)
 }
 
 /// Lays a copy of one place over another.
-fn spread(source: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
-    let copy = copy(source, Beneath::Left)?;
-    set_mount_attributes(copy.as_fd(), false, SEALED | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
-    lay_over(&copy, target)
+fn bind_over(source: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
+    let copy = copy_mount(source, Submounts::Excluded)?;
+    set_mount_attributes(
+        copy.as_fd(),
+        false,
+        READ_ONLY_ATTRIBUTES | MountAttrFlags::MOUNT_ATTR_NOEXEC,
+    )?;
+    attach_over(&copy, target)
 }
 
 /// Lays a copied mount over a place.
-pub(super) fn lay_over(copy: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(super) fn attach_over(copy: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(copy, "", target, "", flags)
 }
@@ -348,7 +356,7 @@ fn empty_root() -> Result<OwnedFd, Errno> {
 }
 
 /// The facts of a path of the host itself, links not followed; none if it is not there.
-fn look(path: &str) -> Result<Option<Stat>, Errno> {
+fn host_stat(path: &str) -> Result<Option<Stat>, Errno> {
     match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
@@ -364,6 +372,6 @@ fn names_in(folder: &str) -> Vec<String> {
 }
 
 /// The path without its leading slash.
-fn relative(path: &str) -> &str {
+fn strip_slash(path: &str) -> &str {
     path.trim_start_matches('/')
 }

@@ -8,11 +8,13 @@ use std::os::fd::AsFd as _;
 
 use rustix::io::Errno;
 
-use super::View;
-use super::{first, masks};
-use crate::backend::first::{Built, Ending, First, Paths, Streams, line};
-use crate::kernel::{self, Birth, CloneRequest};
-use crate::protocol::{At as _, Direct, Failed, Refusal, Run, Step};
+use super::NamespaceSandbox;
+use super::{hidden_paths, init_process};
+use crate::backend::init_process::{
+    CommandPaths, EndMethod, InitOptions, InitProcess, Streams, control_sockets,
+};
+use crate::kernel::{self, CloneRequest, ForkResult};
+use crate::protocol::{AtStep as _, CommandMessage, DirectPaths, ExecutorError, SetupError, Step};
 
 /// The namespaces of a call.
 const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
@@ -21,72 +23,81 @@ const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEW
 const OWN_PROCESSES: u64 = 2;
 
 /// A first process without an order yet.
-pub(super) struct Standby {
-    first: First,
+pub(super) struct StandbyInit {
+    process: InitProcess,
     /// What was built into it, and must be what the order asks for.
-    built: Built,
+    options: InitOptions,
 }
 
-impl View {
+impl NamespaceSandbox {
     /// Starts a command from which these paths are hidden, and to which others may be open.
     ///
     /// # Errors
     /// The step that failed; nothing runs then.
     pub(crate) fn spawn(
         &mut self,
-        Paths { masks, direct }: Paths<'_>,
-        run: &Run,
-        built: Built,
+        CommandPaths { hidden: masks, direct }: CommandPaths<'_>,
+        run: &CommandMessage,
+        built: InitOptions,
         streams: &Streams,
-    ) -> Result<First, Refusal> {
-        let hidden = masks::hide(&self.root.cover, self.workspace.as_fd(), masks);
+    ) -> Result<InitProcess, ExecutorError> {
+        let hidden = hidden_paths::hide(&self.root.cover, self.workspace.as_fd(), masks);
         if !matches!(hidden, Ok(false)) {
             // What stands by still sees what is, or should be, hidden now.
             self.standby = None;
         }
         let _any = hidden?;
-        self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
+        self.cgroups.set_limits(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
         if built.writes && !self.staged || direct.is_some() && self.staged {
-            return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
+            return Err(SetupError { step: Step::Staging, errno: Errno::ROFS }.into());
         }
-        let fits = |standby: &Standby| standby.built == built && !standby.first.has_ended();
+        let fits = |standby: &StandbyInit| standby.options == built && !standby.process.has_ended();
         // What is open to one command is built for it alone.
         let standby = if direct.is_none() { self.standby.take().filter(fits) } else { None };
         let first = match standby {
-            Some(standby) => standby.first,
+            Some(standby) => standby.process,
             None => {
-                self.wait_for_last();
-                self.give_birth(built, direct)?
+                self.wait_for_previous();
+                self.fork_init(built, direct)?
             }
         };
-        first.order(run, streams, &self.nothing)?;
-        self.wait_for_last();
+        first.send_request(run, streams, &self.empty_stdin)?;
+        self.wait_for_previous();
         Ok(first)
     }
 
     /// Makes the first process of the next call. Should that fail, the next call tries again, and
     /// says so if it fails again.
-    pub(crate) fn stand_by(&mut self, built: Built) {
+    pub(crate) fn prepare_next(&mut self, built: InitOptions) {
         if self.standby.is_none() {
-            self.standby = self.give_birth(built, None).ok().map(|first| Standby { first, built });
+            self.standby = self
+                .fork_init(built, None)
+                .ok()
+                .map(|first| StandbyInit { process: first, options: built });
         }
     }
 
     /// Waits for the first process of the last call to be gone. Before another one is made, lest there be
     /// more of them than those that are counted.
-    fn wait_for_last(&mut self) {
-        self.ending = None;
+    fn wait_for_previous(&mut self) {
+        self.previous = None;
     }
 
-    fn give_birth(&self, built: Built, direct: Option<&Direct>) -> Result<First, Failed> {
-        let (line, other_end) = line()?;
+    fn fork_init(
+        &self,
+        built: InitOptions,
+        direct: Option<&DirectPaths>,
+    ) -> Result<InitProcess, SetupError> {
+        let (line, other_end) = control_sockets()?;
         let request = CloneRequest {
             namespaces: u64::try_from(NAMESPACES).unwrap_or_default(),
-            cgroup: self.cgroups.born_into(),
+            cgroup: self.cgroups.clone_target(),
         };
-        match kernel::give_birth(&request).at(Step::Birth)? {
-            Birth::Child => first::live(self, &line, &other_end, (built, direct)),
-            Birth::Parent(pid, handle) => Ok(First::new(pid, handle, line, Ending::Killed)),
+        match kernel::clone_process(&request).at(Step::Birth)? {
+            ForkResult::Child => init_process::run_init(self, &line, &other_end, (built, direct)),
+            ForkResult::Parent(pid, handle) => {
+                Ok(InitProcess::new(pid, handle, line, EndMethod::Killed))
+            }
         }
     }
 }

@@ -17,48 +17,48 @@ use rustix::io::{Errno, pread, pwrite};
 use rustix::process::{Pid, getpid};
 
 use crate::backend::mountinfo::{self, Mount};
-use find::{Place, Version};
+use find::{CgroupParent, Version};
 
 /// What the names of our groups begin with; the executor's number follows.
-const NAME: &str = "capsule-";
+const NAME_PREFIX: &str = "capsule-";
 /// How long the kernel may take to see that the last process of a group is gone.
-const EMPTYING: Duration = Duration::from_secs(2);
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The groups of a run; none where none can be made.
 #[derive(Default)]
 pub(crate) struct Cgroups {
-    groups: Vec<Group>,
-    bounded: Option<(u64, u64)>,
+    groups: Vec<Cgroup>,
+    current_limits: Option<(u64, u64)>,
     /// What the kernel had counted when the last call ended; it never counts anew by itself.
-    counted: Counted,
+    last_counts: CgroupCounts,
     /// How often a process was refused before.
-    refused: u64,
+    refused_before: u64,
     /// Whether another call was bounded by them before this one.
     served: bool,
 }
 
 /// What the kernel counts over the whole life of a group.
 #[derive(Default, Clone, Copy)]
-struct Counted {
+struct CgroupCounts {
     kills: u64,
     peak: u64,
 }
 
 /// One group.
-struct Group {
-    place: Place,
+struct Cgroup {
+    location: CgroupParent,
     parent: OwnedFd,
     name: String,
-    folder: OwnedFd,
+    directory: OwnedFd,
     /// Where a process of the older version joins.
     tasks: Option<OwnedFd>,
     /// What the kernel counts; kept open, because opening takes longer than reading.
-    counts: Option<Counts>,
+    counters: Option<CounterFiles>,
     /// Where it counts the processes that it refused; not in every kernel.
-    refusals: Option<OwnedFd>,
+    fork_failures: Option<OwnedFd>,
 }
 
 /// The files in which the kernel counts the memory of a group.
-struct Counts {
+struct CounterFiles {
     events: OwnedFd,
     /// Not in every kernel.
     peak: Option<OwnedFd>,
@@ -66,57 +66,57 @@ struct Counts {
 
 /// What was used of the memory and of the processes.
 #[derive(Default, Clone, Copy)]
-pub(crate) struct Used {
+pub(crate) struct CgroupUsage {
     /// The most at once, if the kernel counts it.
     pub(crate) peak: Option<u64>,
     /// The kernel ended a process because there was no more.
     pub(crate) ran_out: bool,
     /// The kernel refused to make a process because there were too many.
-    pub(crate) crowded: bool,
+    pub(crate) process_limit_hit: bool,
 }
 
 impl Cgroups {
     /// Makes the groups of a run, as far as they can be made, and removes what runs that were
     /// killed have left behind.
     pub(crate) fn create(mounts: &[Mount]) -> Self {
-        let name = format!("{NAME}{}", getpid().as_raw_nonzero());
-        let mut groups: Vec<Group> = Vec::new();
-        for place in find::places(mounts) {
+        let name = format!("{NAME_PREFIX}{}", getpid().as_raw_nonzero());
+        let mut groups: Vec<Cgroup> = Vec::new();
+        for place in find::candidate_parents(mounts) {
             let new = !groups.iter().any(|group| {
-                place.memory && group.place.memory || place.processes && group.place.processes
+                place.memory && group.location.memory || place.processes && group.location.processes
             });
             if new {
-                sweep(&place.folder);
-                groups.extend(Group::create(place, &name).ok());
+                remove_leftovers(&place.directory);
+                groups.extend(Cgroup::create(place, &name).ok());
             }
         }
         Self { groups, ..Self::default() }
     }
 
     /// By what means memory is bounded, if by a group.
-    pub(crate) fn memory_means(&self) -> Option<&'static str> {
-        self.groups.iter().find(|group| group.place.memory).map(Group::means)
+    pub(crate) fn memory_mechanism(&self) -> Option<&'static str> {
+        self.groups.iter().find(|group| group.location.memory).map(Cgroup::mechanism)
     }
 
     /// By what means processes are bounded, if by a group.
-    pub(crate) fn processes_means(&self) -> Option<&'static str> {
-        self.groups.iter().find(|group| group.place.processes).map(Group::means)
+    pub(crate) fn process_mechanism(&self) -> Option<&'static str> {
+        self.groups.iter().find(|group| group.location.processes).map(Cgroup::mechanism)
     }
 
     /// Whether a group bounds the number of processes.
-    pub(crate) fn bounds_processes(&self) -> bool {
-        self.processes_means().is_some()
+    pub(crate) fn limits_processes(&self) -> bool {
+        self.process_mechanism().is_some()
     }
 
     /// By what means processor time is counted, if by a group. The older version has a tree of its own for
     /// that, and none of our groups there.
-    pub(crate) fn processor_means(&self) -> Option<&'static str> {
-        self.newer().map(Group::means)
+    pub(crate) fn cpu_mechanism(&self) -> Option<&'static str> {
+        self.v2().map(Cgroup::mechanism)
     }
 
     /// How long the processes of all calls so far have had a processor; none where no group counts it.
-    pub(crate) fn processor_time(&self) -> Option<Result<Duration, Errno>> {
-        self.newer().map(Group::processor_time)
+    pub(crate) fn cpu_time(&self) -> Option<Result<Duration, Errno>> {
+        self.v2().map(Cgroup::cpu_time)
     }
 
     /// Whether they have counted for a call before.
@@ -124,8 +124,8 @@ impl Cgroups {
         self.served
     }
 
-    fn newer(&self) -> Option<&Group> {
-        self.groups.iter().find(|group| group.place.version == Version::Two)
+    fn v2(&self) -> Option<&Cgroup> {
+        self.groups.iter().find(|group| group.location.version == Version::V2)
     }
 
     /// Sets the bounds of the next call, and forgets what the last one used. `own` is how many
@@ -133,23 +133,23 @@ impl Cgroups {
     ///
     /// # Errors
     /// A bound was refused.
-    pub(crate) fn bound(&mut self, limits: &ProcessLimits, own: u64) -> Result<(), Errno> {
-        let bounds = (limits.memory_bytes, limits.processes.saturating_add(own));
+    pub(crate) fn set_limits(&mut self, limits: &ProcessLimits, number: u64) -> Result<(), Errno> {
+        let bounds = (limits.memory_bytes, limits.processes.saturating_add(number));
         for group in &self.groups {
-            if self.bounded != Some(bounds) {
-                group.bound(bounds.0, bounds.1)?;
+            if self.current_limits != Some(bounds) {
+                group.set_limits(bounds.0, bounds.1)?;
             }
-            group.forget();
+            group.reset_counters();
         }
         // Whatever came of the one before.
-        self.served |= self.bounded.is_some();
-        self.bounded = Some(bounds);
+        self.served |= self.current_limits.is_some();
+        self.current_limits = Some(bounds);
         Ok(())
     }
 
     /// The group that a process is to be born into (version 2).
-    pub(crate) fn born_into(&self) -> Option<BorrowedFd<'_>> {
-        self.newer().map(|group| group.folder.as_fd())
+    pub(crate) fn clone_target(&self) -> Option<BorrowedFd<'_>> {
+        self.v2().map(|group| group.directory.as_fd())
     }
 
     /// Puts this process into the groups that it was not born into.
@@ -169,17 +169,17 @@ impl Cgroups {
     ///
     /// # Errors
     /// The group cannot be read.
-    pub(crate) fn used(&mut self) -> Result<Used, Errno> {
-        let mut used = Used::default();
-        if let Some(group) = self.groups.iter().find(|group| group.place.processes) {
-            let refused = group.refused();
-            used.crowded = refused > std::mem::replace(&mut self.refused, refused);
+    pub(crate) fn take_usage(&mut self) -> Result<CgroupUsage, Errno> {
+        let mut used = CgroupUsage::default();
+        if let Some(group) = self.groups.iter().find(|group| group.location.processes) {
+            let refused = group.fork_failure_count();
+            used.process_limit_hit = refused > std::mem::replace(&mut self.refused_before, refused);
         }
-        if let Some(group) = self.groups.iter().find(|group| group.place.memory) {
-            let counted = group.counted()?;
-            let before = std::mem::replace(&mut self.counted, counted);
+        if let Some(group) = self.groups.iter().find(|group| group.location.memory) {
+            let counted = group.read_counts()?;
+            let before = std::mem::replace(&mut self.last_counts, counted);
             // A peak that did not rise may be that of an earlier call.
-            let fresh = group.place.version == Version::One || counted.peak > before.peak;
+            let fresh = group.location.version == Version::V1 || counted.peak > before.peak;
             used.peak = fresh.then_some(counted.peak);
             used.ran_out = counted.kills > before.kills;
         }
@@ -197,18 +197,18 @@ impl Drop for Cgroups {
 
 /// Removes the groups of an executor that was killed, from outside.
 pub(crate) fn remove_leftover(executor: Pid) {
-    let name = format!("{NAME}{}", executor.as_raw_nonzero());
-    for place in find::places(&mountinfo::own()) {
-        if let Ok(parent) = open_folder(CWD, &place.folder) {
+    let name = format!("{NAME_PREFIX}{}", executor.as_raw_nonzero());
+    for place in find::candidate_parents(&mountinfo::own_mounts()) {
+        if let Ok(parent) = open_directory(CWD, &place.directory) {
             remove_when_empty(parent.as_fd(), &name);
         }
     }
 }
 
-impl Group {
-    fn create(place: Place, name: &str) -> Result<Self, Errno> {
-        let parent = open_folder(CWD, &place.folder)?;
-        if place.version == Version::Two {
+impl Cgroup {
+    fn create(place: CgroupParent, name: &str) -> Result<Self, Errno> {
+        let parent = open_directory(CWD, &place.directory)?;
+        if place.version == Version::V2 {
             // A process may only be born into a group if it could be moved there.
             accessat(&parent, "cgroup.procs", Access::WRITE_OK, AtFlags::EACCESS)?;
         }
@@ -221,15 +221,15 @@ impl Group {
     }
 
     /// Opens a group that was just made. One that does not count is none.
-    fn open(place: Place, parent: OwnedFd, name: &str) -> Result<Self, (OwnedFd, Errno)> {
+    fn open(place: CgroupParent, parent: OwnedFd, name: &str) -> Result<Self, (OwnedFd, Errno)> {
         let opened = || {
-            let folder = open_folder(&parent, Path::new(name))?;
+            let folder = open_directory(&parent, Path::new(name))?;
             let tasks = match place.version {
-                Version::One => Some(open_file(&folder, "tasks", OFlags::WRONLY)?),
-                Version::Two => None,
+                Version::V1 => Some(open_file(&folder, "tasks", OFlags::WRONLY)?),
+                Version::V2 => None,
             };
             let counts =
-                if place.memory { Some(Counts::open(&folder, place.version)?) } else { None };
+                if place.memory { Some(CounterFiles::open(&folder, place.version)?) } else { None };
             let refusals = if place.processes {
                 open_file(&folder, "pids.events", OFlags::RDONLY).ok()
             } else {
@@ -241,34 +241,42 @@ impl Group {
             Ok(opened) => opened,
             Err(error) => return Err((parent, error)),
         };
-        let group = Self { place, parent, name: name.to_owned(), folder, tasks, counts, refusals };
-        match group.counted() {
+        let group = Self {
+            location: place,
+            parent,
+            name: name.to_owned(),
+            directory: folder,
+            tasks,
+            counters: counts,
+            fork_failures: refusals,
+        };
+        match group.read_counts() {
             Ok(_) => Ok(group),
             Err(error) => Err((group.parent, error)),
         }
     }
 
-    fn means(&self) -> &'static str {
-        match self.place.version {
-            Version::One => "cgroup v1",
-            Version::Two => "cgroup v2",
+    fn mechanism(&self) -> &'static str {
+        match self.location.version {
+            Version::V1 => "cgroup v1",
+            Version::V2 => "cgroup v2",
         }
     }
 
-    fn bound(&self, memory: u64, processes: u64) -> Result<(), Errno> {
+    fn set_limits(&self, memory: u64, processes: u64) -> Result<(), Errno> {
         let memory = memory.to_string();
-        if self.place.processes {
+        if self.location.processes {
             self.write("pids.max", &processes.to_string())?;
         }
-        match (self.place.memory, self.place.version) {
+        match (self.location.memory, self.location.version) {
             (false, _) => Ok(()),
-            (true, Version::Two) => {
+            (true, Version::V2) => {
                 self.write("memory.max", &memory)?;
                 // One that runs out ends as a whole: half a tree is of no use.
                 self.write_if_there("memory.oom.group", "1")?;
                 self.write_if_there("memory.swap.max", "0")
             }
-            (true, Version::One) => {
+            (true, Version::V1) => {
                 // Memory and swap together may never be less than memory alone, so whichever way
                 // the bound moves, one of the two orders works.
                 if self.write("memory.limit_in_bytes", &memory).is_err() {
@@ -281,40 +289,44 @@ impl Group {
     }
 
     /// Starts counting anew, where the kernel lets one.
-    fn forget(&self) {
-        let peak = self.counts.as_ref().and_then(|counts| counts.peak.as_ref());
-        if let Some(peak) = peak.filter(|_| self.place.version == Version::One) {
+    fn reset_counters(&self) {
+        let peak = self.counters.as_ref().and_then(|counts| counts.peak.as_ref());
+        if let Some(peak) = peak.filter(|_| self.location.version == Version::V1) {
             let _ = pwrite(peak, b"0", 0);
         }
     }
 
-    fn counted(&self) -> Result<Counted, Errno> {
-        let Some(counts) = &self.counts else { return Ok(Counted::default()) };
-        let events = read(&counts.events)?;
+    fn read_counts(&self) -> Result<CgroupCounts, Errno> {
+        let Some(counts) = &self.counters else { return Ok(CgroupCounts::default()) };
+        let events = reread(&counts.events)?;
         let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
         let kills = kills.and_then(|kills| kills.trim().parse().ok()).ok_or(Errno::NOTSUP)?;
-        let peak = counts.peak.as_ref().and_then(|peak| read(peak).ok());
-        Ok(Counted { kills, peak: peak.and_then(|peak| peak.trim().parse().ok()).unwrap_or(0) })
+        let peak = counts.peak.as_ref().and_then(|peak| reread(peak).ok());
+        Ok(CgroupCounts {
+            kills,
+            peak: peak.and_then(|peak| peak.trim().parse().ok()).unwrap_or(0),
+        })
     }
 
     /// How often the kernel refused to make a process, as far as it counts that.
-    fn refused(&self) -> u64 {
-        let events = self.refusals.as_ref().and_then(|file| read(file).ok()).unwrap_or_default();
+    fn fork_failure_count(&self) -> u64 {
+        let events =
+            self.fork_failures.as_ref().and_then(|file| reread(file).ok()).unwrap_or_default();
         let count = events.lines().find_map(|line| line.strip_prefix("max "));
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
     /// The kernel counts this also where nobody handed processors on to this group. Opened anew: it is
     /// asked for when a command has taken long, and that is seldom.
-    fn processor_time(&self) -> Result<Duration, Errno> {
-        let counted = read(&open_file(&self.folder, "cpu.stat", OFlags::RDONLY)?)?;
+    fn cpu_time(&self) -> Result<Duration, Errno> {
+        let counted = reread(&open_file(&self.directory, "cpu.stat", OFlags::RDONLY)?)?;
         let time = counted.lines().find_map(|line| line.strip_prefix("usage_usec "));
         let time = time.and_then(|time| time.trim().parse().ok());
         time.map(Duration::from_micros).ok_or(Errno::NOTSUP)
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), Errno> {
-        rustix::io::write(open_file(&self.folder, file, OFlags::WRONLY)?, text.as_bytes())
+        rustix::io::write(open_file(&self.directory, file, OFlags::WRONLY)?, text.as_bytes())
             .map(|_| ())
     }
 
@@ -327,14 +339,14 @@ impl Group {
     }
 }
 
-impl Counts {
+impl CounterFiles {
     fn open(folder: &OwnedFd, version: Version) -> Result<Self, Errno> {
         Ok(match version {
-            Version::One => Self {
+            Version::V1 => Self {
                 events: open_file(folder, "memory.oom_control", OFlags::RDONLY)?,
                 peak: open_file(folder, "memory.max_usage_in_bytes", OFlags::RDWR).ok(),
             },
-            Version::Two => Self {
+            Version::V2 => Self {
                 events: open_file(folder, "memory.events", OFlags::RDONLY)?,
                 peak: open_file(folder, "memory.peak", OFlags::RDONLY).ok(),
             },
@@ -343,7 +355,7 @@ impl Counts {
 }
 
 /// Reads a file of the kernel's anew, from its beginning.
-fn read(file: &OwnedFd) -> Result<String, Errno> {
+fn reread(file: &OwnedFd) -> Result<String, Errno> {
     let mut buffer = [0_u8; 512];
     let got = pread(file, &mut buffer, 0)?;
     Ok(String::from_utf8_lossy(buffer.get(..got).unwrap_or_default()).into_owned())
@@ -354,11 +366,12 @@ fn open_file(folder: &OwnedFd, name: &str, access: OFlags) -> Result<OwnedFd, Er
 }
 
 /// Removes the groups of executors that are no more. They hold no process, only a little memory.
-fn sweep(folder: &Path) {
+fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX)?.parse::<u32>().ok());
         if owner.is_some_and(|owner| !fs::exists(format!("/proc/{owner}")).unwrap_or(true)) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -368,14 +381,14 @@ fn sweep(folder: &Path) {
 fn remove_when_empty(parent: BorrowedFd<'_>, name: &str) {
     let start = Instant::now();
     while let Err(Errno::BUSY) = unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        if start.elapsed() > EMPTYING {
+        if start.elapsed() > EMPTY_TIMEOUT {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn open_folder(base: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+fn open_directory(base: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     openat(base, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
@@ -389,22 +402,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("cpu.stat"), "usage_usec 1500250\nuser_usec 1\n").unwrap();
         let groups = |version| {
-            let open = || open_folder(CWD, folder.path()).unwrap();
-            let place =
-                Place { version, folder: folder.path().into(), memory: false, processes: false };
-            let (name, tasks, counts, refusals) = (String::from("none"), None, None, None);
-            let (parent, folder) = (open(), open());
+            let open = || open_directory(CWD, folder.path()).unwrap();
+            let location = CgroupParent {
+                version,
+                directory: folder.path().into(),
+                memory: false,
+                processes: false,
+            };
+            let (name, tasks, counters, fork_failures) = (String::from("none"), None, None, None);
+            let (parent, directory) = (open(), open());
             Cgroups {
-                groups: vec![Group { place, parent, name, folder, tasks, counts, refusals }],
+                groups: vec![Cgroup {
+                    location,
+                    parent,
+                    name,
+                    directory,
+                    tasks,
+                    counters,
+                    fork_failures,
+                }],
                 ..Cgroups::default()
             }
         };
-        let newer = groups(Version::Two);
-        assert_eq!(newer.processor_time(), Some(Ok(Duration::from_micros(1_500_250))));
-        assert_eq!(newer.processor_means(), Some("cgroup v2"));
-        let older = groups(Version::One);
-        assert_eq!((older.processor_time(), older.processor_means()), (None, None));
+        let newer = groups(Version::V2);
+        assert_eq!(newer.cpu_time(), Some(Ok(Duration::from_micros(1_500_250))));
+        assert_eq!(newer.cpu_mechanism(), Some("cgroup v2"));
+        let older = groups(Version::V1);
+        assert_eq!((older.cpu_time(), older.cpu_mechanism()), (None, None));
         fs::write(folder.path().join("cpu.stat"), "user_usec 1\n").unwrap();
-        assert_eq!(newer.processor_time(), Some(Err(Errno::NOTSUP)));
+        assert_eq!(newer.cpu_time(), Some(Err(Errno::NOTSUP)));
     }
 }

@@ -3,19 +3,19 @@
 //! A call that stands in no file is answered with `ENOSYS`, so that programs take the older way;
 //! one that stands in `forbidden` is answered with `EPERM`.
 
-pub(crate) use lasting::LASTING;
 pub(crate) use memory::UNMAPPED_MEMORY;
 pub(crate) use network::LOCAL_SOCKETS;
+pub(crate) use setuid_bits::SETUID_CALLS;
 
-pub(crate) mod alone;
 mod files;
 mod forbidden;
 mod ipc;
-mod lasting;
+pub(crate) mod landlock_only;
 mod legacy;
 mod memory;
 mod network;
 mod process;
+mod setuid_bits;
 mod time;
 
 use crate::seccomp::rule::Call;

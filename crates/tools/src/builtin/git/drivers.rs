@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_sandbox::Captured;
+use capsule_sandbox::CapturedOutput;
 
-use super::hardened::HEEDED;
+use super::hardened::HEED_CHECK;
 
 /// A section whose entries have names, and the settings that switch one off.
 type Section = (&'static [u8], &'static [(&'static str, &'static str)]);
@@ -32,7 +32,7 @@ impl Drivers {
     ///
     /// # Errors
     /// When git did not heed our own settings, or there is more than can be switched off.
-    pub(super) fn of(listed: &Captured) -> Result<Self, CodedError> {
+    pub(super) fn parse(listed: &CapturedOutput) -> Result<Self, CodedError> {
         let too_many = || {
             let message = "the repository's configuration names too many filters and remotes";
             CodedError::new(Code::GitDrivers, message)
@@ -42,11 +42,11 @@ impl Drivers {
         }
         let mut found = BTreeSet::new();
         let mut heeded = false;
-        for entry in super::fields(listed) {
+        for entry in super::nul_fields(listed) {
             let key = entry.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            heeded |= key == HEEDED.0.as_bytes();
-            let Some((section, name)) = parts(key) else { continue };
-            let place = SECTIONS.iter().position(|(own, _)| own.eq_ignore_ascii_case(section));
+            heeded |= key == HEED_CHECK.0.as_bytes();
+            let Some((section, name)) = section_and_name(key) else { continue };
+            let place = SECTIONS.iter().position(|(item, _)| item.eq_ignore_ascii_case(section));
             found.extend(place.map(|place| (place, name.to_vec())));
         }
         if !heeded {
@@ -60,7 +60,7 @@ impl Drivers {
     }
 
     /// The settings that switch them off.
-    pub(super) fn switched_off(&self) -> impl Iterator<Item = (OsString, OsString)> {
+    pub(super) fn disabling_settings(&self) -> impl Iterator<Item = (OsString, OsString)> {
         self.0.iter().flat_map(|(place, name)| {
             let (section, settings) = SECTIONS.get(*place).copied().unwrap_or_default();
             settings.iter().map(move |(variable, value)| {
@@ -72,7 +72,7 @@ impl Drivers {
 }
 
 /// The section of a key and the name in it; none for a key without a name. The name may hold dots.
-fn parts(key: &[u8]) -> Option<(&[u8], &[u8])> {
+fn section_and_name(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = key.iter().position(|byte| *byte == b'.')?;
     let last = key.iter().rposition(|byte| *byte == b'.')?;
     Some((key.get(..first)?, key.get(first + 1..last)?))
@@ -82,18 +82,18 @@ fn parts(key: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    fn listing(text: &str) -> Captured {
+    fn listing(text: &str) -> CapturedOutput {
         let total = u64::try_from(text.len()).unwrap();
-        Captured { bytes: text.as_bytes().to_vec(), total, ..Captured::default() }
+        CapturedOutput { bytes: text.as_bytes().to_vec(), total, ..CapturedOutput::default() }
     }
 
     #[test]
     fn what_is_named_is_switched_off_by_its_name() {
         let text = "core.bare\nfalse\0capsule.heeded\ntrue\0filter.a.b=c.clean\nx\n.y\0\
                     filter.a.b=c.process\nz\0diff.lfs.textconv\nq\0user.name\nfilter.no.clean\0";
-        let drivers = Drivers::of(&listing(text)).unwrap();
+        let drivers = Drivers::parse(&listing(text)).unwrap();
         let keys: Vec<String> = drivers
-            .switched_off()
+            .disabling_settings()
             .map(|(key, value)| format!("{}={}", key.display(), value.display()))
             .collect();
         assert_eq!(
@@ -112,9 +112,10 @@ mod tests {
 
     #[test]
     fn a_listing_without_our_own_settings_or_its_end_is_refused() {
-        let code = |listed: &Captured| Drivers::of(listed).err().map(|problem| problem.code);
+        let code =
+            |listed: &CapturedOutput| Drivers::parse(listed).err().map(|problem| problem.code);
         assert_eq!(code(&listing("core.bare\nfalse\0")), Some(Code::GitFailed));
-        let cut = Captured { truncated: true, ..listing("capsule.heeded\ntrue\0") };
+        let cut = CapturedOutput { truncated: true, ..listing("capsule.heeded\ntrue\0") };
         assert_eq!(code(&cut), Some(Code::GitDrivers));
         let many: String =
             (0..=limits::GIT_DRIVERS).map(|name| format!("filter.{name}.clean\nx\0")).collect();

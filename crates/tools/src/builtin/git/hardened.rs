@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use super::drivers::Drivers;
 
 /// Words before the subcommand. Nobody pages, and nothing is written while git only looks.
-pub(super) const WORDS: &[&str] = &["--no-pager", "--no-optional-locks"];
+pub(super) const GLOBAL_OPTIONS: &[&str] = &["--no-pager", "--no-optional-locks"];
 
 /// A folder that is nowhere: no program is found in it.
-const NOWHERE: &str = "/nonexistent";
+const EMPTY_PATH: &str = "/nonexistent";
 
 /// What git finds in its environment, and why.
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -22,8 +22,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     // No program is found by its name, and no part of git that is a program of its own.
-    ("PATH", NOWHERE),
-    ("GIT_EXEC_PATH", NOWHERE),
+    ("PATH", EMPTY_PATH),
+    ("GIT_EXEC_PATH", EMPTY_PATH),
     // Nothing is fetched: a partial clone has git fetch what is missing, by whatever transport its
     // configuration names.
     ("GIT_NO_LAZY_FETCH", "1"),
@@ -37,28 +37,28 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// A setting that means nothing to git. Where it is not listed with the others, none of them was
 /// heeded.
-pub(super) const HEEDED: (&str, &str) = ("capsule.heeded", "true");
+pub(super) const HEED_CHECK: (&str, &str) = ("capsule.heeded", "true");
 
 /// A program that ends without a word, for where a setting must name one. It is not found, either.
-const NO_PROGRAM: &str = "false";
+const FAILING_PROGRAM: &str = "false";
 
 /// Settings that win over those of the repository, and why.
 const SETTINGS: &[(&str, &str)] = &[
-    HEEDED,
+    HEED_CHECK,
     // Programs that a configuration can name.
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
-    ("core.pager", NO_PROGRAM),
-    ("core.editor", NO_PROGRAM),
-    ("core.askPass", NO_PROGRAM),
-    ("core.sshCommand", NO_PROGRAM),
-    ("core.gitProxy", NO_PROGRAM),
-    ("core.alternateRefsCommand", NO_PROGRAM),
+    ("core.pager", FAILING_PROGRAM),
+    ("core.editor", FAILING_PROGRAM),
+    ("core.askPass", FAILING_PROGRAM),
+    ("core.sshCommand", FAILING_PROGRAM),
+    ("core.gitProxy", FAILING_PROGRAM),
+    ("core.alternateRefsCommand", FAILING_PROGRAM),
     ("credential.helper", ""),
-    ("gpg.program", NO_PROGRAM),
-    ("gpg.openpgp.program", NO_PROGRAM),
-    ("gpg.x509.program", NO_PROGRAM),
-    ("gpg.ssh.program", NO_PROGRAM),
+    ("gpg.program", FAILING_PROGRAM),
+    ("gpg.openpgp.program", FAILING_PROGRAM),
+    ("gpg.x509.program", FAILING_PROGRAM),
+    ("gpg.ssh.program", FAILING_PROGRAM),
     ("log.showSignature", "false"),
     ("protocol.allow", "never"),
     ("maintenance.auto", "false"),
@@ -96,10 +96,11 @@ const SETTINGS: &[(&str, &str)] = &[
 /// The environment of git, with what switches off the repository's drivers.
 pub(super) fn environment(drivers: &Drivers) -> Vec<(OsString, OsString)> {
     let fixed = SETTINGS.iter().map(|(key, value)| (OsString::from(key), OsString::from(value)));
-    let settings: Vec<(OsString, OsString)> = fixed.chain(drivers.switched_off()).collect();
-    let own = ENVIRONMENT.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let settings: Vec<(OsString, OsString)> = fixed.chain(drivers.disabling_settings()).collect();
+    let item =
+        ENVIRONMENT.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let count = ("GIT_CONFIG_COUNT".into(), settings.len().to_string().into());
-    let mut environment: Vec<(OsString, OsString)> = own.chain([count]).collect();
+    let mut environment: Vec<(OsString, OsString)> = item.chain([count]).collect();
     for (index, (key, value)) in settings.into_iter().enumerate() {
         environment.push((format!("GIT_CONFIG_KEY_{index}").into(), key));
         environment.push((format!("GIT_CONFIG_VALUE_{index}").into(), value));

@@ -26,135 +26,151 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{ContentScope, EnvironmentRule, Restrictions};
 use capsule_redact::excerpt;
-use capsule_sandbox::{Captured, Exit, How};
+use capsule_sandbox::{CapturedOutput, CommandResult, Termination};
 use serde_json::{Map, Value};
 
 use self::drivers::Drivers;
-use crate::builtin::shell_run::outcome::confined;
-use crate::builtin::shell_run::program::{Program, find};
-use crate::builtin::shell_run::run::{Ready, Runner};
-use crate::builtin::shell_run::runner;
-use crate::builtin::{Unable, invalid, wrong_permit};
-use crate::tool::{Context, Hush, Prepared, path_facts};
-use crate::workspace::NotFound;
+use crate::builtin::shell_run::command_operation;
+use crate::builtin::shell_run::outcome::confined_outcome;
+use crate::builtin::shell_run::program::{ResolvedProgram, find_program};
+use crate::builtin::shell_run::run::{CommandOperation, ReadyStage};
+use crate::builtin::{FailedOperation, invalid_args, wrong_permit_outcome};
+use crate::tool::{NullSink, PreparedCall, ToolContext, path_facts};
+use crate::workspace::LookupError;
 
 /// The paths that a call names; none if it names no `paths` at all.
 ///
 /// # Errors
 /// When there are too many, or a list without any, which would mean all of them.
-pub(super) fn paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, CodedError> {
+pub(super) fn parse_paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, CodedError> {
     let Some(list) = args.get("paths").and_then(Value::as_array) else { return Ok(Vec::new()) };
     if list.is_empty() {
-        let problem = invalid("`paths` names no path");
+        let problem = invalid_args("`paths` names no path");
         return Err(problem.with_suggestion("leave `paths` out to mean all of them"));
     }
     if list.len() > limits::GIT_PATHS {
-        return Err(invalid(format!("`paths` names at most {} paths", limits::GIT_PATHS)));
+        return Err(invalid_args(format!("`paths` names at most {} paths", limits::GIT_PATHS)));
     }
     Ok(list.iter().filter_map(Value::as_str).map(PathTarget::parse).collect())
 }
 
 /// How a question is put and its answer read.
-pub(super) type Reply = fn(&mut Asking<'_>, &RepositoryQuery) -> Result<Output, CodedError>;
+pub(super) type QueryHandler =
+    fn(&mut GitSession<'_>, &RepositoryQuery) -> Result<Output, CodedError>;
 
 /// The preflight of a question.
-pub(super) fn prepare(action: &Action, context: &Context<'_>, reply: Reply) -> Prepared {
-    let program = find("git", context.host.as_ref());
+pub(super) fn prepare(
+    action: &Action,
+    context: &ToolContext<'_>,
+    reply: QueryHandler,
+) -> PreparedCall {
+    let program = find_program("git", context.host.as_ref());
     let mut facts = path_facts(action, context);
     facts.program = program.as_ref().map(|program| program.fact.clone());
-    facts.sandbox = context.commands.walls();
+    facts.sandbox = context.commands.sandbox_status();
     let (Some(program), Action::Git { query: ask }) = (program, action) else {
         let message = "there is no program `git` in the system's folders";
-        let hands = Box::new(Unable(CodedError::new(Code::ExecNotFound, message)));
-        return Prepared { facts, hands };
+        let operation = Box::new(FailedOperation(CodedError::new(Code::ExecNotFound, message)));
+        return PreparedCall { facts, operation };
     };
     let here = PathTarget::parse(".");
-    let runner = Runner { sink: Rc::new(Hush), ..runner(Vec::new(), &here, "", &facts, context) };
-    Prepared { facts, hands: Box::new(Git { runner, program, ask: ask.clone(), reply }) }
+    let runner = CommandOperation {
+        sink: Rc::new(NullSink),
+        ..command_operation(Vec::new(), &here, "", &facts, context)
+    };
+    PreparedCall {
+        facts,
+        operation: Box::new(GitOperation {
+            command: runner,
+            program,
+            question: ask.clone(),
+            handler: reply,
+        }),
+    }
 }
 
 /// The hands of a question.
-struct Git {
-    runner: Runner,
-    program: Program,
-    ask: RepositoryQuery,
-    reply: Reply,
+struct GitOperation {
+    command: CommandOperation,
+    program: ResolvedProgram,
+    question: RepositoryQuery,
+    handler: QueryHandler,
 }
 
-impl Operation for Git {
+impl Operation for GitOperation {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Restrictions::Git { confinement, results, clamped, bytes, contents } =
             permit.restrictions()
         else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
-        let Self { runner, program, ask, reply } = *self;
+        let Self { command: runner, program, question: ask, handler: reply } = *self;
         let time = Duration::from_millis(confinement.limits.timeout_ms);
-        let mut asking = Asking {
-            runner,
+        let mut asking = GitSession {
+            command: runner,
             program,
             confinement: *confinement,
             deadline: Instant::now() + time,
             drivers: Drivers::default(),
-            walls: None,
-            results: usize::try_from(*results).unwrap_or(usize::MAX),
-            bytes: usize::try_from(*bytes).unwrap_or(usize::MAX),
+            sandbox_status: None,
+            max_results: usize::try_from(*results).unwrap_or(usize::MAX),
+            max_bytes: usize::try_from(*bytes).unwrap_or(usize::MAX),
             contents,
         };
-        let ended = asking.begin().and_then(|()| reply(&mut asking, &ask));
+        let ended = asking.check_repository().and_then(|()| reply(&mut asking, &ask));
         let outcome = match ended {
             Ok(output) => Outcome::done(output.with("clamped", *clamped)),
             Err(problem) => Outcome::failed(problem),
         };
-        match asking.walls {
-            Some(walls) => Outcome { enforcement: Enforcement::Sandboxed(walls), ..outcome },
+        match asking.sandbox_status {
+            Some(status) => Outcome { enforcement: Enforcement::Sandboxed(status), ..outcome },
             None => outcome,
         }
     }
 }
 
 /// A question that is being put.
-pub(super) struct Asking<'b> {
-    runner: Runner,
-    program: Program,
+pub(super) struct GitSession<'b> {
+    command: CommandOperation,
+    program: ResolvedProgram,
     confinement: Confinement,
     deadline: Instant,
     /// What the repository names, to be switched off.
     drivers: Drivers,
     /// The walls that git last stood behind.
-    walls: Option<SandboxStatus>,
+    sandbox_status: Option<SandboxStatus>,
     /// The most results.
-    pub(super) results: usize,
+    pub(super) max_results: usize,
     /// The most bytes of text.
-    pub(super) bytes: usize,
+    pub(super) max_bytes: usize,
     contents: &'b ContentScope,
 }
 
-impl Asking<'_> {
+impl GitSession<'_> {
     /// Makes sure that there is a repository here and nowhere else, and asks what it names.
-    fn begin(&mut self) -> Result<(), CodedError> {
-        self.is_here()?;
-        let listed = self.git(&["config", "--null", "--list"], &[])?;
-        self.drivers = Drivers::of(&listed)?;
+    fn check_repository(&mut self) -> Result<(), CodedError> {
+        self.require_plain_repository()?;
+        let listed = self.run_git(&["config", "--null", "--list"], &[])?;
+        self.drivers = Drivers::parse(&listed)?;
         Ok(())
     }
 
     /// Whether the workspace's own folder `.git` is the whole repository.
-    fn is_here(&self) -> Result<(), CodedError> {
+    fn require_plain_repository(&self) -> Result<(), CodedError> {
         let elsewhere = |what: &str| CodedError::new(Code::GitElsewhere, what);
-        let workspace = &self.runner.workspace;
+        let workspace = &self.command.workspace;
         let path = |name: &str| WorkspacePath::from_fs_name(name).unwrap_or_default();
         let folder = path(".git");
-        match workspace.find(&folder) {
-            Ok(found) if found.kind() == FileKind::Directory && found.real == folder => {}
+        match workspace.resolve(&folder) {
+            Ok(found) if found.kind() == FileKind::Directory && found.real_path == folder => {}
             Ok(_) => return Err(elsewhere("`.git` is not a folder, and leads somewhere else")),
-            Err(NotFound::Missing) => {
+            Err(LookupError::Missing) => {
                 return Err(CodedError::new(Code::GitNone, "there is no repository here"));
             }
             Err(_) => return Err(elsewhere("`.git` leads somewhere else, or cannot be opened")),
         }
-        match workspace.find(&path(".git/commondir")) {
-            Err(NotFound::Missing) => Ok(()),
+        match workspace.resolve(&path(".git/commondir")) {
+            Err(LookupError::Missing) => Ok(()),
             _ => Err(elsewhere("`.git/commondir` leads to another repository")),
         }
     }
@@ -164,26 +180,34 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// It did not.
-    pub(super) fn git(&mut self, words: &[&str], paths: &[String]) -> Result<Captured, CodedError> {
-        let mut argv: Vec<OsString> =
-            ["git"].iter().chain(hardened::WORDS).chain(words).map(OsString::from).collect();
+    pub(super) fn run_git(
+        &mut self,
+        words: &[&str],
+        paths: &[String],
+    ) -> Result<CapturedOutput, CodedError> {
+        let mut argv: Vec<OsString> = ["git"]
+            .iter()
+            .chain(hardened::GLOBAL_OPTIONS)
+            .chain(words)
+            .map(OsString::from)
+            .collect();
         if !paths.is_empty() {
             argv.push("--".into());
             argv.extend(paths.iter().map(|path| format!(":(top,literal){path}").into()));
         }
         let variables = hardened::environment(&self.drivers);
         let program = self.program.clone();
-        self.runner.stages = vec![Ready { program, argv, variables, redirects: Vec::new() }];
+        self.command.stages = vec![ReadyStage { program, argv, variables, redirects: Vec::new() }];
         let left = self.deadline.saturating_duration_since(Instant::now()).as_millis();
         let timeout_ms = u64::try_from(left).unwrap_or(u64::MAX).max(1);
         let limits = ProcessLimits { timeout_ms, ..self.confinement.limits };
         let confinement = Confinement { limits, ..self.confinement };
-        let exit = self.runner.launch(&confinement, &EnvironmentRule::default())?;
-        self.walls = Some(exit.walls.clone());
-        match exit.how {
-            How::Exited(0) => Ok(exit.stdout),
-            How::Exited(code) => Err(failed(code, &exit)),
-            _ => Err(confined(exit, &self.confinement, false)
+        let exit = self.command.run_to_end(&confinement, &EnvironmentRule::default())?;
+        self.sandbox_status = Some(exit.sandbox_status.clone());
+        match exit.termination {
+            Termination::Exited(0) => Ok(exit.stdout),
+            Termination::Exited(code) => Err(git_problem(code, &exit)),
+            _ => Err(confined_outcome(exit, &self.confinement, false)
                 .problem
                 .unwrap_or_else(|| CodedError::new(Code::GitFailed, "git did not end by itself"))),
         }
@@ -191,27 +215,29 @@ impl Asking<'_> {
 
     /// Whether a path of the repository may be shown: no invariant protects it, it is open to `fs.read` under
     /// every name of the file that stands there, and nothing hides it from commands.
-    pub(super) fn shows(&self, path: &[u8], hidden: &[OsString]) -> bool {
+    pub(super) fn is_visible(&self, path: &[u8], hidden: &[OsString]) -> bool {
         let name = std::str::from_utf8(path).ok().map(|name| name.trim_end_matches('/'));
         let Some(path) = name.and_then(WorkspacePath::from_fs_name) else { return false };
-        let is_hidden = |own: &OsString| Path::new(path.as_str()).starts_with(Path::new(own));
-        let (fact, _) = self.runner.workspace.look(&path, &self.runner.veil.borrow());
+        let is_hidden = |name: &OsString| Path::new(path.as_str()).starts_with(Path::new(name));
+        let (fact, _) = self.command.workspace.look_up(&path, &self.command.hidden_paths.borrow());
         // Nobody can say which names it has.
         let is_unknown =
             fact.kind == FileKind::File && matches!(fact.real, PathLocation::Outside(_));
         let mut names = [&path].into_iter().chain(&fact.denied_names);
-        names.all(|own| self.contents.shows(own)) && !is_unknown && !hidden.iter().any(is_hidden)
+        names.all(|name| self.contents.shows(name)) && !is_unknown && !hidden.iter().any(is_hidden)
     }
 
     /// What is hidden from commands now.
-    pub(super) fn hidden(&self) -> Result<Vec<OsString>, CodedError> {
-        let veil = self.runner.veil.borrow();
-        veil.hidden(&self.runner.workspace).map_err(crate::veil::VeilError::problem)
+    pub(super) fn hidden_paths(&self) -> Result<Vec<OsString>, CodedError> {
+        let hidden_paths = self.command.hidden_paths.borrow();
+        hidden_paths
+            .hidden_now(&self.command.workspace)
+            .map_err(crate::hidden_paths::HiddenPathsError::problem)
     }
 }
 
 /// The paths of a question as they stand in the repository; none where all of it is meant.
-pub(super) fn named(ask: &RepositoryQuery) -> Vec<String> {
+pub(super) fn question_paths(ask: &RepositoryQuery) -> Vec<String> {
     let paths: Vec<&WorkspacePath> = ask.paths().iter().filter_map(PathTarget::inside).collect();
     if paths.iter().any(|path| path.is_root()) {
         return Vec::new();
@@ -220,20 +246,20 @@ pub(super) fn named(ask: &RepositoryQuery) -> Vec<String> {
 }
 
 /// Git's answer in fields that a NUL ends. What comes behind the last NUL was cut off.
-pub(super) fn fields(answer: &Captured) -> impl Iterator<Item = &[u8]> {
+pub(super) fn nul_fields(answer: &CapturedOutput) -> impl Iterator<Item = &[u8]> {
     let end = answer.bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
     let whole = answer.bytes.get(..end).filter(|whole| !whole.is_empty());
     whole.into_iter().flat_map(|whole| whole.split(|byte| *byte == 0))
 }
 
 /// Bytes of a repository as text: names of people, messages and files are in any encoding.
-pub(super) fn shown(bytes: &[u8]) -> String {
+pub(super) fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Why git did not answer, in the first line that it says.
-fn failed(code: i32, exit: &Exit) -> CodedError {
-    let said = shown(&exit.stderr.bytes);
+fn git_problem(code: i32, exit: &CommandResult) -> CodedError {
+    let said = lossy_text(&exit.stderr.bytes);
     let first = said.lines().find(|line| !line.starts_with("warning:"));
     let why = first.unwrap_or_default().trim_start_matches("fatal: ").trim_start_matches("error: ");
     let why = excerpt(why, limits::QUOTED_CHARS);

@@ -26,24 +26,24 @@ impl Change {
             None => (to.asked.as_str(), Some(StdStream::Out), Some(StdStream::Err)),
         };
         let went = arrive(named, to, facts);
-        let mut own = Self { to: went, out: String::new(), err: String::new() };
-        let (text, stream) = match &own.to {
+        let mut change = Self { to: went, out: String::new(), err: String::new() };
+        let (text, stream) = match &change.to {
             // The folder before is told, as it is not written.
             Ok(path) if named == "-" => {
                 let path = path
                     .components()
-                    .fold(String::from(WORKSPACE_MOUNT), |all, own| all + "/" + own);
+                    .fold(String::from(WORKSPACE_MOUNT), |all, text| all + "/" + text);
                 (path + "\n", out)
             }
-            Ok(_) => return own,
+            Ok(_) => return change,
             Err(why) => (format!("{why}\n"), err),
         };
         match stream {
-            Some(StdStream::Out) => own.out = text,
-            Some(StdStream::Err) => own.err = text,
+            Some(StdStream::Out) => change.out = text,
+            Some(StdStream::Err) => change.err = text,
             None => {}
         }
-        own
+        change
     }
 }
 

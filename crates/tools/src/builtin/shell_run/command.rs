@@ -10,54 +10,54 @@ use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use capsule_core::shell_syntax::{PipelineStage, Redirection, StdStream};
 use capsule_sandbox as sandbox;
-use sandbox::{Descriptor, Target};
+use sandbox::{RedirectTarget, StandardStream};
 
 use super::expand::expand;
-use super::program::{Program, find, missing};
-use super::run::Ready;
-use crate::tool::{Context, Host, command_facts};
+use super::program::{ResolvedProgram, find_program, missing};
+use super::run::ReadyStage;
+use crate::tool::{ToolContext, ToolHost, command_facts};
 
 /// What was found for the programs of a command, by the names that it has for them.
-pub(super) type Programs = Vec<(String, Option<Program>)>;
+pub(super) type FoundPrograms = Vec<(String, Option<ResolvedProgram>)>;
 
 /// What is found about a command.
 ///
 /// # Errors
 /// One of its patterns stands for too much.
-pub(super) fn look(
+pub(super) fn gather_facts(
     action: &Action,
     steps: &[CommandStep],
-    context: &Context<'_>,
-) -> Result<(Facts, Programs), CodedError> {
-    let mut programs: Programs = Vec::new();
+    context: &ToolContext<'_>,
+) -> Result<(Facts, FoundPrograms), CodedError> {
+    let mut programs: FoundPrograms = Vec::new();
     let names = steps.iter().flat_map(|step| &step.stages).filter_map(|stage| stage.words.first());
     for name in names.filter_map(|word| word.literal()) {
-        if !programs.iter().any(|(own, _)| own == name) {
-            programs.push((name.to_owned(), find(name, context.host.as_ref())));
+        if !programs.iter().any(|(text, _)| text == name) {
+            programs.push((name.to_owned(), find_program(name, context.host.as_ref())));
         }
     }
-    let found = |(name, program): &(String, Option<Program>)| {
+    let found = |(name, program): &(String, Option<ResolvedProgram>)| {
         Some((name.clone(), program.as_ref()?.fact.clone()))
     };
     let mut facts = Facts {
-        sandbox: context.commands.walls(),
+        sandbox: context.commands.sandbox_status(),
         programs: programs.iter().filter_map(found).collect(),
         expansions: expand(steps, context.workspace)?,
         ..command_facts(action, None, context)
     };
     for step in steps {
         let folder = Action::List { path: step.cwd.clone(), depth: None, limit: None };
-        add(&mut facts, &folder, context);
+        add_facts(&mut facts, &folder, context);
         let actions = sub_actions(step, None, &facts).into_iter().map(|part| part.action);
         for action in actions.collect::<Vec<_>>() {
-            add(&mut facts, &action, context);
+            add_facts(&mut facts, &action, context);
         }
     }
     Ok((facts, programs))
 }
 
 /// Adds what is found for one part.
-fn add(facts: &mut Facts, action: &Action, context: &Context<'_>) {
+fn add_facts(facts: &mut Facts, action: &Action, context: &ToolContext<'_>) {
     let program = match action {
         Action::Run { argv, .. } => {
             argv.first().and_then(|name| facts.program_named(name)).cloned()
@@ -75,63 +75,71 @@ fn add(facts: &mut Facts, action: &Action, context: &Context<'_>) {
 ///
 /// # Errors
 /// A program or the folder is not there, or a stream cannot be led where it shall.
-pub(super) fn ready(
+pub(super) fn ready_stages(
     step: &CommandStep,
     facts: &Facts,
-    (programs, host): (&Programs, &dyn Host),
-) -> Result<(Vec<Ready>, Option<String>), CodedError> {
+    (programs, host): (&FoundPrograms, &dyn ToolHost),
+) -> Result<(Vec<ReadyStage>, Option<String>), CodedError> {
     let mut stages = Vec::new();
     let mut input = None;
     let folder = step.cd_target(facts);
     for (index, stage) in step.stages.iter().enumerate() {
         let argv = capsule_core::action::expanded_argv(stage, &step.cwd, &facts.expansions);
         let name = argv.first().cloned().unwrap_or_default();
-        let program =
-            programs.iter().find(|(own, _)| *own == name).and_then(|(_, own)| own.clone());
+        let program = programs
+            .iter()
+            .find(|(text, _)| *text == name)
+            .and_then(|(_, program)| program.clone());
         let Some(program) = program else {
             return Err(missing(&name, host));
         };
         let variables = stage.variables.iter();
-        stages.push(Ready {
+        stages.push(ReadyStage {
             program,
             argv: argv.iter().map(OsString::from).collect(),
             variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
-            redirects: redirects(stage, (index, &folder), &mut input)?,
+            redirects: resolve_redirects(stage, (index, &folder), &mut input)?,
         });
     }
     Ok((stages, input))
 }
 
 /// Where the streams of a stage lead. The text of a here-document becomes the command's input.
-fn redirects(
+fn resolve_redirects(
     stage: &PipelineStage,
     (index, cwd): (usize, &PathTarget),
     input: &mut Option<String>,
-) -> Result<Vec<sandbox::Redirect>, CodedError> {
+) -> Result<Vec<sandbox::StreamRedirect>, CodedError> {
     let descriptor = |stream: &StdStream| match stream {
-        StdStream::Out => Descriptor::Output,
-        StdStream::Err => Descriptor::Errors,
+        StdStream::Out => StandardStream::Output,
+        StdStream::Err => StandardStream::Error,
     };
     let mut found = Vec::new();
     for redirect in &stage.redirects {
         let (descriptor, to) = match redirect {
             Redirection::File { stream, path, .. } if path == DEV_NULL => {
-                (descriptor(stream), Target::Null)
+                (descriptor(stream), RedirectTarget::Null)
             }
             Redirection::File { stream, path, append: true } => {
-                (descriptor(stream), Target::Append(from(cwd, path)))
+                (descriptor(stream), RedirectTarget::Append(path_from_cwd(cwd, path)))
             }
             Redirection::File { stream, path, append: false } => {
-                (descriptor(stream), Target::Create(from(cwd, path)))
+                (descriptor(stream), RedirectTarget::Create(path_from_cwd(cwd, path)))
             }
             Redirection::Duplicate { stream, target } => {
-                (descriptor(stream), Target::Same(descriptor(target)))
+                (descriptor(stream), RedirectTarget::Same(descriptor(target)))
             }
-            Redirection::Input { path } if path == DEV_NULL => (Descriptor::Input, Target::Null),
-            Redirection::Input { path } => (Descriptor::Input, Target::Read(from(cwd, path))),
+            Redirection::Input { path } if path == DEV_NULL => {
+                (StandardStream::Input, RedirectTarget::Null)
+            }
+            Redirection::Input { path } => {
+                (StandardStream::Input, RedirectTarget::Read(path_from_cwd(cwd, path)))
+            }
             Redirection::Here { text } if index == 0 => {
                 *input = Some(text.clone());
-                found.retain(|own: &sandbox::Redirect| own.descriptor != Descriptor::Input);
+                found.retain(|item: &sandbox::StreamRedirect| {
+                    item.descriptor != StandardStream::Input
+                });
                 continue;
             }
             Redirection::Here { .. } => {
@@ -142,13 +150,13 @@ fn redirects(
                 );
             }
         };
-        found.push(sandbox::Redirect { descriptor, to });
+        found.push(sandbox::StreamRedirect { descriptor, target: to });
     }
     Ok(found)
 }
 
 /// A path of a stream, seen from the real folder that the command starts in: the executor opens no other.
-fn from(cwd: &PathTarget, path: &str) -> OsString {
+fn path_from_cwd(cwd: &PathTarget, path: &str) -> OsString {
     let (Some(folder), true) = (cwd.inside(), path.starts_with('/')) else { return path.into() };
     match folder.resolve_from(path) {
         Ok(path) => format!("{}{path}", "../".repeat(folder.components().count())).into(),
@@ -157,13 +165,13 @@ fn from(cwd: &PathTarget, path: &str) -> OsString {
 }
 
 /// Whether the folder of a step is not there.
-pub(super) fn nowhere<'s>(step: &'s CommandStep, facts: &Facts) -> Option<&'s WorkspacePath> {
+pub(super) fn missing_cwd<'s>(step: &'s CommandStep, facts: &Facts) -> Option<&'s WorkspacePath> {
     let path = step.cwd.inside()?;
     facts.path_fact(path).filter(|fact| fact.kind == FileKind::Missing).map(|_| path)
 }
 
 /// The real place of a folder that a step runs in.
-pub(super) fn real(cwd: &PathTarget, facts: &Facts) -> OsString {
+pub(super) fn real_cwd(cwd: &PathTarget, facts: &Facts) -> OsString {
     let Some(path) = cwd.inside() else { return OsString::new() };
     match facts.path_fact(path).map(|fact| &fact.real) {
         Some(PathLocation::Inside(real)) => real.as_str().into(),

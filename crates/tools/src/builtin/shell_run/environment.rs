@@ -4,12 +4,12 @@ use std::ffi::OsString;
 
 use capsule_core::policy::EnvironmentRule;
 
-use super::program::PATH;
-use crate::tool::Host;
+use super::program::SEARCH_PATH;
+use crate::tool::ToolHost;
 
 /// What every command finds in its environment, and why. The policy can set other values.
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("PATH", PATH),
+    ("PATH", SEARCH_PATH),
     // Text is UTF-8 whatever the host's language is.
     ("LANG", "C.UTF-8"),
     // Nobody watches: no colours, no pagers, no questions.
@@ -25,16 +25,16 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// Variables that name the private folder: programs write their caches there, and it is empty
 /// afterwards. The policy can set other values for them, too.
-pub(super) const PRIVATE: [&str; 2] = ["HOME", "TMPDIR"];
+pub(super) const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// The environment of a command: ours, what the policy passes on, what it sets.
 pub(super) fn variables(
     environment: &EnvironmentRule,
-    host: &dyn Host,
+    host: &dyn ToolHost,
 ) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut put = |name: &str, value: OsString| {
-        variables.retain(|(own, _)| own != name);
+        variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));
     };
     for (name, value) in ENVIRONMENT {

@@ -11,7 +11,7 @@ use capsule_core::path::WorkspacePath;
 use capsule_core::shell_syntax::WordPiece;
 use rustix::fs::FileType;
 
-use crate::walk::{buffer, entries, open_folder};
+use crate::walk::{new_buffer, open_directory, read_entries};
 use crate::workspace::Workspace;
 
 /// Expands every pattern of some steps, each once for each folder that it is seen from.
@@ -23,15 +23,15 @@ pub(super) fn expand(
     workspace: &Workspace,
 ) -> Result<Vec<Expansion>, CodedError> {
     let mut found: Vec<Expansion> = Vec::new();
-    let mut folders = Folders::new(workspace, limits::PATTERN_DIRECTORIES);
+    let mut folders = DirectoryReader::new(workspace, limits::PATTERN_DIRECTORIES);
     for step in steps {
         let cwd = step.cwd.inside().map_or("", WorkspacePath::as_str);
         for (pieces, pattern) in step.stages.iter().flat_map(glob_arguments) {
-            if found.iter().any(|own| own.pattern == pattern && own.cwd == cwd) {
+            if found.iter().any(|expansion| expansion.pattern == pattern && expansion.cwd == cwd) {
                 continue;
             }
-            let names = folders.names(pieces, &step.cwd);
-            if folders.left == 0 {
+            let names = folders.matching_names(pieces, &step.cwd);
+            if folders.remaining == 0 {
                 let most = limits::PATTERN_DIRECTORIES;
                 let message = format!("with `{pattern}`, more than {most} folders are looked into");
                 let problem = CodedError::new(Code::ExecArgv, message);
@@ -54,23 +54,23 @@ pub(super) fn expand(
 }
 
 /// The folders of a workspace that patterns look into.
-struct Folders<'w> {
+struct DirectoryReader<'w> {
     workspace: &'w Workspace,
     /// How many more it may be.
-    left: usize,
+    remaining: usize,
     /// What they are read into, once there is one to read.
     buffer: Vec<MaybeUninit<u8>>,
 }
 
-impl<'w> Folders<'w> {
+impl<'w> DirectoryReader<'w> {
     fn new(workspace: &'w Workspace, left: usize) -> Self {
-        Self { workspace, left, buffer: Vec::new() }
+        Self { workspace, remaining: left, buffer: Vec::new() }
     }
 
     /// The names that match, in the order of their bytes; none where the pattern leads outside.
-    fn names(&mut self, pieces: &[WordPiece], cwd: &PathTarget) -> Vec<String> {
+    fn matching_names(&mut self, pieces: &[WordPiece], cwd: &PathTarget) -> Vec<String> {
         let Some(base) = cwd.inside() else { return Vec::new() };
-        let components = components(pieces);
+        let components = split_components(pieces);
         let mut reached = vec![String::new()];
         for (index, component) in components.iter().enumerate() {
             let last = index + 1 == components.len();
@@ -78,14 +78,14 @@ impl<'w> Folders<'w> {
             for before in &reached {
                 match component.as_slice() {
                     [] => next.push(format!("{before}/")),
-                    [WordPiece::Text(name)] => next.push(joined(before, name)),
-                    [WordPiece::Directories] => self.deeper(before, base, &mut next),
+                    [WordPiece::Text(name)] => next.push(join_path(before, name)),
+                    [WordPiece::Directories] => self.add_subdirectories(before, base, &mut next),
                     pieces => {
                         let leads_on =
                             |kind| matches!(kind, FileType::Directory | FileType::Symlink);
-                        let all = self.listed(before, base, |kind| last || leads_on(kind));
+                        let all = self.list_names(before, base, |kind| last || leads_on(kind));
                         let matching = all.into_iter().filter(|name| matches(pieces, name));
-                        next.extend(matching.map(|name| joined(before, &name)));
+                        next.extend(matching.map(|name| join_path(before, &name)));
                     }
                 }
                 if next.len() > limits::ARGV_WORDS {
@@ -98,10 +98,12 @@ impl<'w> Folders<'w> {
             reached = next;
         }
         let is_there = |name: &String| {
-            base.resolve_from(name).is_ok_and(|path| self.workspace.find(&path).is_ok())
+            base.resolve_from(name).is_ok_and(|path| self.workspace.resolve(&path).is_ok())
         };
         // What follows the last wildcard may not be there.
-        if components.last().is_some_and(|own| matches!(own.as_slice(), [] | [WordPiece::Text(_)]))
+        if components
+            .last()
+            .is_some_and(|component| matches!(component.as_slice(), [] | [WordPiece::Text(_)]))
         {
             reached.retain(is_there);
         }
@@ -110,14 +112,19 @@ impl<'w> Folders<'w> {
 
     /// A folder and all below it, none of them hidden or a link; not many more than there may be
     /// names.
-    fn deeper(&mut self, before: &str, base: &WorkspacePath, reached: &mut Vec<String>) {
+    fn add_subdirectories(
+        &mut self,
+        before: &str,
+        base: &WorkspacePath,
+        reached: &mut Vec<String>,
+    ) {
         let mut at = reached.len();
         reached.push(before.to_owned());
         while let Some(folder) = reached.get(at).cloned() {
             at += 1;
-            let below = self.listed(&folder, base, |kind| kind == FileType::Directory);
+            let below = self.list_names(&folder, base, |kind| kind == FileType::Directory);
             let seen = below.iter().filter(|name| !name.starts_with('.'));
-            reached.extend(seen.map(|name| joined(&folder, name)));
+            reached.extend(seen.map(|name| join_path(&folder, name)));
             if reached.len() > limits::ARGV_WORDS {
                 return;
             }
@@ -125,14 +132,14 @@ impl<'w> Folders<'w> {
     }
 
     /// The names in a folder, of those kinds that are wanted.
-    fn listed(
+    fn list_names(
         &mut self,
         before: &str,
         base: &WorkspacePath,
         wanted: impl Fn(FileType) -> bool,
     ) -> Vec<String> {
-        self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
+        self.remaining = self.remaining.saturating_sub(1);
+        if self.remaining == 0 {
             return Vec::new();
         }
         let path = match before {
@@ -141,13 +148,13 @@ impl<'w> Folders<'w> {
         };
         let Ok(path) = path else { return Vec::new() };
         // By its real name: a pattern goes through links as a program would.
-        let Ok(real) = self.workspace.find(&path).map(|found| found.real) else {
+        let Ok(real) = self.workspace.resolve(&path).map(|found| found.real_path) else {
             return Vec::new();
         };
-        let opened = open_folder(self.workspace, OsStr::new(real.as_str()));
+        let opened = open_directory(self.workspace, OsStr::new(real.as_str()));
         let Ok(handle) = opened else { return Vec::new() };
         if self.buffer.is_empty() {
-            self.buffer = buffer();
+            self.buffer = new_buffer();
         }
         let mut names = Vec::new();
         let mut see = |name: &[u8], kind: FileType, _: u64| {
@@ -159,12 +166,12 @@ impl<'w> Folders<'w> {
             names.len() <= limits::PATTERN_ENTRIES
         };
         // A folder that cannot be read has no names that match.
-        let _ = entries(&handle, &mut self.buffer, &mut see);
+        let _ = read_entries(&handle, &mut self.buffer, &mut see);
         names
     }
 }
 
-fn joined(before: &str, name: &str) -> String {
+fn join_path(before: &str, name: &str) -> String {
     match before {
         "" => name.to_owned(),
         _ if before.ends_with('/') => format!("{before}{name}"),
@@ -173,7 +180,7 @@ fn joined(before: &str, name: &str) -> String {
 }
 
 /// The pieces of a pattern, component by component; one at the end is empty behind a last slash.
-fn components(pieces: &[WordPiece]) -> Vec<Vec<WordPiece>> {
+fn split_components(pieces: &[WordPiece]) -> Vec<Vec<WordPiece>> {
     let mut components = vec![Vec::new()];
     let put = |components: &mut Vec<Vec<WordPiece>>, piece: WordPiece| {
         if let Some(last) = components.last_mut() {
@@ -204,11 +211,11 @@ fn components(pieces: &[WordPiece]) -> Vec<Vec<WordPiece>> {
 fn matches(pieces: &[WordPiece], name: &str) -> bool {
     let begins_with_dot =
         matches!(pieces.first(), Some(WordPiece::Text(text)) if text.starts_with('.'));
-    (begins_with_dot || !name.starts_with('.')) && fits(pieces, name)
+    (begins_with_dot || !name.starts_with('.')) && matches_greedily(pieces, name)
 }
 
 /// Without going back further than the last `*`: what matched before it stays matched.
-fn fits(pieces: &[WordPiece], name: &str) -> bool {
+fn matches_greedily(pieces: &[WordPiece], name: &str) -> bool {
     let (mut at, mut rest) = (0, name);
     let mut star: Option<(usize, &str)> = None;
     loop {
@@ -220,7 +227,7 @@ fn fits(pieces: &[WordPiece], name: &str) -> bool {
                 continue;
             }
             Some(piece) => {
-                if let Some(behind) = behind(piece, rest) {
+                if let Some(behind) = strip_piece(piece, rest) {
                     (at, rest) = (at + 1, behind);
                     continue;
                 }
@@ -238,7 +245,7 @@ fn fits(pieces: &[WordPiece], name: &str) -> bool {
 }
 
 /// What is left of a name behind a piece that it begins with.
-fn behind<'n>(piece: &WordPiece, name: &'n str) -> Option<&'n str> {
+fn strip_piece<'n>(piece: &WordPiece, name: &'n str) -> Option<&'n str> {
     let mut letters = name.chars();
     match piece {
         WordPiece::Text(text) => name.strip_prefix(text.as_str()),
@@ -311,8 +318,8 @@ mod tests {
             (".", "**/x/**/a.md", &["docs/x/a.md"]),
             (".", "../**/*", &[]),
         ] {
-            let mut folders = Folders::new(&workspace, 100);
-            let names = folders.names(&pieces(word), &PathTarget::parse(cwd));
+            let mut folders = DirectoryReader::new(&workspace, 100);
+            let names = folders.matching_names(&pieces(word), &PathTarget::parse(cwd));
             assert_eq!(names, expected, "{word} in {cwd}");
         }
     }
@@ -324,11 +331,11 @@ mod tests {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
         let workspace = Workspace::open(&root).unwrap();
-        let mut folders = Folders::new(&workspace, 20);
+        let mut folders = DirectoryReader::new(&workspace, 20);
         // Seven folders are looked into for their folders, and again for what matches.
-        assert_eq!(folders.names(&pieces("**/c"), &PathTarget::parse(".")), ["a/b/c"]);
-        assert_eq!(folders.left, 13);
-        folders.names(&pieces("**/*"), &PathTarget::parse("."));
-        assert_eq!(folders.left, 0);
+        assert_eq!(folders.matching_names(&pieces("**/c"), &PathTarget::parse(".")), ["a/b/c"]);
+        assert_eq!(folders.remaining, 13);
+        folders.matching_names(&pieces("**/*"), &PathTarget::parse("."));
+        assert_eq!(folders.remaining, 0);
     }
 }

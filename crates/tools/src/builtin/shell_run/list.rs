@@ -7,15 +7,15 @@ use capsule_core::outcome::{Outcome, Output};
 use serde_json::json;
 
 /// The parts of a list.
-pub(super) struct Parts(Vec<ListPart>);
+pub(super) struct ListParts(Vec<ListPart>);
 
-impl Parts {
-    pub(super) fn of(steps: &[CommandStep]) -> Self {
+impl ListParts {
+    pub(super) fn from_steps(steps: &[CommandStep]) -> Self {
         Self(ListPart::of(steps))
     }
 }
 
-impl Operation for Parts {
+impl Operation for ListParts {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         Outcome::done(Output::default().with("parts", json!(self.0)))
     }

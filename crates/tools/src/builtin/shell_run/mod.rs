@@ -26,11 +26,11 @@ use capsule_core::units;
 use serde_json::{Map, Value};
 
 use self::change::Change;
-use self::list::Parts;
-use self::program::{find, missing};
-use self::run::{Ready, Runner};
-use crate::builtin::{Unable, invalid, number, text};
-use crate::tool::{Context, Prepared, Tool, command_facts};
+use self::list::ListParts;
+use self::program::{find_program, missing};
+use self::run::{CommandOperation, ReadyStage};
+use crate::builtin::{FailedOperation, invalid_args, number_arg, text_arg};
+use crate::tool::{PreparedCall, Tool, ToolContext, command_facts};
 
 /// What `shell.run` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -126,15 +126,15 @@ impl Tool for ShellRun {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let stdin = text(args, "stdin");
+        let stdin = text_arg(args, "stdin");
         if stdin.is_some_and(|stdin| stdin.len() > limits::STDIN_BYTES) {
-            return Err(invalid(format!("`stdin` has at most {} bytes", limits::STDIN_BYTES)));
+            return Err(invalid_args(format!("`stdin` has at most {} bytes", limits::STDIN_BYTES)));
         }
-        let timeout_ms = match text(args, "timeout") {
+        let timeout_ms = match text_arg(args, "timeout") {
             Some(text) => Some(
                 units::parse_duration(text)
                     .map(units::millis)
-                    .ok_or_else(|| invalid("`timeout` is a duration such as `10s`"))?,
+                    .ok_or_else(|| invalid_args("`timeout` is a duration such as `10s`"))?,
             ),
             None => None,
         };
@@ -142,40 +142,40 @@ impl Tool for ShellRun {
             let bytes = u64::try_from(stdin.len()).unwrap_or(u64::MAX);
             (Digest::of(stdin.as_bytes()), bytes)
         });
-        let cwd = PathTarget::parse(text(args, "cwd").unwrap_or("."));
+        let cwd = PathTarget::parse(text_arg(args, "cwd").unwrap_or("."));
         let words = args.get("argv").and_then(Value::as_array);
-        match (words, text(args, "command")) {
+        match (words, text_arg(args, "command")) {
             (Some(words), None) => {
                 let argv = words.iter().filter_map(Value::as_str).map(Into::into).collect();
                 Ok(Action::Run { argv, cwd, stdin, timeout_ms, unconfined: false })
             }
             (None, Some(command)) => {
-                let (steps, text) = steps(command, &cwd, number(args, "part"))?;
+                let (steps, text) = parse_steps(command, &cwd, number_arg(args, "part"))?;
                 Ok(Action::Command { steps, text, cwd, stdin, timeout_ms })
             }
-            _ => Err(invalid("a command is either `argv` or `command`")
+            _ => Err(invalid_args("a command is either `argv` or `command`")
                 .with_suggestion("send `argv` as a list of words, or `command` as a text")),
         }
     }
 
-    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared {
+    fn prepare(&self, action: &Action, args: &Value, context: &ToolContext<'_>) -> PreparedCall {
         let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
         match action {
             Action::Run { argv, cwd, .. } => prepare_program(action, (argv, cwd), stdin, context),
             Action::Command { steps, .. } => prepare_command(action, steps, stdin, context),
-            _ => unable(Facts::default(), CodedError::new(Code::EngineFault, "not a command")),
+            _ => failed_call(Facts::default(), CodedError::new(Code::EngineFault, "not a command")),
         }
     }
 }
 
-fn unable(facts: Facts, problem: CodedError) -> Prepared {
-    Prepared { facts, hands: Box::new(Unable(problem)) }
+fn failed_call(facts: Facts, problem: CodedError) -> PreparedCall {
+    PreparedCall { facts, operation: Box::new(FailedOperation(problem)) }
 }
 
 /// What a text of the command language means, or one part of the list that it is, with the text of
 /// that. A list begins in the folder, a part of it runs there: which one that is depends on the parts
 /// before it.
-fn steps(
+fn parse_steps(
     text: &str,
     cwd: &PathTarget,
     part: Option<u64>,
@@ -223,7 +223,7 @@ fn one_part(
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
     let element = index.and_then(|index| script.elements.get(index)).cloned();
     let (Some(element), Some(index)) = (element, index) else {
-        return Err(invalid(format!("the list has no part {number}")));
+        return Err(invalid_args(format!("the list has no part {number}")));
     };
     script.elements = vec![ScriptElement { join: ListOperator::First, ..element }];
     let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
@@ -242,30 +242,32 @@ fn prepare_program(
     action: &Action,
     (argv, cwd): (&[String], &PathTarget),
     stdin: &str,
-    context: &Context<'_>,
-) -> Prepared {
-    let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
+    context: &ToolContext<'_>,
+) -> PreparedCall {
+    let program = argv.first().and_then(|name| find_program(name, context.host.as_ref()));
     let found = program.as_ref().map(|program| program.fact.clone());
-    let facts =
-        Facts { sandbox: context.commands.walls(), ..command_facts(action, found, context) };
+    let facts = Facts {
+        sandbox: context.commands.sandbox_status(),
+        ..command_facts(action, found, context)
+    };
     let nowhere = |path| facts.path_fact(path).is_some_and(|fact| fact.kind == FileKind::Missing);
     match (program, cwd.inside()) {
         (_, Some(path)) if nowhere(path) => {
             let message = format!("there is no folder `{path}` to run in");
-            unable(facts, CodedError::new(Code::FileNotFound, message))
+            failed_call(facts, CodedError::new(Code::FileNotFound, message))
         }
         (Some(program), Some(_)) => {
             let argv = argv.iter().map(Into::into).collect();
             let (variables, redirects) = (Vec::new(), Vec::new());
-            let stages = vec![Ready { program, argv, variables, redirects }];
-            let hands = Box::new(runner(stages, cwd, stdin, &facts, context));
-            Prepared { facts, hands }
+            let stages = vec![ReadyStage { program, argv, variables, redirects }];
+            let operation = Box::new(command_operation(stages, cwd, stdin, &facts, context));
+            PreparedCall { facts, operation }
         }
         (None, _) => {
             let name = argv.first().map_or("", String::as_str);
-            unable(facts, missing(name, context.host.as_ref()))
+            failed_call(facts, missing(name, context.host.as_ref()))
         }
-        (_, None) => unable(facts, CodedError::new(Code::PathOutside, "`cwd` is not inside")),
+        (_, None) => failed_call(facts, CodedError::new(Code::PathOutside, "`cwd` is not inside")),
     }
 }
 
@@ -273,35 +275,35 @@ fn prepare_command(
     action: &Action,
     steps: &[CommandStep],
     stdin: &str,
-    context: &Context<'_>,
-) -> Prepared {
-    let (facts, programs) = match command::look(action, steps, context) {
+    context: &ToolContext<'_>,
+) -> PreparedCall {
+    let (facts, programs) = match command::gather_facts(action, steps, context) {
         Ok(found) => found,
-        Err(problem) => return unable(Facts::default(), problem),
+        Err(problem) => return failed_call(Facts::default(), problem),
     };
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
         ([step], Action::Command { text, .. }) if step.is_cd() && is_one(text) => {
             let hands = Box::new(Change::of(text, &step.cwd, &facts));
-            return Prepared { facts, hands };
+            return PreparedCall { facts, operation: hands };
         }
         ([step], _) if !step.is_cd() => step,
         _ => {
-            let hands = Box::new(Parts::of(steps));
-            return Prepared { facts, hands };
+            let hands = Box::new(ListParts::from_steps(steps));
+            return PreparedCall { facts, operation: hands };
         }
     };
-    if let Some(path) = command::nowhere(step, &facts) {
+    if let Some(path) = command::missing_cwd(step, &facts) {
         let message = format!("there is no folder `{path}` to run in");
-        return unable(facts, CodedError::new(Code::FileNotFound, message));
+        return failed_call(facts, CodedError::new(Code::FileNotFound, message));
     }
-    match command::ready(step, &facts, (&programs, context.host.as_ref())) {
+    match command::ready_stages(step, &facts, (&programs, context.host.as_ref())) {
         Ok((stages, input)) => {
             let stdin = input.as_deref().unwrap_or(stdin);
-            let hands = Box::new(runner(stages, &step.cwd, stdin, &facts, context));
-            Prepared { facts, hands }
+            let operation = Box::new(command_operation(stages, &step.cwd, stdin, &facts, context));
+            PreparedCall { facts, operation }
         }
-        Err(problem) => unable(facts, problem),
+        Err(problem) => failed_call(facts, problem),
     }
 }
 
@@ -311,24 +313,24 @@ fn is_one(text: &str) -> bool {
 }
 
 /// The hands of a command with the run's means.
-pub(super) fn runner(
-    stages: Vec<Ready>,
+pub(super) fn command_operation(
+    stages: Vec<ReadyStage>,
     cwd: &PathTarget,
     stdin: &str,
     facts: &Facts,
-    context: &Context<'_>,
-) -> Runner {
-    Runner {
+    context: &ToolContext<'_>,
+) -> CommandOperation {
+    CommandOperation {
         workspace: Rc::clone(context.workspace),
-        veil: Rc::clone(context.veil),
+        hidden_paths: Rc::clone(context.hidden_paths),
         commands: context.commands.clone(),
         host: Rc::clone(context.host),
         sink: Rc::clone(context.sink),
         cancel: context.cancel.clone(),
         staging: context.staging.ok().flatten().cloned(),
         stages,
-        cwd: command::real(cwd, facts),
+        cwd: command::real_cwd(cwd, facts),
         stdin: stdin.as_bytes().to_vec(),
-        ahead: None,
+        progress: None,
     }
 }

@@ -6,17 +6,17 @@ use capsule_core::confinement::{
 };
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::units;
-use capsule_redact::Piece;
-use capsule_sandbox::{Captured, Exit, How};
+use capsule_redact::TextPiece;
+use capsule_sandbox::{CapturedOutput, CommandResult, Termination};
 
 /// The limits that a command ran into, behind how it ended, but for the one that says so already.
-fn beyond(reached: &[ResourceLimit], said: Option<ResourceLimit>) -> String {
-    let told = |own: &&ResourceLimit| **own != ResourceLimit::Output && Some(**own) != said;
+fn limits_text(reached: &[ResourceLimit], said: Option<ResourceLimit>) -> String {
+    let told = |limit: &&ResourceLimit| **limit != ResourceLimit::Output && Some(**limit) != said;
     let (memory, others): (Vec<&ResourceLimit>, Vec<&ResourceLimit>) =
-        reached.iter().filter(told).partition(|own| **own == ResourceLimit::Memory);
+        reached.iter().filter(told).partition(|limit| **limit == ResourceLimit::Memory);
     let (crowd, others): (Vec<&ResourceLimit>, Vec<&ResourceLimit>) =
-        others.into_iter().partition(|own| **own == ResourceLimit::Processes);
-    let names: Vec<&str> = others.into_iter().map(|own| own.name()).collect();
+        others.into_iter().partition(|other| **other == ResourceLimit::Processes);
+    let names: Vec<&str> = others.into_iter().map(|other| other.name()).collect();
     let mut words = match names.as_slice() {
         [] => String::new(),
         names => format!("; it ran into its limit of {}", names.join(" and ")),
@@ -33,9 +33,13 @@ fn beyond(reached: &[ResourceLimit], said: Option<ResourceLimit>) -> String {
 }
 
 /// What came of a command behind its walls, as everyone sees it.
-pub(in crate::builtin) fn confined(exit: Exit, by: &Confinement, clamped: bool) -> Outcome {
-    let enforcement = Enforcement::Sandboxed(exit.walls.clone());
-    let ended = outcome(exit, &by.limits, clamped);
+pub(in crate::builtin) fn confined_outcome(
+    exit: CommandResult,
+    by: &Confinement,
+    clamped: bool,
+) -> Outcome {
+    let enforcement = Enforcement::Sandboxed(exit.sandbox_status.clone());
+    let ended = exit_outcome(exit, &by.limits, clamped);
     let output = match by.workspace {
         WorkspaceAccess::Direct => ended.output.with("direct", true),
         WorkspaceAccess::ReadOnly | WorkspaceAccess::Staged => ended.output,
@@ -44,37 +48,44 @@ pub(in crate::builtin) fn confined(exit: Exit, by: &Confinement, clamped: bool) 
 }
 
 /// What is wrong with how it ended, if anything, its status, and the signal that ended it.
-fn end(exit: &Exit, limits: &ProcessLimits) -> (Option<CodedError>, Option<i32>, Option<i32>) {
-    match exit.how {
-        How::Exited(0) => (None, Some(0), None),
-        How::Exited(code) => {
-            let message =
-                format!("the program ended with status {code}{}", beyond(&exit.reached, None));
+fn end_problem(
+    exit: &CommandResult,
+    limits: &ProcessLimits,
+) -> (Option<CodedError>, Option<i32>, Option<i32>) {
+    match exit.termination {
+        Termination::Exited(0) => (None, Some(0), None),
+        Termination::Exited(code) => {
+            let message = format!(
+                "the program ended with status {code}{}",
+                limits_text(&exit.reached_limits, None)
+            );
             (Some(CodedError::new(Code::ExecFailed, message)), Some(code), None)
         }
-        How::Signalled(signal) => {
-            let message =
-                format!("the program was ended by signal {signal}{}", beyond(&exit.reached, None));
+        Termination::Signalled(signal) => {
+            let message = format!(
+                "the program was ended by signal {signal}{}",
+                limits_text(&exit.reached_limits, None)
+            );
             (Some(CodedError::new(Code::ExecSignal, message)), None, Some(signal))
         }
-        How::TimedOut => {
+        Termination::TimedOut => {
             let after = units::show_duration(limits.timeout_ms.saturating_mul(1_000));
-            let others = beyond(&exit.reached, Some(ResourceLimit::Time));
+            let others = limits_text(&exit.reached_limits, Some(ResourceLimit::Time));
             let message = format!("the program was ended after {after}{others}");
             (Some(CodedError::new(Code::ExecTimeout, message)), None, None)
         }
-        How::Cancelled => {
+        Termination::Cancelled => {
             (Some(CodedError::new(Code::ExecCancelled, "the program was cancelled")), None, None)
         }
-        How::MemoryExceeded => {
+        Termination::MemoryExceeded => {
             let most = units::show_size(limits.memory_bytes);
-            let others = beyond(&exit.reached, Some(ResourceLimit::Memory));
+            let others = limits_text(&exit.reached_limits, Some(ResourceLimit::Memory));
             let message =
                 format!("the program used more than {most} of memory and was ended{others}");
             (Some(CodedError::new(Code::ExecMemory, message)), None, None)
         }
-        How::OutputFlood => {
-            let others = beyond(&exit.reached, None);
+        Termination::OutputFlood => {
+            let others = limits_text(&exit.reached_limits, None);
             let message = format!("the program wrote without end and was ended{others}");
             (Some(CodedError::new(Code::ExecSignal, message)), None, None)
         }
@@ -90,15 +101,15 @@ const STDOUT_FIELDS: StreamFields =
 const STDERR_FIELDS: StreamFields =
     [("stderr", "stderr_base64"), ("stderr_tail", "stderr_tail_base64")];
 
-fn with_stream(output: Output, captured: Captured, fields: &StreamFields) -> Output {
+fn with_stream(output: Output, captured: CapturedOutput, fields: &StreamFields) -> Output {
     let [(text, base64), (tail_text, tail_base64)] = *fields;
-    let Captured { bytes, tail, tail_start, truncated, .. } = captured;
+    let CapturedOutput { bytes, tail, tail_start, truncated, .. } = captured;
     // Text that is cut stays text: no character is cut in two.
     let end = match std::str::from_utf8(&bytes) {
         Err(error) if truncated && error.error_len().is_none() => error.valid_up_to(),
         _ => bytes.len(),
     };
-    let piece = Piece { bytes, window: 0..end, cut_before: false, cut_after: truncated };
+    let piece = TextPiece { bytes, window: 0..end, cut_before: false, cut_after: truncated };
     let output = output.with_bytes(text, base64, piece);
     if tail_start >= tail.len() {
         return output;
@@ -107,13 +118,13 @@ fn with_stream(output: Output, captured: Captured, fields: &StreamFields) -> Out
     let rest = tail.get(tail_start..).unwrap_or_default();
     let start = tail_start + rest.iter().take(3).take_while(goes_on).count();
     let window = start..tail.len();
-    let piece = Piece { bytes: tail, window, cut_before: true, cut_after: false };
+    let piece = TextPiece { bytes: tail, window, cut_before: true, cut_after: false };
     output.with_bytes(tail_text, tail_base64, piece)
 }
 
 /// What came of a command, whatever held it.
-pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outcome {
-    let (problem, code, signal) = end(&exit, limits);
+pub(super) fn exit_outcome(exit: CommandResult, limits: &ProcessLimits, clamped: bool) -> Outcome {
+    let (problem, code, signal) = end_problem(&exit, limits);
     let cut = exit.stdout.truncated || exit.stderr.truncated;
     let (stdout_total, stderr_total) = (exit.stdout.total, exit.stderr.total);
     let output = Output::default().with("exit_code", code).with("signal", signal);
@@ -122,7 +133,7 @@ pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outc
         .with("stdout_bytes_total", stdout_total)
         .with("stderr_bytes_total", stderr_total)
         .with("truncated", cut)
-        .with("limits_reached", serde_json::to_value(&exit.reached).unwrap_or_default())
+        .with("limits_reached", serde_json::to_value(&exit.reached_limits).unwrap_or_default())
         .with("clamped", clamped);
     let output = match exit.left_running {
         0 => output,

@@ -12,32 +12,32 @@ use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
 use sandbox::FileIdentity;
 
-use crate::tool::Host;
+use crate::tool::ToolHost;
 
 /// Where programs are looked for, by us and by commands. Nothing that a run can write to is among
 /// them, and every sandbox has them.
-pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+pub(super) const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// A program that was found.
 #[derive(Clone)]
-pub(in crate::builtin) struct Program {
+pub(in crate::builtin) struct ResolvedProgram {
     pub(in crate::builtin) fact: ProgramFact,
-    pub(in crate::builtin) file: sandbox::Program,
+    pub(in crate::builtin) file: sandbox::Executable,
 }
 
 /// Finds a program: at the place that the policy names, or in the system's folders.
-pub(in crate::builtin) fn find(name: &str, host: &dyn Host) -> Option<Program> {
-    let named = host.program_place(name).map(PathBuf::from);
+pub(in crate::builtin) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedProgram> {
+    let named = host.program_path(name).map(PathBuf::from);
     let path = match named {
         Some(path) => path,
         None if name.is_empty() => return None,
         // By its path, where that is one of the folders that are searched anyway.
         None if name.contains('/') => {
             let folder = Path::new(name).parent()?;
-            let known = PATH.split(':').any(|own| Path::new(own) == folder);
+            let known = SEARCH_PATH.split(':').any(|part| Path::new(part) == folder);
             known.then(|| PathBuf::from(name)).filter(|path| path.is_file())?
         }
-        None => PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| {
+        None => SEARCH_PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| {
             path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
         })?,
     };
@@ -45,22 +45,25 @@ pub(in crate::builtin) fn find(name: &str, host: &dyn Host) -> Option<Program> {
     let file = File::open(&real).ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // Taken before the bytes are read: whoever writes to them meanwhile changes it.
-    let file_identity = FileIdentity::of(&meta);
+    let file_identity = FileIdentity::from_metadata(&meta);
     let sha256 = match host.known_digest(&real, &file_identity) {
         Some(digest) => digest,
         None => {
-            let digest = digest(file)?;
+            let digest = file_digest(file)?;
             host.remember_digest(&real, &file_identity, digest);
             digest
         }
     };
     let fact = ProgramFact { path: path.to_str()?.into(), real: real.to_str()?.into(), sha256 };
-    Some(Program { fact, file: sandbox::Program { path: real, identity: file_identity } })
+    Some(ResolvedProgram {
+        fact,
+        file: sandbox::Executable { path: real, identity: file_identity },
+    })
 }
 
 /// Why a program was not found.
-pub(in crate::builtin) fn missing(name: &str, host: &dyn Host) -> CodedError {
-    let Some(place) = host.program_place(name) else {
+pub(in crate::builtin) fn missing(name: &str, host: &dyn ToolHost) -> CodedError {
+    let Some(place) = host.program_path(name) else {
         let message = format!("there is no program `{name}` in the system's folders");
         return CodedError::new(Code::ExecNotFound, message);
     };
@@ -83,6 +86,6 @@ pub(in crate::builtin) fn missing(name: &str, host: &dyn Host) -> CodedError {
     }
 }
 
-fn digest(mut file: File) -> Option<Digest> {
+fn file_digest(mut file: File) -> Option<Digest> {
     Digest::of_reader(|buffer| file.read(buffer)).ok()
 }

@@ -11,62 +11,65 @@ use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::{EnvironmentRule, PathScope, Restrictions};
 use capsule_sandbox as sandbox;
-use sandbox::{Exit, Held, Launch, Mask, Redirect, Running, SandboxError, Stage};
+use sandbox::{
+    CommandResult, HiddenPath, Launch, LaunchStage, PreparedCommand, RunningCommand, SandboxError,
+    StreamRedirect,
+};
 
-use super::environment::{PRIVATE, variables};
-use super::outcome::confined;
-use super::program::Program;
+use super::environment::{PRIVATE_DIRECTORY_VARIABLES, variables};
+use super::outcome::confined_outcome;
+use super::program::ResolvedProgram;
 use super::unconfined;
-use crate::builtin::wrong_permit;
-use crate::commands::{Commands, NotRun, view};
-use crate::direct::Ground;
+use crate::builtin::wrong_permit_outcome;
+use crate::command_runner::{CommandError, CommandRunner, sandbox_view};
+use crate::direct_write::DirectWriteGuard;
+use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
 use crate::staging::Staging;
-use crate::tool::{Cancel, Host, Sink, Stream};
-use crate::veil::{Veil, VeilError};
+use crate::tool::{Cancel, OutputKind, Sink, ToolHost};
 use crate::workspace::Workspace;
 
 /// A program that is ready to run.
-pub(in crate::builtin) struct Ready {
-    pub(in crate::builtin) program: Program,
+pub(in crate::builtin) struct ReadyStage {
+    pub(in crate::builtin) program: ResolvedProgram,
     pub(in crate::builtin) argv: Vec<OsString>,
     /// What is set in its environment besides.
     pub(in crate::builtin) variables: Vec<(OsString, OsString)>,
     /// Where its streams lead.
-    pub(in crate::builtin) redirects: Vec<Redirect>,
+    pub(in crate::builtin) redirects: Vec<StreamRedirect>,
 }
 
-pub(in crate::builtin) struct Runner {
+pub(in crate::builtin) struct CommandOperation {
     pub(in crate::builtin) workspace: Rc<Workspace>,
-    pub(in crate::builtin) veil: Rc<RefCell<Veil>>,
-    pub(in crate::builtin) commands: Commands,
-    pub(in crate::builtin) host: Rc<dyn Host>,
+    pub(in crate::builtin) hidden_paths: Rc<RefCell<HiddenPaths>>,
+    pub(in crate::builtin) commands: CommandRunner,
+    pub(in crate::builtin) host: Rc<dyn ToolHost>,
     pub(in crate::builtin) sink: Rc<dyn Sink>,
     pub(in crate::builtin) cancel: Cancel,
     pub(in crate::builtin) staging: Option<Rc<Staging>>,
     /// The programs, from the first to the last.
-    pub(in crate::builtin) stages: Vec<Ready>,
+    pub(in crate::builtin) stages: Vec<ReadyStage>,
     pub(in crate::builtin) cwd: OsString,
     pub(in crate::builtin) stdin: Vec<u8>,
     /// How far the command is, or why it could not come so far.
-    pub(in crate::builtin) ahead: Option<Result<Ahead, CodedError>>,
+    pub(in crate::builtin) progress: Option<Result<CommandProgress, CodedError>>,
 }
 
 /// How far a command is before somebody waits for its end.
-pub(in crate::builtin) enum Ahead {
+pub(in crate::builtin) enum CommandProgress {
     /// It was made ready.
-    Held(Held),
+    Prepared(PreparedCommand),
     /// It has begun.
-    Running(Running),
+    Running(RunningCommand),
 }
 
-impl Ready {
-    pub(super) fn stage(&self, environment: &[(OsString, OsString)]) -> Stage {
+impl ReadyStage {
+    pub(super) fn to_stage(&self, environment: &[(OsString, OsString)]) -> LaunchStage {
         let mut environment = environment.to_vec();
         for (name, value) in &self.variables {
-            environment.retain(|(own, _)| own != name);
+            environment.retain(|(known, _)| known != name);
             environment.push((name.clone(), value.clone()));
         }
-        Stage {
+        LaunchStage {
             program: self.program.file.clone(),
             argv: self.argv.clone(),
             environment,
@@ -75,137 +78,157 @@ impl Ready {
     }
 }
 
-impl Operation for Runner {
+impl Operation for CommandOperation {
     fn prepare(&mut self, bounds: &Restrictions) {
         // What changes the workspace itself is looked at behind the intent.
         if let Restrictions::Run { confinement, environment, reads, .. } = bounds
             && confinement.workspace != WorkspaceAccess::Direct
         {
-            let held = self.hold(confinement, environment, reads.as_ref(), None);
-            self.ahead = Some(held.map(Ahead::Held));
+            let held = self.prepare_command(confinement, environment, reads.as_ref(), None);
+            self.progress = Some(held.map(CommandProgress::Prepared));
         }
     }
 
     fn start(&mut self, _: &Permit<'_>) {
-        if let Some(ahead) = self.ahead.take() {
-            self.ahead = Some(ahead.and_then(|ahead| self.running(ahead)).map(Ahead::Running));
+        if let Some(ahead) = self.progress.take() {
+            self.progress = Some(
+                ahead.and_then(|ahead| self.start_command(ahead)).map(CommandProgress::Running),
+            );
         }
     }
 
     fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let ahead = self.ahead.take();
+        let ahead = self.progress.take();
         let permit = match permit.unconfined() {
-            Ok(leave) => return unconfined::run(&self, &leave),
+            Ok(leave) => return unconfined::run_unconfined_command(&self, &leave),
             Err(permit) => permit,
         };
         let Restrictions::Run { confinement, clamped, environment, reads, writes } =
             permit.restrictions()
         else {
-            return wrong_permit();
+            return wrong_permit_outcome();
         };
         let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
         let workspace = Rc::clone(&self.workspace);
         let survey = |writes| {
-            let orders = self.veil.borrow().orders_now(&workspace)?;
-            let by = (&*self.veil.borrow(), (*orders).clone());
-            Ground::survey(&workspace, writes, by, self.host.store())
+            let aliases = self.hidden_paths.borrow().path_aliases_now(&workspace)?;
+            let by = (&*self.hidden_paths.borrow(), (*aliases).clone());
+            DirectWriteGuard::survey(&workspace, writes, by, self.host.store_path())
         };
         let mut ground = match direct.map(survey).transpose() {
             Ok(ground) => ground,
             Err(problem) => return Outcome::failed(problem),
         };
         let ahead = ahead.unwrap_or_else(|| {
-            let held = self.hold(confinement, environment, reads.as_ref(), ground.as_mut());
-            held.map(Ahead::Held)
+            let held =
+                self.prepare_command(confinement, environment, reads.as_ref(), ground.as_mut());
+            held.map(CommandProgress::Prepared)
         });
         let staged = confinement.workspace == WorkspaceAccess::Staged;
         let staging = self.staging.as_deref().filter(|_| staged);
-        let ended = match ahead.and_then(|ahead| self.ended(ahead, (staging, ground.as_ref()))) {
-            Ok((exit, None)) => confined(exit, confinement, *clamped),
-            Ok((exit, Some(full))) => confined(exit, confinement, *clamped).with_end(full),
+        let ended = match ahead
+            .and_then(|ahead| self.wait_for_end(ahead, (staging, ground.as_ref())))
+        {
+            Ok((exit, None)) => confined_outcome(exit, confinement, *clamped),
+            Ok((exit, Some(full))) => confined_outcome(exit, confinement, *clamped).with_end(full),
             Err(problem) => Outcome::failed(problem),
         };
         match ground {
             Some(ground) => {
-                let veil = self.veil.borrow();
-                ground.judged(ended, (&veil, veil.orders_now(&workspace)))
+                let hidden_paths = self.hidden_paths.borrow();
+                ground.judge_outcome(
+                    ended,
+                    (&hidden_paths, hidden_paths.path_aliases_now(&workspace)),
+                )
             }
             None => ended,
         }
     }
 }
 
-impl Runner {
+impl CommandOperation {
     /// Runs the programs, which can change nothing, and gives how they ended.
     ///
     /// # Errors
     /// They could not be run as they must be.
-    pub(in crate::builtin) fn launch(
+    pub(in crate::builtin) fn run_to_end(
         &self,
         confinement: &Confinement,
         environment: &EnvironmentRule,
-    ) -> Result<Exit, CodedError> {
-        let held = self.hold(confinement, environment, None, None)?;
-        self.ended(Ahead::Held(held), (None, None)).map(|(exit, _)| exit)
+    ) -> Result<CommandResult, CodedError> {
+        let held = self.prepare_command(confinement, environment, None, None)?;
+        self.wait_for_end(CommandProgress::Prepared(held), (None, None)).map(|(exit, _)| exit)
     }
 
     /// Has the programs made ready.
     ///
     /// # Errors
     /// They cannot be run as they must be.
-    fn hold(
+    fn prepare_command(
         &self,
         confinement: &Confinement,
         environment: &EnvironmentRule,
         reads: Option<&PathScope>,
-        mut ground: Option<&mut Ground<'_>>,
-    ) -> Result<Held, CodedError> {
-        let drawn = |veil: &Veil| Ok((veil.hidden(&self.workspace)?, veil.way()));
-        let drawn = match reads.filter(|own| own.hides_paths()).cloned() {
-            None => drawn(&self.veil.borrow()),
+        mut ground: Option<&mut DirectWriteGuard<'_>>,
+    ) -> Result<PreparedCommand, CodedError> {
+        let drawn = |hidden_paths: &HiddenPaths| {
+            Ok((hidden_paths.hidden_now(&self.workspace)?, hidden_paths.link_chain()))
+        };
+        let drawn = match reads.filter(|read| read.hides_paths()).cloned() {
+            None => drawn(&self.hidden_paths.borrow()),
             // A walk of its own for each call: few programs have a view of their own.
             Some(reads) => {
                 let conceals = Box::new(move |path: &_, folder| reads.conceals(path, folder));
-                drawn(&Veil::new(conceals).cutting_off()).and_then(|(mut hidden, way)| {
-                    // Only that of the run knows what was moved since it began.
-                    if self.workspace.lower().is_some() {
-                        hidden.extend(self.veil.borrow().hidden(&self.workspace)?);
-                    }
-                    Ok((hidden, way))
-                })
+                drawn(&HiddenPaths::new(conceals).hiding_special_files()).and_then(
+                    |(mut hidden, link_chain)| {
+                        // Only that of the run knows what was moved since it began.
+                        if self.workspace.lower().is_some() {
+                            hidden.extend(self.hidden_paths.borrow().hidden_now(&self.workspace)?);
+                        }
+                        Ok((hidden, link_chain))
+                    },
+                )
             }
         };
-        let (hidden, way) = drawn.map_err(VeilError::problem)?;
+        let (hidden, link_chain) = drawn.map_err(HiddenPathsError::problem)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
-        let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
-        let hidden: Vec<OsString> = masks.iter().map(|own| own.path.clone()).collect();
+        let mut masks: Vec<HiddenPath> =
+            hidden.into_iter().map(|path| HiddenPath { path }).collect();
+        let hidden: Vec<OsString> = masks.iter().map(|mask| mask.path.clone()).collect();
         let has_more = ground.is_some() && self.workspace.has_aliases();
         if has_more || !hidden.is_empty() && self.workspace.may_alias(&hidden) {
             return Err(unhidable());
         }
-        let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks, way)).transpose()?;
+        let direct = ground
+            .as_mut()
+            .map(|ground| ground.direct_writes(&mut masks, link_chain))
+            .transpose()?;
         let environment = variables(environment, self.host.as_ref());
-        let set = |name: &str| environment.iter().any(|(own, _)| own == name);
-        let private = PRIVATE.into_iter().filter(|name| !set(name)).map(OsString::from).collect();
+        let set = |name: &str| environment.iter().any(|(known, _)| known == name);
+        let private = PRIVATE_DIRECTORY_VARIABLES
+            .into_iter()
+            .filter(|name| !set(name))
+            .map(OsString::from)
+            .collect();
         let floor = confinement.floor;
         let launch = Launch {
-            stages: self.stages.iter().map(|own| own.stage(&environment)).collect(),
-            private,
+            stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
+            private_directory_variables: private,
             cwd: self.cwd.clone(),
             stdin: self.stdin.clone(),
             limits: confinement.limits,
             writes: confinement.workspace == WorkspaceAccess::Staged,
             direct,
             // All of them each time: what was hidden before may be another file by now.
-            masks,
-            last: self.commands.is_one(),
+            hidden: masks,
+            is_last: self.commands.is_single(),
         };
         let view = |launch: &Launch| {
-            view(&self.workspace, self.host.as_ref(), floor, None, launch.masks.clone())
+            sandbox_view(&self.workspace, self.host.as_ref(), floor, None, launch.hidden.clone())
         };
-        self.commands.hold(launch, view).map_err(|why| match why {
-            NotRun::Sandbox(error) => sandbox_problem(&self.stages, &error),
-            NotRun::View(error) => CodedError::new(
+        self.commands.prepare(launch, view).map_err(|why| match why {
+            CommandError::Sandbox(error) => sandbox_problem(&self.stages, &error),
+            CommandError::View(error) => CodedError::new(
                 Code::SandboxFailed,
                 format!("the workspace cannot be shown: {error}"),
             ),
@@ -216,10 +239,10 @@ impl Runner {
     ///
     /// # Errors
     /// They cannot be run as they must be.
-    fn running(&self, ahead: Ahead) -> Result<Running, CodedError> {
+    fn start_command(&self, ahead: CommandProgress) -> Result<RunningCommand, CodedError> {
         match ahead {
-            Ahead::Running(running) => Ok(running),
-            Ahead::Held(held) => {
+            CommandProgress::Running(running) => Ok(running),
+            CommandProgress::Prepared(held) => {
                 self.commands.begin(held).map_err(|error| sandbox_problem(&self.stages, &error))
             }
         }
@@ -230,19 +253,19 @@ impl Runner {
     ///
     /// # Errors
     /// They could not be run as they must be.
-    fn ended(
+    fn wait_for_end(
         &self,
-        ahead: Ahead,
-        (staging, ground): (Option<&Staging>, Option<&Ground<'_>>),
-    ) -> Result<(Exit, Option<CodedError>), CodedError> {
-        let running = self.running(ahead)?;
+        ahead: CommandProgress,
+        (staging, ground): (Option<&Staging>, Option<&DirectWriteGuard<'_>>),
+    ) -> Result<(CommandResult, Option<CodedError>), CodedError> {
+        let running = self.start_command(ahead)?;
         let full = RefCell::new(None);
-        let mut watch = Watch {
+        let mut watch = OutputWatcher {
             sink: self.sink.as_ref(),
             cancel: &self.cancel,
             staging,
-            full: Some(&full),
-            ground,
+            overflow: Some(&full),
+            direct_guard: ground,
         };
         let ended = self.commands.wait(running, &mut watch);
         let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
@@ -250,37 +273,39 @@ impl Runner {
     }
 }
 
-pub(super) struct Watch<'w> {
+pub(super) struct OutputWatcher<'w> {
     sink: &'w dyn Sink,
     cancel: &'w Cancel,
     /// Where the command's changes go, if it may make any.
     staging: Option<&'w Staging>,
     /// Why it was ended, if it changed too much.
-    full: Option<&'w RefCell<Option<CodedError>>>,
+    overflow: Option<&'w RefCell<Option<CodedError>>>,
     /// What bounds it, if it changes the workspace itself.
-    ground: Option<&'w Ground<'w>>,
+    direct_guard: Option<&'w DirectWriteGuard<'w>>,
 }
 
-impl<'w> Watch<'w> {
+impl<'w> OutputWatcher<'w> {
     /// One that only shows what comes, and says when nobody wants it any more.
-    pub(super) fn plain(runner: &'w Runner) -> Self {
+    pub(super) fn for_display(runner: &'w CommandOperation) -> Self {
         let (sink, cancel) = (runner.sink.as_ref(), &runner.cancel);
-        Self { sink, cancel, staging: None, full: None, ground: None }
+        Self { sink, cancel, staging: None, overflow: None, direct_guard: None }
     }
 }
 
-impl sandbox::Watch for Watch<'_> {
-    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+impl sandbox::CommandWatcher for OutputWatcher<'_> {
+    fn output(&mut self, stream: OutputKind, bytes: &[u8]) {
         self.sink.output(stream, bytes);
     }
 
-    fn cancelled(&self) -> bool {
-        let is_full = self.full.zip(self.staging).is_some_and(|(full, staging)| {
+    fn is_cancelled(&self) -> bool {
+        let is_full = self.overflow.zip(self.staging).is_some_and(|(full, staging)| {
             let mut full = full.borrow_mut();
-            *full = full.take().or_else(|| staging.overfull());
+            *full = full.take().or_else(|| staging.space_problem());
             full.is_some()
         });
-        is_full || self.cancel.is_set() || self.ground.is_some_and(Ground::is_lost)
+        is_full
+            || self.cancel.is_set()
+            || self.direct_guard.is_some_and(DirectWriteGuard::lost_mount)
     }
 }
 
@@ -294,11 +319,11 @@ fn unhidable() -> CodedError {
 }
 
 /// What helps where a program may not see all of the workspace that it changes.
-const UNHIDDEN: &str = "use `fs.read` and `fs.write`, which are judged file by file; `capsule doctor` tells the person \
+const UNHIDDEN_HINT: &str = "use `fs.read` and `fs.write`, which are judged file by file; `capsule doctor` tells the person \
     how to get namespaces";
 
-pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> CodedError {
-    let names = stages.iter().filter_map(|own| own.argv.first());
+pub(super) fn sandbox_problem(stages: &[ReadyStage], error: &SandboxError) -> CodedError {
+    let names = stages.iter().filter_map(|stage| stage.argv.first());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
     let name = names.join(" | ");
     let code = match error {
@@ -312,7 +337,7 @@ pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> CodedEr
     };
     let problem = CodedError::new(code, format!("`{name}`: {error}"));
     match error {
-        SandboxError::Unhidden => problem.with_suggestion(UNHIDDEN),
+        SandboxError::CannotHide => problem.with_suggestion(UNHIDDEN_HINT),
         _ => problem,
     }
 }

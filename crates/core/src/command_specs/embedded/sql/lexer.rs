@@ -114,7 +114,7 @@ impl Lexer<'_> {
                 let mut rest = self.letters.clone();
                 let name = |letter: &char| is_of_word(*letter) || *letter == ':';
                 let behind = rest.find(|letter| !name(letter));
-                let is_plain = rest.find(|own| !is_of_word(*own) && !matches!(own, ',' | '.'));
+                let is_plain = rest.find(|c| !is_of_word(*c) && !matches!(c, ',' | '.'));
                 self.doubt(behind == Some('(') && !matches!(is_plain, Some(')' | ' ')));
                 self.push(Token::Sign(letter));
             }
@@ -197,13 +197,12 @@ impl Lexer<'_> {
     fn line(&mut self) {
         let mut rest = self.letters.clone();
         let first = rest.find(|letter| !matches!(letter, ' ' | '\t'));
-        let word: String =
-            first.into_iter().chain(rest.take_while(|own| is_of_word(*own))).collect();
+        let word: String = first.into_iter().chain(rest.take_while(|c| is_of_word(*c))).collect();
         let is_told = super::words::has(super::words::CLIENT, &word.to_lowercase());
         let last = self.script.statements.last();
         let tells = last
-            .and_then(|own| own.first())
-            .is_some_and(|own| matches!(own, Token::Sign('.' | '\\' | '!' | ':')));
+            .and_then(|item| item.first())
+            .is_some_and(|token| matches!(token, Token::Sign('.' | '\\' | '!' | ':')));
         if tells || is_told {
             self.script.statements.push(Vec::new());
         }

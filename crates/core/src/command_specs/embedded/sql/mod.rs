@@ -33,7 +33,7 @@ const UNSURE: (Effect, &str) =
 pub(super) fn effects(text: &str) -> Found {
     let script = read(text);
     let mut found: Found =
-        script.statements.iter().flat_map(|own| statement_effects(own)).collect();
+        script.statements.iter().flat_map(|statement| statement_effects(statement)).collect();
     if !script.is_certain && could_act(text) {
         found.push(UNSURE);
     }
@@ -43,21 +43,23 @@ pub(super) fn effects(text: &str) -> Found {
 /// The files that statements name: each with whether it is written.
 pub(super) fn files(text: &str) -> Vec<(String, bool)> {
     let script = read(text);
-    let reaching = script.statements.iter().filter(|own| reaches(own));
+    let reaching = script.statements.iter().filter(|statement| reaches(statement));
     let mut found: Vec<(String, bool)> = reaching
-        .flat_map(|own| quoted(own).map(|text| (text.to_string(), writes_there(own))))
+        .flat_map(|item| quoted(item).map(|text| (text.to_string(), writes_there(item))))
         .filter(|(text, _)| !is_address(text))
         .collect();
     // Where it is not sure what is quoted, every way to read it counts.
     if !script.is_certain && words_of(text).any(|word| has(words::REACHES, &word)) {
-        let pieces = text.split(['\'', '"', '`', '$']).filter(|own| own.contains('/'));
-        found.extend(pieces.filter(|own| !is_address(own)).map(|own| (own.to_string(), false)));
+        let pieces = text.split(['\'', '"', '`', '$']).filter(|part| part.contains('/'));
+        found.extend(
+            pieces.filter(|piece| !is_address(piece)).map(|piece| (piece.to_string(), false)),
+        );
     }
     found
 }
 
 fn statement_effects(statement: &Statement) -> Found {
-    let first = match statement.iter().find(|own| !matches!(own, Token::Sign('('))) {
+    let first = match statement.iter().find(|token| !matches!(token, Token::Sign('('))) {
         None => return Vec::new(),
         Some(Token::Word(word)) => word.as_str(),
         Some(Token::Sign('.')) => return dot_command(statement),
@@ -86,7 +88,7 @@ fn statement_effects(statement: &Statement) -> Found {
             });
             // `vacuum into` writes a file.
             let mut places = behind(statement, &["into"]).into_iter();
-            let is_computed = word == "vacuum" && places.any(|own| !is_literal(own));
+            let is_computed = word == "vacuum" && places.any(|place| !is_literal(place));
             let more = more.then_some(MORE).into_iter().chain(is_computed.then_some(COMPUTED));
             [CHANGES].into_iter().chain(more).collect()
         }
@@ -114,8 +116,9 @@ fn asks(statement: &Statement, first: &str) -> Found {
         };
         has(words::ACTS, word) && !is_named
     };
-    let acting: Vec<&str> = words.iter().filter(|own| acts(own)).map(|(word, ..)| *word).collect();
-    let loses = acting.iter().any(|own| matches!(*own, "delete" | "drop" | "truncate"));
+    let acting: Vec<&str> =
+        words.iter().filter(|word| acts(word)).map(|(word, ..)| *word).collect();
+    let loses = acting.iter().any(|text| matches!(*text, "delete" | "drop" | "truncate"));
     match first {
         _ if acting.is_empty() => Vec::new(),
         "with" | "explain" if loses => alloc::vec![DESTROYS],
@@ -128,7 +131,7 @@ fn asks(statement: &Statement, first: &str) -> Found {
 fn is_of_server(statement: &Statement) -> bool {
     let is_own = |word: &str| matches!(word, "global" | "persist" | "persist_only");
     let leads = |word: &str| {
-        ["directory", "repository", "path", "file"].iter().any(|own| word.contains(own))
+        ["directory", "repository", "path", "file"].iter().any(|text| word.contains(text))
     };
     with_neighbours(statement)
         .any(|(word, ..)| is_own(word) || leads(word) && word != "search_path")
@@ -139,8 +142,8 @@ fn copy(statement: &Statement) -> Found {
         return alloc::vec![(Effect::Starts, "starts a program by `copy`")];
     }
     let places = behind(statement, &["to", "from"]);
-    let is_told = !places.is_empty() && places.iter().all(|own| is_literal(own));
-    let is_printed = |own: &&[Token]| own.first() == Some(&Token::Word("stdout".to_string()));
+    let is_told = !places.is_empty() && places.iter().all(|place| is_literal(place));
+    let is_printed = |item: &&[Token]| item.first() == Some(&Token::Word("stdout".to_string()));
     let mut found = match () {
         () if says(statement, "from") && !says(statement, "to") => alloc::vec![CHANGES],
         () if places.iter().any(is_printed) => Vec::new(),
@@ -173,8 +176,8 @@ fn behind<'s>(statement: &'s Statement, words: &[&str]) -> Vec<&'s [Token]> {
 /// What `attach` opens.
 fn database(statement: &Statement) -> &[Token] {
     const BEFORE: &str = "attach or replace database if not exists";
-    let is_before = |own: &Token| matches!(own, Token::Word(word) if has(BEFORE, word));
-    let at = statement.iter().take_while(|own| is_before(own)).count();
+    let is_before = |token: &Token| matches!(token, Token::Word(word) if has(BEFORE, word));
+    let at = statement.iter().take_while(|token| is_before(token)).count();
     statement.get(at..).unwrap_or_default()
 }
 
@@ -194,15 +197,15 @@ fn is_literal(place: &[Token]) -> bool {
 /// Whether the first argument of a function is a literal, or a list of them in brackets.
 fn is_literal_argument(arguments: &[Token]) -> bool {
     let [Token::Sign('['), items @ ..] = arguments else { return is_literal(arguments) };
-    let Some(end) = items.iter().position(|own| *own == Token::Sign(']')) else { return false };
+    let Some(end) = items.iter().position(|item| *item == Token::Sign(']')) else { return false };
     let (items, rest) = items.split_at(end);
-    let mut parts = items.split(|own| *own == Token::Sign(','));
-    parts.all(|own| matches!(own, [Token::Quoted(_)]))
+    let mut parts = items.split(|item| *item == Token::Sign(','));
+    parts.all(|part| matches!(part, [Token::Quoted(_)]))
         && matches!(rest.get(1), Some(Token::Sign(',' | ')')))
 }
 
 fn pragma(statement: &Statement) -> Found {
-    let mut named = statement.iter().skip(1).filter_map(|own| match own {
+    let mut named = statement.iter().skip(1).filter_map(|token| match token {
         Token::Word(word) => Some(word.as_str()),
         _ => None,
     });
@@ -313,7 +316,7 @@ fn calls(statement: &Statement) -> Found {
 
 /// Whether a statement reaches files or other computers by what it quotes.
 fn reaches(statement: &Statement) -> bool {
-    let named = |own: &Token| matches!(own, Token::Word(word) if has(words::REACHES, word));
+    let named = |token: &Token| matches!(token, Token::Word(word) if has(words::REACHES, word));
     let follows = |pair: &[Token]| match pair {
         [Token::Word(word), Token::Quoted(text)] => {
             has(words::TABLE_FOLLOWS, word) && text.contains(['/', '.', '*'])
@@ -326,7 +329,7 @@ fn reaches(statement: &Statement) -> bool {
 /// Whether what a statement quotes is written.
 fn writes_there(statement: &Statement) -> bool {
     let first = statement.first();
-    let writes = |own: &str| first == Some(&Token::Word(own.to_string()));
+    let writes = |text: &str| first == Some(&Token::Word(text.to_string()));
     ["copy", "export", "attach"].into_iter().any(writes) && !says(statement, "from")
         || says(statement, "into") && !writes("insert")
 }
@@ -347,21 +350,19 @@ fn is_address(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
         !scheme.is_empty()
             && !scheme.eq_ignore_ascii_case("file")
-            && scheme
-                .chars()
-                .all(|own| own.is_ascii_alphanumeric() || matches!(own, '+' | '-' | '.'))
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     })
 }
 
 fn quoted(statement: &Statement) -> impl Iterator<Item = &str> {
-    statement.iter().filter_map(|own| match own {
+    statement.iter().filter_map(|token| match token {
         Token::Quoted(text) => Some(text.as_str()),
         _ => None,
     })
 }
 
 fn says(statement: &Statement, word: &str) -> bool {
-    statement.iter().any(|own| matches!(own, Token::Word(own) if own == word))
+    statement.iter().any(|token| matches!(token, Token::Word(own) if own == word))
 }
 
 /// Each word with the word before it, and whether a parenthesis follows.
@@ -387,7 +388,7 @@ fn could_act(text: &str) -> bool {
     let acts = words_of(text).any(|word| lists.iter().any(|list| has(list, &word)));
     let calls = text.match_indices('(').any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default().trim_end();
-        let name = before.rsplit(|own| !is_of_word(own)).next().unwrap_or_default().to_lowercase();
+        let name = before.rsplit(|c| !is_of_word(c)).next().unwrap_or_default().to_lowercase();
         let is_quoted = before.ends_with(['"', '`', ']']);
         is_quoted
             || !name.is_empty()
@@ -395,8 +396,8 @@ fn could_act(text: &str) -> bool {
                 && !has(words::BEFORE_PARENTHESIS, &name)
     });
     // Each semicolon could end a statement.
-    let begins = text.split(';').any(|own| {
-        let first = words_of(own).find(|word| !word.is_empty());
+    let begins = text.split(';').any(|part| {
+        let first = words_of(part).find(|word| !word.is_empty());
         first.is_some_and(|word| !has(words::ASKS, &word))
     });
     let tells = text.lines().any(|line| line.trim_start().starts_with(['.', '\\', '!', ':']));

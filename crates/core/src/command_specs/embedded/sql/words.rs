@@ -97,5 +97,5 @@ pub(super) const BACKSLASH_PRINTS: &str =
 
 /// Whether a list of words has one.
 pub(super) fn has(words: &str, word: &str) -> bool {
-    words.split_ascii_whitespace().any(|own| own == word)
+    words.split_ascii_whitespace().any(|text| text == word)
 }

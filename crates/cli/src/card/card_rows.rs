@@ -1,0 +1,468 @@
+//! A card as lines of a width. Everything that comes from elsewhere is escaped here, wrapped and
+//! never cut; what is left out says so, and how much it is.
+
+use anstyle::{AnsiColor, Style};
+use capsule_core::approval::{Card, CardField, GrantLifetime, GrantOffer, Reversibility};
+use capsule_core::journal::PendingChanges;
+use capsule_core::{escape, limits, units};
+use capsule_report::{width, wrap};
+
+use crate::card::choices::{Choice, choices};
+
+/// How a line is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineStyle {
+    /// As ever.
+    Plain,
+    /// What it is about.
+    Strong,
+    /// Said beside it.
+    Dim,
+    /// To be looked at.
+    Warning,
+    /// A line that is added.
+    Added,
+    /// A line that goes.
+    Removed,
+}
+
+impl LineStyle {
+    /// Its colour.
+    pub(crate) const fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Strong => Style::new().bold(),
+            Self::Dim => Style::new().dimmed(),
+            Self::Warning => AnsiColor::Yellow.on_default().bold(),
+            Self::Added => AnsiColor::Green.on_default(),
+            Self::Removed => AnsiColor::Red.on_default(),
+        }
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// How it is meant.
+    pub(crate) tone: LineStyle,
+    /// It, no wider than asked for.
+    pub(crate) text: String,
+}
+
+/// Lines, and whether some of them are left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows {
+    /// The lines.
+    pub(crate) rows: Vec<Row>,
+    /// Whether something has to be opened before all is seen.
+    pub(crate) hides_something: bool,
+    pub(super) columns: usize,
+}
+
+/// Where the text behind a label begins.
+const LABEL_COLUMNS: usize = 11;
+/// How much more than two blanks in a row are shown as: room is used to push things out of sight.
+const MAX_BLANKS: usize = 3;
+/// How many marks above one letter are shown; more of them cover other lines.
+const MAX_COMBINING: usize = 2;
+
+impl Rows {
+    pub(super) fn new(columns: usize) -> Self {
+        Self { rows: Vec::new(), hides_something: false, columns: columns.max(24) }
+    }
+
+    pub(super) fn push(&mut self, tone: LineStyle, text: impl Into<String>) {
+        self.rows.push(Row { tone, text: text.into() });
+    }
+
+    /// A text behind a label, in as many lines as it needs.
+    pub(super) fn push_labelled(&mut self, tone: LineStyle, label: &str, text: &str) {
+        self.push_hanging(tone, &format!("{label:<LABEL_COLUMNS$}"), text);
+    }
+
+    /// A text behind a head, its further lines below its beginning.
+    fn push_hanging(&mut self, tone: LineStyle, head: &str, text: &str) {
+        let room = self.columns.saturating_sub(width(head)).max(12);
+        let pieces = wrap(text, room);
+        let folded: Vec<String> = pieces.iter().flat_map(|piece| wrap_exact(piece, room)).collect();
+        for (at, piece) in folded.into_iter().enumerate() {
+            let blank = " ".repeat(width(head));
+            let head = if at == 0 { head } else { blank.as_str() };
+            self.push(tone, format!("{head}{piece}"));
+        }
+    }
+}
+
+/// A text in pieces of so many columns.
+pub(crate) fn wrap_exact(text: &str, columns: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let (mut piece, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        let needs = width(c.encode_utf8(&mut [0; 4]));
+        if used + needs > columns && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+            used = 0;
+        }
+        used += needs;
+        piece.push(c);
+    }
+    pieces.push(piece);
+    pieces
+}
+
+/// A line of which every character is seen: room and stacked marks become what they are.
+fn make_visible(line: &str) -> String {
+    let mut shown = String::new();
+    let (mut blanks, mut marks) = (0, 0);
+    let flush = |shown: &mut String, blanks: &mut usize, at_end: bool| {
+        match *blanks {
+            0 => {}
+            few if few < MAX_BLANKS && !at_end => shown.extend(std::iter::repeat_n(' ', few)),
+            many => shown.push_str(&format!("⟨{many} blank{}⟩", if many == 1 { "" } else { "s" })),
+        }
+        *blanks = 0;
+    };
+    for c in line.chars() {
+        if c == ' ' {
+            blanks += 1;
+            continue;
+        }
+        let at_start = shown.is_empty();
+        flush(&mut shown, &mut blanks, at_start);
+        marks = if width(c.encode_utf8(&mut [0; 4])) == 0 { marks + 1 } else { 0 };
+        if marks > MAX_COMBINING {
+            shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    flush(&mut shown, &mut blanks, true);
+    shown
+}
+
+/// A word, name or path as it is.
+pub(super) fn quote_exact(text: &str) -> String {
+    match text {
+        "" => "⟨empty⟩".into(),
+        text => make_visible(&escape::strict_line(text)),
+    }
+}
+
+/// What is asked about, in short.
+pub(crate) fn card_subject(card: &Card) -> String {
+    match card.steps {
+        0 => format!("call {}", card.call),
+        _ => "plan".into(),
+    }
+}
+
+/// The card's own lines.
+pub(crate) fn body_rows(card: &Card, columns: usize, opened: bool) -> Rows {
+    let mut all = Rows::new(columns);
+    for piece in wrap_exact(&quote_exact(&card.consequence), all.columns) {
+        all.push(LineStyle::Strong, piece);
+    }
+    let mut number = 0;
+    for field in &card.exact {
+        add_part(&mut all, field, &mut number, opened);
+    }
+    if let Some(place) = &card.place {
+        all.push_labelled(LineStyle::Dim, "  where", &quote_exact(place));
+    }
+    if card.is_hostile() {
+        let what = "some of its characters are not what they seem, and are shown as ⟨U+…⟩; \
+                    only this one call can be allowed";
+        all.push_labelled(LineStyle::Warning, "beware", what);
+    }
+    if let Some(what) = card.hidden_essential() {
+        let what = format!("a mask covers {what}: it can be changed or denied, and not allowed");
+        all.push_labelled(LineStyle::Warning, "beware", &what);
+    }
+    if let Some(what) = capsule_report::unconfined_warning(card) {
+        all.push_labelled(LineStyle::Warning, "beware", what);
+    }
+    add_facts(&mut all, card);
+    all
+}
+
+fn add_facts(all: &mut Rows, card: &Card) {
+    if !card.new_here.is_empty() {
+        all.push_labelled(LineStyle::Plain, "new here", &escape::line(&card.new_here.join(" · ")));
+    }
+    if let Some(before) = &card.previously_allowed {
+        let what = format!(
+            "allowed as {before}; `{}` makes it a rule (p shows it)",
+            learn_command(before)
+        );
+        all.push_labelled(LineStyle::Plain, "before", &escape::line(&what));
+    }
+    if let Some(diff) = &card.diff {
+        let (added, removed) = count_diff(diff);
+        let what = match diff.is_empty() {
+            true => "none: this is what is there already".into(),
+            false => format!("+{added} −{removed}   (d shows it)"),
+        };
+        all.push_labelled(LineStyle::Plain, "diff", &what);
+    }
+    all.push_labelled(LineStyle::Plain, "why asked", &escape::line(&card.why));
+    let undo = match card.undo {
+        Reversibility::NoChange => "nothing is changed",
+        Reversibility::Staged => "a staged copy is changed; you apply or discard it later",
+        Reversibility::Recorded => "yes: `capsule undo` brings back what is there now",
+        Reversibility::Irreversible => "no: it cannot be taken back",
+    };
+    all.push_labelled(
+        if card.undo == Reversibility::Irreversible {
+            LineStyle::Warning
+        } else {
+            LineStyle::Plain
+        },
+        "undo",
+        undo,
+    );
+    if let Some(PendingChanges { runs, paths }) = card.pending_changes {
+        let run = if runs == 1 { "run" } else { "runs" };
+        let what = format!("{paths} staged by {runs} {run} before, and not applied");
+        all.push_labelled(LineStyle::Plain, "waiting", &what);
+    }
+    if !card.prevented.is_empty() {
+        all.push_labelled(LineStyle::Plain, "cannot", &card.prevented.join(" · "));
+    }
+    if !card.tainted.is_empty() {
+        let what = format!("{}: from content that nobody vouches for", card.tainted.join(", "));
+        all.push_labelled(LineStyle::Warning, "tainted", &escape::line(&what));
+    }
+    if let Some(step) = &card.step {
+        all.push_labelled(
+            LineStyle::Dim,
+            "because",
+            &format!("step `{}` of the plan", escape::line(step)),
+        );
+    }
+}
+
+/// The command that makes a rule of a call.
+pub(super) fn learn_command(call: &str) -> String {
+    format!("capsule policy learn {call}")
+}
+
+/// One part of the exact call.
+fn add_part(all: &mut Rows, field: &CardField, number: &mut usize, opened: bool) {
+    let mut lines: Vec<String> = Vec::new();
+    let gutter = match &field.name {
+        Some(name) => {
+            *number = 0;
+            format!("  {} ", quote_exact(name))
+        }
+        None => {
+            // Each program of a list counts its own words.
+            *number = if field.note.is_some() { 1 } else { *number + 1 };
+            format!("{number:>3} ")
+        }
+    };
+    let indent = width(&gutter).min(LABEL_COLUMNS);
+    let room = all.columns.saturating_sub(width(&gutter).max(indent)).max(12);
+    if field.is_text() {
+        let text = escape::strict_block(&field.text).into_owned();
+        let count = text.lines().count();
+        lines.push(format!("{count} line{}", if count == 1 { "" } else { "s" }));
+        let room = all.columns - 6;
+        let each = text.lines().flat_map(|line| wrap_exact(&make_text_visible(line), room));
+        lines.extend(each);
+    } else {
+        lines = wrap_exact(&quote_exact(&field.text), room);
+    }
+    if let (Some(note), [only]) = (&field.note, lines.as_mut_slice()) {
+        let note = format!("   {}", quote_exact(note));
+        if width(only) + width(&note) <= room {
+            only.push_str(&note);
+        } else {
+            lines.push(note);
+        }
+    } else if let Some(note) = &field.note {
+        lines.extend(wrap_exact(&format!("   {}", quote_exact(note)), room));
+    }
+    let heads = field.note.is_some() || field.name.as_deref() == Some("step");
+    let tone = if heads { LineStyle::Strong } else { LineStyle::Plain };
+    let most = limits::CARD_LINES;
+    let left_out = if opened || lines.len() <= most { 0 } else { lines.len() - most };
+    for (at, line) in lines.iter().enumerate() {
+        // The end is shown as well as the beginning.
+        let (head, tail) = (most * 3 / 4, most / 4);
+        if left_out > 0 && at >= head && at < lines.len() - tail {
+            if at == head {
+                all.hides_something = true;
+                let more = units::counted(left_out, "more line");
+                let what = format!("⋯ {more}: v shows everything");
+                all.push_hanging(LineStyle::Warning, "      ", &what);
+            }
+            continue;
+        }
+        match (at, field.is_text()) {
+            (0, _) => all.push(tone, format!("{gutter}{line}")),
+            (_, true) => all.push(LineStyle::Plain, format!("    │ {line}")),
+            (_, false) => all.push(tone, format!("{:>indent$}{line}", "┆")),
+        }
+    }
+}
+
+/// A line of a text: its indentation is a part of it.
+pub(super) fn make_text_visible(line: &str) -> String {
+    let rest = line.trim_start_matches([' ', '\t']);
+    let head = line.get(..line.len() - rest.len()).unwrap_or_default();
+    let wide = limits::CARD_LINES * 4;
+    match head.len() {
+        0 => make_visible(rest),
+        few if few <= wide => format!("{}{}", head.replace('\t', "⇥   "), make_visible(rest)),
+        many => format!("⟨{many} blanks⟩{}", make_visible(rest)),
+    }
+}
+
+fn count_diff(diff: &str) -> (usize, usize) {
+    let count = |sign: char| diff.lines().filter(|line| line.starts_with(sign)).count();
+    (count('+'), count('-'))
+}
+
+/// What can be answered.
+pub(crate) fn answer_rows(card: &Card, columns: usize) -> Rows {
+    let mut all = Rows::new(columns);
+    let (mut fixed, mut further) = (Vec::new(), Rows::new(columns));
+    let mut reach = None;
+    for (digit, choice) in choices(card) {
+        match choice {
+            Choice::Once => all.push(LineStyle::Strong, format!("{digit}  Allow once")),
+            Choice::Offer(_) if card.steps > 0 => {
+                let what = format!("{digit}  Allow these {} steps, as they are shown", card.steps);
+                all.push(LineStyle::Strong, what);
+            }
+            Choice::StepByStep => fixed.push(format!("{digit}  Ask me at each step")),
+            Choice::Offer(at) => {
+                let Some(offer) = card.offers.get(at) else { continue };
+                let to = if digit == '2' { &mut all } else { &mut further };
+                add_offer(to, digit, offer, reach == Some(&offer.pattern));
+                reach = reach.or(Some(&offer.pattern));
+            }
+            Choice::Change => fixed.push(format!("{digit}  Change the arguments…")),
+            Choice::Deny => fixed.push(format!("{digit}  Deny, and say why…")),
+            Choice::Stop => fixed.push(format!("{digit}  Deny and stop the run")),
+        }
+    }
+    let beside = fixed.join("   ");
+    if width(&beside) <= all.columns {
+        all.push(LineStyle::Plain, beside);
+    } else {
+        fixed.into_iter().for_each(|line| all.push(LineStyle::Plain, line));
+    }
+    all.rows.append(&mut further.rows);
+    all
+}
+
+fn add_offer(all: &mut Rows, digit: char, offer: &GrantOffer, again: bool) {
+    let time = match offer.scope {
+        GrantLifetime::Once => "once",
+        GrantLifetime::Task => "until this run ends",
+        GrantLifetime::Session => "this session",
+    };
+    let head = format!("{digit}  ");
+    if again {
+        return all.push_hanging(LineStyle::Plain, &head, &format!("The same, {time}"));
+    }
+    let reach = escape::strict_line(&offer.pattern.to_string()).into_owned();
+    let (uses, after) = (units::counted(offer.uses, "use"), units::show_span(offer.after_ms));
+    all.push_hanging(
+        LineStyle::Plain,
+        &head,
+        &format!("Allow {reach} {time} · ends after {uses} or {after}"),
+    );
+    let list = if offer.covered.is_empty() { "" } else { " (g lists them)" };
+    let (calls, denied) = (offer.would_have_covered, offer.of_them_denied);
+    let what = match calls {
+        0 => "no earlier call here was like it".into(),
+        1 => format!("would have covered 1 earlier call here, {denied} denied{list}"),
+        _ => format!("would have covered {calls} earlier calls here, {denied} denied{list}"),
+    };
+    all.push_hanging(if denied > 0 { LineStyle::Warning } else { LineStyle::Dim }, "   ", &what);
+}
+
+/// What the answers do, and what a yes is bound to.
+pub(crate) fn explanation_rows(card: &Card, columns: usize) -> Rows {
+    let mut all = Rows::new(columns);
+    let needs: Vec<&str> = card.capabilities.iter().map(|capability| capability.name()).collect();
+    all.push_labelled(LineStyle::Plain, "needs", &needs.join(", "));
+    all.push_labelled(LineStyle::Plain, "risk", card.risk.name());
+    all.push_labelled(LineStyle::Plain, "tool", card.tool.as_str());
+    all.push_labelled(LineStyle::Plain, "why asked", &escape::line(&card.why));
+    all.push(LineStyle::Plain, "");
+    let (first, rest) = EXPLANATIONS.split_at(if card.steps > 0 { 3 } else { 0 });
+    let item = if card.steps > 0 { &PLAN_EXPLANATIONS[..] } else { first };
+    for (label, text) in item.iter().chain(rest) {
+        all.push_labelled(LineStyle::Plain, label, text);
+    }
+    all.push_labelled(LineStyle::Plain, "Esc", postponed_texts(card).1);
+    all
+}
+
+/// What becomes of a question that nobody answers now: in few words, and in more.
+pub(crate) const fn postponed_texts(card: &Card) -> (&'static str, &'static str) {
+    match (card.steps, card.waits_unanswered) {
+        (0, true) => (
+            "decide later",
+            "the question is laid down and the run is suspended: `capsule approvals` answers it, `capsule \
+             resume` goes on",
+        ),
+        (0, false) => ("not now", "the call does not run; no question waits here"),
+        _ => ("step by step", "nothing is said of the plan; each step is asked about by itself"),
+    }
+}
+
+const EXPLANATIONS: [(&str, &str); 6] = [
+    (
+        "once",
+        "the call runs as it is shown. Before it does, tool, arguments, paths, programs and policy are \
+         looked at again; if one of them is another by then, it does not run",
+    ),
+    (
+        "session",
+        "calls like it run without a question until this process ends, the uses are used up or the time \
+         is over. What the policy denies, or asks each time, it still does",
+    ),
+    ("change", "the call is made again with your arguments, and decided anew"),
+    ("deny", "the call does not run; your words go to whoever asked, as they are"),
+    ("stop", "the call does not run, nor does anything after it"),
+    ("keys", "only digits answer; none does while other keys are pressed, or when pasted"),
+];
+
+/// The same of a plan's card.
+const PLAN_EXPLANATIONS: [(&str, &str); 2] = [
+    (
+        "all",
+        "these steps run as they are shown. Each is judged again when it is reached; if it is another call \
+         by then, it is asked about by itself",
+    ),
+    ("each", "a card comes at each step that the policy asks about"),
+];
+
+/// What the offers would have covered.
+pub(crate) fn coverage_rows(card: &Card, columns: usize) -> Rows {
+    let mut all = Rows::new(columns);
+    let mut told = Vec::new();
+    for offer in card.offers.iter().filter(|offer| !offer.covered.is_empty()) {
+        // The same calls for another time are the same calls.
+        if told.contains(&&offer.pattern) {
+            continue;
+        }
+        told.push(&offer.pattern);
+        all.push_labelled(
+            LineStyle::Strong,
+            "covered",
+            &escape::strict_line(&offer.pattern.to_string()),
+        );
+        for line in &offer.covered {
+            for piece in wrap_exact(&quote_exact(line), all.columns - 2) {
+                all.push(LineStyle::Plain, format!("  {piece}"));
+            }
+        }
+        all.push(LineStyle::Plain, "");
+    }
+    all
+}

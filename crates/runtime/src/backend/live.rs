@@ -1,0 +1,380 @@
+//! Hands that touch the world, through the tools.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use capsule_core::approval::{Approver, NoApprover};
+use capsule_core::call::ToolCall;
+use capsule_core::change::ChangeSet;
+use capsule_core::confinement::{SandboxStatus, SandboxTier};
+use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
+use capsule_core::journal::{Event, UNDO_SUFFIX};
+use capsule_core::lifecycle::PreflightReport;
+use capsule_core::outcome::CodedError;
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
+use capsule_redact::{Redactor, Secret};
+use capsule_store::{Store, sidecar_path};
+use capsule_tools::{
+    BackupStore, Cancel, CommandRunner, FileIdentity, HiddenPaths, Sink, Staging, StagingSetup,
+    ToolContext, ToolHost, Workspace, preflight,
+};
+use zeroize::Zeroizing;
+
+use crate::backend::CallBackend;
+use crate::changes::WaitingChanges;
+use crate::clock::now_micros;
+
+/// Hands that touch the world.
+pub struct LiveBackend {
+    workspace: Rc<Workspace>,
+    /// Where changes are collected; why they cannot be, where they should.
+    staging: Result<Option<Rc<Staging>>, CodedError>,
+    hidden_paths: Rc<RefCell<HiddenPaths>>,
+    command_runner: CommandRunner,
+    backups: Rc<BackupStore>,
+    redactor: Redactor,
+    host: Rc<dyn ToolHost>,
+    cancel: Cancel,
+    sink: Rc<dyn Sink>,
+    approver: Box<dyn Approver>,
+}
+
+impl LiveBackend {
+    /// Hands in a workspace, under a policy.
+    #[must_use]
+    pub fn new(
+        workspace: Rc<Workspace>,
+        policy: &Arc<Policy>,
+        commands: CommandRunner,
+        host: Rc<dyn ToolHost>,
+        cancel: Cancel,
+        sink: Rc<dyn Sink>,
+    ) -> Self {
+        let hidden_paths = hidden_paths(policy, &host);
+        let (backups, approver) = (backup_store(&host, None), Box::new(NoApprover));
+        let secrets = policy.secrets.iter().filter_map(|secret| host.secret(&secret.name));
+        let redactor = Redactor::with(&secrets.collect::<Vec<_>>(), &policy.redaction_patterns());
+        sink.use_redactor(&redactor);
+        let staging = Ok(None);
+        Self {
+            workspace,
+            staging,
+            hidden_paths,
+            command_runner: commands,
+            backups,
+            redactor,
+            host,
+            cancel,
+            sink,
+            approver,
+        }
+    }
+
+    /// What masks: the shipped rules, what the policy adds, and the values of its secrets.
+    #[must_use]
+    pub const fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The same with somebody to ask.
+    #[must_use]
+    pub(crate) fn with_approver(self, approver: impl Approver + 'static) -> Self {
+        Self { approver: Box::new(approver), ..self }
+    }
+
+    /// The hands of a run, which keep what its calls replace and delete.
+    #[must_use]
+    pub(crate) fn for_run(self, run: RunId) -> Self {
+        Self { backups: backup_store(&self.host, Some(run)), ..self }
+    }
+
+    /// Has everything that the calls change collected in a folder, if that can be done; if not, no
+    /// call that could change something is carried out.
+    /// What an earlier run collected is taken up first, if there is such.
+    #[must_use]
+    pub(crate) fn staged(
+        self,
+        policy: &Arc<Policy>,
+        folder: &Path,
+        earlier: Option<(&Path, &ChangeSet)>,
+    ) -> Self {
+        let by = (&self.command_runner, self.host.as_ref(), policy.sandbox_in_force().floor);
+        let laid = match earlier {
+            Some((from, _)) => Staging::resume((from, folder), &self.workspace, by),
+            None => {
+                let hidden_paths = self.hidden_paths.borrow();
+                Staging::create(folder, &self.workspace, by, (&hidden_paths, &self.cancel))
+            }
+        };
+        match laid {
+            Ok(StagingSetup { workspace, staging }) => {
+                let hidden_paths = hidden_paths(policy, &self.host);
+                // At once: later nobody could say which folders were there when the run began.
+                hidden_paths.borrow().scan(&workspace);
+                staging.hold_indexes(&hidden_paths.borrow().repositories(&workspace));
+                let taken = earlier.map_or(Ok(()), |(_, changes)| {
+                    staging.adopt_changes(changes, (&hidden_paths.borrow(), &workspace))
+                });
+                let staging = taken.map(|()| Some(staging));
+                Self { workspace, staging, hidden_paths, ..self }
+            }
+            Err(problem) => Self { staging: Err(problem), ..self },
+        }
+    }
+
+    /// Takes up what an earlier run collected.
+    #[must_use]
+    pub(crate) fn with_earlier_changes(self, folder: &Path) -> Self {
+        // Where it is not there, the call says so.
+        let staging = Staging::open(folder, &self.workspace).ok().map(Rc::new);
+        Self { staging: Ok(staging), ..self }
+    }
+
+    /// The walls that commands will stand behind, or why there are none; nothing where commands are
+    /// only judged.
+    #[must_use]
+    pub fn sandbox_status(&self) -> Option<Result<SandboxStatus, String>> {
+        self.command_runner.sandbox_status()
+    }
+
+    /// Has the executor build what commands will see while the record is begun, where nothing is staged
+    /// and it does not take long to tell what is to be hidden.
+    pub(crate) fn prepare_view(&self, floor: SandboxTier) {
+        let (workspace, hidden_paths) = (&self.workspace, self.hidden_paths.borrow());
+        if hidden_paths.scan_if_small(workspace) {
+            self.command_runner.prepare_view(workspace, self.host.as_ref(), floor, &hidden_paths);
+        }
+    }
+
+    /// Why the calls work in a copy of the workspace, if they do.
+    pub(crate) fn copy_reason(&self) -> Option<&str> {
+        self.staging.as_ref().ok()?.as_ref()?.copy_reason()
+    }
+
+    /// Frees what the changes do not need any more, once the last call has ended.
+    pub(crate) fn drop_unneeded(&self) {
+        if let Ok(Some(staging)) = &self.staging {
+            staging.drop_unneeded();
+        }
+    }
+
+    /// Ends the executor, and with it what the kernel laid over the workspace.
+    pub(crate) fn end_commands(&self) {
+        self.command_runner.end();
+    }
+
+    /// What was collected, if anything was.
+    pub(crate) fn staged_changes(&self) -> Option<WaitingChanges> {
+        let staging = self.staging.as_ref().ok()?.as_ref()?;
+        let paths = staging.changed_paths();
+        let (refused, asked) = (staging.has_refused(), staging.asked());
+        (paths > 0).then_some(WaitingChanges { paths, refused, asked })
+    }
+}
+
+impl CallBackend for LiveBackend {
+    fn preflight(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError> {
+        let context = ToolContext {
+            workspace: &self.workspace,
+            hidden_paths: &self.hidden_paths,
+            commands: &self.command_runner,
+            staging: self.staging.as_ref().map(Option::as_ref),
+            redactor: &self.redactor,
+            backups: &self.backups,
+            host: &self.host,
+            cancel: &self.cancel,
+            sink: &self.sink,
+            now: now_micros(),
+        };
+        preflight(call, &context)
+    }
+
+    fn preflight_ahead(&mut self, call: &ToolCall) -> Option<Result<PreflightReport, CodedError>> {
+        Some(self.preflight(call))
+    }
+
+    fn preflight_again(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError> {
+        self.preflight(call)
+    }
+
+    fn approver(&mut self) -> &mut dyn Approver {
+        self.approver.as_mut()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if self.cancel.is_set() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.cancel.is_set()
+    }
+}
+
+/// Where what is replaced and deleted is kept.
+fn backup_store(host: &Rc<dyn ToolHost>, run: Option<RunId>) -> Rc<BackupStore> {
+    Rc::new(BackupStore::new(sidecar_path(host.store_path(), UNDO_SUFFIX), run, Rc::clone(host)))
+}
+
+/// What must not be seen in the workspace.
+fn hidden_paths(policy: &Arc<Policy>, host: &Rc<dyn ToolHost>) -> Rc<RefCell<HiddenPaths>> {
+    let seen_by = Arc::clone(policy);
+    let hidden_paths =
+        HiddenPaths::new(Box::new(move |path, _| seen_by.conceals(path))).hiding_special_files();
+    let home = host.variable("HOME").map(PathBuf::from);
+    let closing = Arc::clone(policy);
+    let closes = move |path: &WorkspacePath, _| {
+        closing.denied_patterns().any(|pattern| pattern.matches_in_walk(path))
+    };
+    let closes_any = policy.denied_patterns().next().is_some();
+    let hidden_paths =
+        if closes_any { hidden_paths.with_tool_rules(Box::new(closes)) } else { hidden_paths };
+    let hidden_paths =
+        hidden_paths.with_invariants(Invariants::of(Arc::clone(policy)), home).on(Rc::clone(host));
+    Rc::new(RefCell::new(hidden_paths))
+}
+
+/// Looks up a variable of the user's environment.
+pub type EnvLookup = Box<dyn Fn(&str) -> Option<OsString>>;
+
+/// From how many bytes on a program is looked up in the cache of digests. Reading a smaller one takes
+/// less time than opening the cache.
+const CACHED_DIGEST_MIN_BYTES: u64 = 256 << 10;
+
+/// The values of a policy's secrets, of those that are there.
+pub(crate) fn secret_values(policy: &Policy, variable: &EnvLookup) -> Vec<Secret> {
+    let value = |name: &str| Some(Zeroizing::new(variable(name)?.into_string().ok()?));
+    let named = policy.secrets.iter();
+    named.filter_map(|rule| Secret::new(&rule.name, value(&rule.name)?)).collect()
+}
+
+/// What the machine tells: the policy's places for programs, digests that were computed before, and
+/// the user's environment.
+pub struct SystemHost {
+    program_paths: Vec<(String, String)>,
+    test_rule: Option<TestRule>,
+    /// The digests that this run has taken, by path.
+    digests: RefCell<BTreeMap<String, (FileIdentity, Digest)>>,
+    store: PathBuf,
+    /// A second connection for the cache of digests, opened when it is first needed.
+    cache: OnceCell<Option<Store>>,
+    /// The values of the policy's secrets, as they were when the run began.
+    secrets: Vec<Secret>,
+    env: EnvLookup,
+}
+
+impl SystemHost {
+    /// What the machine tells, with the store that the run is recorded in.
+    #[must_use]
+    pub fn new(policy: &Policy, store: &Path, variable: EnvLookup) -> Self {
+        let tests = policy.tools.values().find_map(|rule| match &rule.constraint {
+            Constraint::Test(test) => Some(test.clone()),
+            _ => None,
+        });
+        let by_tests = tests.iter().filter_map(|test| test.command.first());
+        let by_tests = by_tests.filter(|name| name.starts_with('/')).cloned();
+        let places = policy
+            .tools
+            .values()
+            .filter_map(|rule| match &rule.constraint {
+                Constraint::Exec(exec) => Some(&exec.programs),
+                _ => None,
+            })
+            .flatten()
+            .filter_map(|program| Some((program.name.clone(), program.path.clone()?)))
+            .chain(by_tests.map(|place| (place.clone(), place)))
+            .collect();
+        let secrets = secret_values(policy, &variable);
+        Self {
+            program_paths: places,
+            test_rule: tests,
+            digests: RefCell::default(),
+            store: store.to_owned(),
+            cache: OnceCell::new(),
+            secrets,
+            env: variable,
+        }
+    }
+
+    fn with_cache<T>(&self, act: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
+        // Without a cache everything works, and takes longer. Whoever only asks makes no store for
+        // it; a run has made its own before.
+        let open = || self.store.exists().then(|| Store::open(&self.store).ok()).flatten();
+        self.cache.get_or_init(open).as_ref().and_then(act)
+    }
+}
+
+impl ToolHost for SystemHost {
+    fn program_path(&self, name: &str) -> Option<String> {
+        let by_name = |(text, place): &&(String, String)| text == name || place == name;
+        self.program_paths.iter().find(by_name).map(|(_, place)| place.clone())
+    }
+
+    fn program_paths(&self) -> Vec<String> {
+        self.program_paths.iter().map(|(_, place)| place.clone()).collect()
+    }
+
+    fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest> {
+        let path = path.to_str()?;
+        let item = self.digests.borrow().get(path).filter(|(known, _)| known == identity).copied();
+        if let Some((_, digest)) = item {
+            return Some(digest);
+        }
+        if identity.size < CACHED_DIGEST_MIN_BYTES {
+            return None;
+        }
+        let known = self.with_cache(|store| store.program_digest(path, &identity.to_string()))?;
+        Digest::from_hex(&known)
+    }
+
+    fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest) {
+        let Some(path) = path.to_str() else { return };
+        self.digests.borrow_mut().insert(path.to_owned(), (*identity, digest));
+        if identity.size < CACHED_DIGEST_MIN_BYTES {
+            return;
+        }
+        self.with_cache(|store| {
+            store.remember_program(path, &identity.to_string(), &digest.to_string());
+            Some(())
+        });
+    }
+
+    fn test_command(&self, filter: Option<&str>) -> Option<(Vec<String>, String)> {
+        self.test_rule.as_ref().map(|test| (test.argv(filter), test.cwd.clone()))
+    }
+
+    fn store_path(&self) -> &Path {
+        &self.store
+    }
+
+    fn record_dropped_backups(&self, run: RunId, files: u64) -> Result<(), String> {
+        let dropped = Event::UndoDropped { subject: run, files };
+        let noted = Store::open(&self.store)
+            .and_then(|mut store| store.write_unattached(dropped, now_micros()));
+        noted.map_err(|error| error.to_string())
+    }
+
+    fn secret(&self, name: &str) -> Option<Secret> {
+        self.secrets.iter().find(|secret| secret.name() == name).cloned()
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        (self.env)(name)
+    }
+
+    fn variables(&self) -> Vec<OsString> {
+        std::env::vars_os().map(|(name, _)| name).collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! What acts: live hands, or those of a recording.
+
+mod answers;
+mod live;
+mod replayed;
+
+use std::time::Duration;
+
+use capsule_core::approval::Approver;
+use capsule_core::call::ToolCall;
+use capsule_core::lifecycle::PreflightReport;
+use capsule_core::outcome::CodedError;
+
+pub(crate) use live::secret_values;
+pub use live::{EnvLookup, LiveBackend, SystemHost};
+pub(crate) use replayed::ReplayBackend;
+
+/// What acts.
+pub trait CallBackend {
+    /// What a call means, what is found about it, and what could carry it out.
+    ///
+    /// # Errors
+    /// When the call cannot be understood.
+    fn preflight(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError>;
+
+    /// The same for a call that a plan will come to, before the plan begins. None where nobody looks
+    /// ahead: what came of that is in the record.
+    fn preflight_ahead(&mut self, call: &ToolCall) -> Option<Result<PreflightReport, CodedError>>;
+
+    /// The same for a call that was understood before and waited since.
+    ///
+    /// # Errors
+    /// When it cannot be understood any more.
+    fn preflight_again(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError>;
+
+    /// Who is asked where the policy asks.
+    fn approver(&mut self) -> &mut dyn Approver;
+
+    /// Waits before another attempt.
+    fn pause(&mut self, time: Duration);
+
+    /// Whether to end the run.
+    fn interrupted(&mut self) -> bool;
+}

@@ -1,0 +1,102 @@
+//! The one path. Plans, one-shot calls and replays all end here, and there is no other entrance.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use capsule_core::call::ToolCall;
+use capsule_core::code::Code;
+use capsule_core::journal::Journal;
+use capsule_core::lifecycle::{self, Judged};
+
+use crate::approval::{ApprovalOutcome, resolve_approval};
+use crate::backend::CallBackend;
+use crate::call_result::CallResult;
+use crate::command_list::CommandList;
+use crate::run::{Run, count_usage};
+
+/// Takes a call, and after it every part of the list that it may be, down the path. The end of a call that
+/// changes and sends nothing is on record with the event after it: whoever tells somebody outside of the run what
+/// came of it writes that event, or [flushes](Journal::flush_deferred), before.
+///
+/// # Errors
+/// When something cannot be written, or a replay's recording has something else. Without a written
+/// intent nothing has run.
+pub fn submit<J: Journal, H: CallBackend>(
+    run: &mut Run<J, H>,
+    call: ToolCall,
+) -> Result<CallResult, J::Error> {
+    let (call, whole) = run_call(run, call)?;
+    let done = match CommandList::from_result(&whole) {
+        Some(list) => list.run(&call, whole, |part| run_call(run, part).map(|(_, done)| done)),
+        None => Ok(whole),
+    };
+    run.batch_approval = None;
+    done
+}
+
+/// Takes a call from what was asked to what came of it: proposed, understood, judged, cleared,
+/// started, finished, each written down before anything comes of it. Gives the call that was made in the
+/// end, too: a person who is asked may have changed it.
+///
+/// # Errors
+/// When something cannot be written, or a replay's recording has something else. Without a written
+/// intent nothing has run.
+fn run_call<J: Journal, H: CallBackend>(
+    run: &mut Run<J, H>,
+    call: ToolCall,
+) -> Result<(ToolCall, CallResult), J::Error> {
+    let call = run.number_call(call);
+    let (redactor, journal) = (&run.redactor, &mut run.journal);
+    let proposed = lifecycle::propose(call.clone(), run.calls, redactor, journal)?;
+    let tool = call.tool.clone();
+    let made = proposed.args_mac();
+    let understanding = match run.backend.preflight(proposed.call()) {
+        Ok(understanding) => understanding,
+        Err(problem) => {
+            let denied = proposed.reject_invalid(problem, redactor, journal)?;
+            run.usage.count_call(&tool, made);
+            run.usage.count_denial();
+            return Ok((call, CallResult::denied(run.calls, &denied)));
+        }
+    };
+    let action = understanding.action.clone();
+    let preflight = proposed.into_preflight(understanding);
+    let judged = preflight.judge(&run.policy, &run.usage, redactor, journal)?;
+    run.usage.count_call(&tool, made);
+    let awaited = std::mem::take(&mut run.next_is_answered);
+    let settled = match judged {
+        Judged::Allowed(allowed) if awaited => {
+            ApprovalOutcome::Denied(allowed.refuse_unasked(&run.redactor, &mut run.journal)?)
+        }
+        Judged::Allowed(allowed) => ApprovalOutcome::Cleared(Box::new(allowed.clear())),
+        Judged::NeedsApproval(asking) => resolve_approval(run, asking)?,
+        Judged::Denied(denied) => ApprovalOutcome::Denied(denied),
+    };
+    let mut cleared = match settled {
+        ApprovalOutcome::Cleared(cleared) => cleared,
+        ApprovalOutcome::Replaced(other) => return run_call(run, other),
+        ApprovalOutcome::Denied(denied) => {
+            if denied.decision().code == Code::ApprovalWaiting {
+                run.waiting = Some(run.calls);
+                run.usage.uncount_call(&tool, made);
+            } else {
+                run.usage.count_denial();
+            }
+            return Ok((call, CallResult::denied(run.calls, &denied)));
+        }
+    };
+    run.batch_approval = cleared.take_batch_approval().or(run.batch_approval.take());
+    let (redactor, journal) = (&run.redactor, &mut run.journal);
+    let decision = cleared.decision().clone();
+    let acted = catch_unwind(AssertUnwindSafe(|| {
+        lifecycle::run(*cleared, redactor, journal, |permit, prepared| prepared.run(permit))
+    }));
+    match acted {
+        Ok(done) => {
+            let done = done?;
+            count_usage(&mut run.usage, &tool, &action, &done.value, done.micros);
+            Ok((call, CallResult::done(run.calls, decision, done)))
+        }
+        // The end of the call was written while the panic passed.
+        Err(_) => Ok((call, CallResult::broken(run.calls, decision))),
+    }
+}

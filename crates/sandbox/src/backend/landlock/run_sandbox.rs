@@ -1,0 +1,115 @@
+//! The view of a run in the lower tier: nothing is built, only remembered. Each call works out anew
+//! what it may open.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
+
+use super::init_process;
+use super::prepare::PreparedLandlock;
+use crate::backend::host_path::{self, reopen};
+use crate::backend::init_process::{CommandPaths, InitOptions, InitProcess, Streams};
+use crate::backend::no_namespaces::CallResources;
+use crate::protocol::{
+    AtStep as _, CommandMessage, EnterRequest, ExecutorError, SetupError, StagingPaths, Step,
+};
+use crate::seccomp::Filter;
+
+/// What a run sees, and what each call of it needs.
+pub(crate) struct LandlockSandbox {
+    pub(in crate::backend) resources: CallResources,
+    confinement: CallConfinement,
+    /// Whether the workspace is a copy, so that commands may change it.
+    copied: bool,
+}
+
+/// What is around a call.
+pub(super) struct CallConfinement {
+    pub(super) abi: i32,
+    pub(super) filter: Filter,
+    /// Where the workspace or its copy is: commands see it there.
+    pub(super) workspace_path: PathBuf,
+    /// Where the workspace and its copy are, which no rule for anything else may open.
+    pub(super) workspace_paths: Vec<PathBuf>,
+    /// Programs from elsewhere, and folders of them.
+    pub(super) programs: Vec<OwnedFd>,
+}
+
+impl PreparedLandlock {
+    /// Remembers the workspace and the programs.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(crate) fn enter(self, enter: &EnterRequest) -> Result<LandlockSandbox, ExecutorError> {
+        let Self { abi, cgroups, filter } = self;
+        let (place, copied) = match &enter.staging {
+            None => (&enter.workspace, false),
+            Some(StagingPaths::Copied(copy)) => (copy, true),
+            // Nothing can be laid over the workspace without mounts of one's own.
+            Some(StagingPaths::Overlay(_)) => {
+                return Err(SetupError { step: Step::Staging, errno: Errno::OPNOTSUPP }.into());
+            }
+        };
+        let workspace = reopen(place, Step::WorkspaceMoved)?;
+        let place = host_path::bytes_to_path(&place.path).to_owned();
+        let mut programs = Vec::with_capacity(enter.programs.len());
+        let whole = host_path::bytes_to_path(&enter.workspace.path).to_owned();
+        for (target, place) in &enter.programs {
+            let path = host_path::bytes_to_path(&place.path);
+            if *target != place.path {
+                // It could only appear elsewhere by a mount.
+                return Err(SetupError { step: Step::Program, errno: Errno::XDEV }.into());
+            }
+            let file = reopen(place, Step::ProgramMoved)?;
+            let mode = fstat(&file).at(Step::Program)?.st_mode;
+            let folder = FileType::from_raw_mode(mode) == FileType::Directory;
+            if folder && (path.starts_with(&whole) || whole.starts_with(path)) {
+                // A rule for it would open what is hidden of the workspace.
+                return Err(SetupError { step: Step::Program, errno: Errno::EXIST }.into());
+            }
+            programs.push(file);
+        }
+        let judged = vec![whole, place.clone()];
+        let walls = CallConfinement {
+            abi,
+            filter,
+            workspace_path: place,
+            workspace_paths: judged,
+            programs,
+        };
+        Ok(LandlockSandbox {
+            resources: CallResources::create(cgroups, workspace)?,
+            confinement: walls,
+            copied,
+        })
+    }
+}
+
+impl LandlockSandbox {
+    /// Starts a command from which these paths are hidden.
+    ///
+    /// # Errors
+    /// The step that failed; nothing runs then.
+    pub(crate) fn spawn(
+        &mut self,
+        CommandPaths { hidden: masks, direct }: CommandPaths<'_>,
+        run: &CommandMessage,
+        built: InitOptions,
+        streams: &Streams,
+    ) -> Result<InitProcess, ExecutorError> {
+        if direct.is_some() {
+            // What is protected could not be held without mounts of one's own.
+            return Err(SetupError { step: Step::Direct, errno: Errno::OPNOTSUPP }.into());
+        }
+        if built.writes && !self.copied {
+            return Err(SetupError { step: Step::Staging, errno: Errno::ROFS }.into());
+        }
+        let Self { resources, confinement: walls, .. } = self;
+        let reach = (masks, built.writes);
+        resources.spawn(run, streams, |resources, ends| {
+            init_process::run_init(resources, walls, reach, &ends)
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! The first process of a call.
+//!
+//! It finishes the view (its own `/proc` and `/tmp`), raises the last walls around itself, waits for
+//! its order, starts the programs, and then only waits: it takes in the orphans, and when all programs
+//! have ended it kills whatever is left, says how it went, and ends. Should it be killed itself, the kernel
+//! kills all the others. There always is such a process, because a program that were the first
+//! itself would ignore signals that it does not handle.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use capsule_core::path::WORKSPACE_MOUNT;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags, open, statfs};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use rustix::process::{WaitOptions, fchdir, setsid, umask, wait};
+use rustix::stdio::dup2_stdin;
+use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
+
+use super::NamespaceSandbox;
+use super::direct_writes;
+use super::probe::{MIN_PID_MAX, SETUP_CAPABILITIES};
+use crate::backend::capabilities;
+use crate::backend::init_process::InitOptions;
+use crate::backend::pipeline::{self, StartedPrograms};
+use crate::backend::program::{self, CallRequest};
+use crate::kernel::{self, LeftoverProcesses};
+use crate::landlock::{self, LandlockAccess};
+use crate::poll;
+use crate::protocol::{
+    AtStep as _, DirectPaths, ExecutorError, InitReport, SetupError, Step, encode_init_result,
+    socket,
+};
+use crate::seccomp;
+
+/// How many files `/tmp` may hold: names take memory too.
+const TMP_FILES: u64 = 200_000;
+/// Processes that count for an ordinary user besides the command's: the executor, this one, and the
+/// one that stands by for the next call.
+const OWN_PROCESSES: u64 = 3;
+
+/// Lives the whole life of the first process. `line` is the executor's end of its line to this
+/// process, `own_end` the other.
+pub(super) fn run_init(
+    view: &NamespaceSandbox,
+    line: &OwnedFd,
+    own_end: &OwnedFd,
+    built: (InitOptions, Option<&DirectPaths>),
+) -> ! {
+    let _never_back = kernel::ExitOnDrop;
+    let verdict = raise_sandbox(view, line, own_end, built)
+        .and_then(|()| execute_request(own_end, built.1.is_some()));
+    // So that nothing of the command runs any more when its end is told. The kernel would do the same when
+    // this process ends, but only after taking down the mounts, which nobody needs to wait for.
+    let left = kernel::kill_and_reap_all(kernel::kill_namespace);
+    kernel::remove_all_items();
+    let verdict = verdict.map(|end| InitReport { leftovers: left, ..end });
+    // If nobody listens any more, nobody needs to know.
+    let _ = socket::send(own_end.as_fd(), &encode_init_result(verdict), &[]);
+    kernel::exit_now(0)
+}
+
+/// Builds and raises everything that does not depend on the order, outermost wall first.
+fn raise_sandbox(
+    view: &NamespaceSandbox,
+    line: &OwnedFd,
+    own_end: &OwnedFd,
+    (built, direct): (InitOptions, Option<&DirectPaths>),
+) -> Result<(), ExecutorError> {
+    die_with_executor(line, own_end).at(Step::Lifeline)?;
+    // Its programs are no group of the executor's. Made here and not for each of them, since the kernel
+    // has more to do for a session than for a group.
+    setsid().at(Step::Lifeline)?;
+    view.cgroups.join().at(Step::Cgroup)?;
+    // The path of the control group would name the user's session.
+    kernel::unshare(UnshareFlags::NEWCGROUP).at(Step::Cgroup)?;
+    if view.pid_max {
+        // This still is the host's `/proc`, but the number is the one of our own namespace.
+        write_to("/proc/sys/kernel/pid_max", &MIN_PID_MAX.to_string()).at(Step::Limits)?;
+    }
+    mount_proc().at(Step::Proc)?;
+    mount_tmp(built.tmp_bytes).at(Step::Tmp)?;
+    let written = if built.writes { Some(workspace().at(Step::Staging)?) } else { None };
+    if let Some(workspace) = &written {
+        // In this call's own mounts: no other call's workspace becomes writable by it.
+        kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
+    }
+    let mut open: Vec<_> =
+        written.into_iter().map(|fd| (fd, LandlockAccess::ChangeStaged)).collect();
+    if let Some(direct) = direct {
+        open.extend(direct_writes::open_writable(direct)?);
+    }
+    raise_landlock(view, &open).at(Step::Landlock)?;
+    // Before everything that is open is closed.
+    drop(open);
+    umask(Mode::from_raw_mode(0o022));
+    drop_capabilities().at(Step::Capabilities)?;
+    kernel::attach_filter(&view.filter).at(Step::Filter)?;
+    // In the place of the executor's own socket, which it stands on.
+    dup2_stdin(&view.empty_stdin).at(Step::Streams)?;
+    program::close_all_but(own_end).at(Step::Descriptors)?;
+    Ok(())
+}
+
+/// Waits for the order and carries it out, behind walls that already stand.
+fn execute_request(own_end: &OwnedFd, direct: bool) -> Result<InitReport, ExecutorError> {
+    let order = program::receive_request(own_end)?;
+    // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
+    // going up from there would lead past those of this call.
+    workspace().and_then(fchdir).at(Step::Folder)?;
+    if !order.wait_for_start(own_end).at(Step::Order)? {
+        return Err(SetupError { step: Step::Order, errno: Errno::CANCELED }.into());
+    }
+    let CallRequest { run, streams, .. } = order;
+    program::check_programs(&run)?;
+    let folder = program::open_cwd(&run).at(Step::Folder)?;
+    let ends = pipeline::connect(&run, streams)?;
+    folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
+    if direct {
+        // Not before: it takes away the call that opens beneath a folder, because its permissions
+        // cannot be looked at. Those above are plain.
+        let filter = seccomp::direct_write_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);
+        filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
+    }
+    program::set_limits(&run.limits, Some(OWN_PROCESSES)).at(Step::Limits)?;
+    wait_for_programs(pipeline::start_programs(&run, ends, None)?)
+}
+
+/// Makes sure that this process ends with the executor, also if that ended just now.
+fn die_with_executor(line: &OwnedFd, own_end: &OwnedFd) -> Result<(), Errno> {
+    program::close_range(line.as_raw_fd().unsigned_abs(), line.as_raw_fd().unsigned_abs())?;
+    kernel::die_with_parent()?;
+    // Whoever ends closes its descriptors first and then signals its children. So either the line
+    // is still open, and the signal is yet to come, or it is closed.
+    let mut end = [PollFd::new(own_end, PollFlags::empty())];
+    if poll::wait(&mut end, Some(Duration::ZERO))? > 0 { Err(Errno::CANCELED) } else { Ok(()) }
+}
+
+/// A `/proc` that shows this call's processes and nothing else: no settings of the kernel, no
+/// command line of the machine, no keys, no memory.
+fn mount_proc() -> Result<(), Errno> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount(c"proc", c"/proc", c"proc", flags, c"subset=pid")
+}
+
+fn mount_tmp(bytes: u64) -> Result<(), Errno> {
+    // A size of 0 would mean no bound at all.
+    let size = bytes.max(1);
+    let settings = format!("mode=1777,size={size},nr_inodes={TMP_FILES}");
+    let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
+}
+
+/// The workspace, as this call has it mounted.
+pub(super) fn workspace() -> Result<OwnedFd, Errno> {
+    open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// `open` is what a call may change of the workspace.
+fn raise_landlock(
+    view: &NamespaceSandbox,
+    open: &[(OwnedFd, LandlockAccess)],
+) -> Result<(), Errno> {
+    let find = |path: &str| rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let (proc, tmp) = (find("/proc")?, find("/tmp")?);
+    let mut rules: Vec<(BorrowedFd<'_>, LandlockAccess)> =
+        view.root.access.iter().map(|(file, reach)| (file.as_fd(), *reach)).collect();
+    rules.push((proc.as_fd(), LandlockAccess::Read));
+    rules.push((tmp.as_fd(), LandlockAccess::Change));
+    rules.extend(open.iter().map(|(file, reach)| (file.as_fd(), *reach)));
+    landlock::restrict(view.abi, &rules)
+}
+
+fn drop_capabilities() -> Result<(), Errno> {
+    for capability in SETUP_CAPABILITIES {
+        remove_capability_from_bounding_set(capability)?;
+    }
+    capabilities::drop_all()
+}
+
+/// Takes in every orphan until all programs have ended.
+fn wait_for_programs(mut started: StartedPrograms) -> Result<InitReport, ExecutorError> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, status))) => {
+                if let Some(statuses) = started.record_exit(ended, status.as_raw()) {
+                    let memory = kernel::children_peak_memory();
+                    let (tmp_full, tmp_used) = tmp_usage();
+                    return Ok(InitReport {
+                        statuses,
+                        memory,
+                        tmp_full,
+                        tmp_used,
+                        leftovers: LeftoverProcesses::default(),
+                    });
+                }
+            }
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(SetupError { step: Step::Silence, errno }.into()),
+        }
+    }
+}
+
+/// Whether no more fits into `/tmp` (its bytes or its names are used up), and whether anything lies in it.
+fn tmp_usage() -> (bool, bool) {
+    match statfs("/tmp") {
+        Ok(found) => {
+            // One of its names is its own.
+            let names = found.f_files.saturating_sub(found.f_ffree);
+            (found.f_bfree == 0 || found.f_ffree == 0, names > 1)
+        }
+        // Nobody knows.
+        Err(_) => (false, true),
+    }
+}
+
+fn write_to(path: &str, text: &str) -> Result<(), Errno> {
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(file, text.as_bytes()).map(|_| ())
+}

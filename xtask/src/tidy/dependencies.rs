@@ -1,0 +1,122 @@
+//! Arrows point one way: which crate may depend on which (house rule 6).
+
+use serde_json::Value;
+
+use crate::repository::Repository;
+use crate::tidy::TidyFinding;
+
+/// What each room may depend on. What is not drawn is forbidden.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("cli", &["serve", "agent", "report", "runtime", "store", "core", "redact", "sandbox"]),
+    ("serve", &["agent", "report", "runtime", "core"]),
+    ("agent", &["runtime", "core"]),
+    ("report", &["store", "core", "redact"]),
+    ("runtime", &["tools", "store", "core", "redact"]),
+    ("tools", &["sandbox", "core", "redact"]),
+    ("store", &["core"]),
+    ("sandbox", &["core"]),
+    ("core", &["redact"]),
+    ("redact", &[]),
+];
+
+/// Rooms for development: they may depend on everything, and nothing but tests depends on them.
+const DEVELOPMENT_CRATES: &[&str] = &["testkit", "xtask"];
+
+/// The only places of the command line that may name the sandbox: its child entry point, and the
+/// doctor's probes.
+const SANDBOX_USERS: &[&str] = &["crates/cli/src/main.rs", "crates/cli/src/command/doctor.rs"];
+
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
+    let packages = house.metadata.get("packages").and_then(Value::as_array);
+    let mut found: Vec<TidyFinding> =
+        packages.into_iter().flatten().flat_map(check_package).collect();
+    found.extend(check_sandbox_users(house));
+    found
+}
+
+/// The room of a package of ours.
+fn crate_name(name: &str) -> &str {
+    name.strip_prefix("capsule-").unwrap_or(name)
+}
+
+fn check_package(package: &Value) -> Vec<TidyFinding> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(name) = text(package, "name") else { return Vec::new() };
+    let own = crate_name(&name).to_owned();
+    let for_development = DEVELOPMENT_CRATES.contains(&own.as_str());
+    let allowed =
+        ALLOWED_DEPENDENCIES.iter().find(|(room, _)| *room == own).map(|(_, allowed)| *allowed);
+    if allowed.is_none() && !for_development {
+        let what = "is no room of the house: a crate exists only if its border forbids something; \
+                    draw its arrows in xtask/src/tidy/dependencies.rs";
+        return vec![TidyFinding::at(name, what)];
+    }
+    let dependencies = package.get("dependencies").and_then(Value::as_array);
+    let mut found = Vec::new();
+    for dependency in dependencies.into_iter().flatten() {
+        // Ours are those with a path; a kind that is null is a normal dependency.
+        let is_ours = dependency.get("path").is_some_and(Value::is_string);
+        let kind = text(dependency, "kind").unwrap_or_else(|| "normal".to_owned());
+        let Some(other) = text(dependency, "name").filter(|_| is_ours) else { continue };
+        let other = crate_name(&other);
+        if kind == "dev" || for_development || allowed.is_some_and(|list| list.contains(&other)) {
+            continue;
+        }
+        let what = match DEVELOPMENT_CRATES.contains(&other) {
+            true => format!("only tests may depend on `{other}`"),
+            false => format!("must not depend on `{other}` ({kind}); that arrow is not drawn"),
+        };
+        found.push(TidyFinding::at(name.as_str(), what));
+    }
+    found
+}
+
+fn check_sandbox_users(house: &Repository) -> Vec<TidyFinding> {
+    let sources = house.sources.iter().filter(|source| source.path.starts_with("crates/cli/src/"));
+    let closed = sources.filter(|source| !SANDBOX_USERS.contains(&source.path.as_str()));
+    let named = closed.flat_map(|source| {
+        let names = source.tokens.names().filter(|(name, _)| *name == "capsule_sandbox");
+        names.map(|(_, line)| (source.path.as_str(), line))
+    });
+    let what = "names the sandbox; only its child entry point and the doctor's probes may";
+    named.map(|(path, line)| TidyFinding::at_line(path, line, what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn with(name: &str, dependencies: &Value) -> Vec<TidyFinding> {
+        let metadata = json!({ "packages": [{ "name": name, "dependencies": dependencies }] });
+        check(&Repository { metadata, ..Repository::default() })
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_drawn_is_found() {
+        let on =
+            |name: &str, kind: Option<&str>| json!([{ "name": name, "kind": kind, "path": "/x" }]);
+        assert_eq!(with("capsule-tools", &on("capsule-store", None)).len(), 1);
+        assert_eq!(with("capsule-core", &on("capsule-sandbox", Some("build"))).len(), 1);
+        assert_eq!(with("capsule-runtime", &on("capsule-testkit", None)).len(), 1);
+        assert_eq!(with("capsule-runtime", &on("capsule-testkit", Some("dev"))), []);
+        assert_eq!(with("capsule-runtime", &on("capsule-tools", None)), []);
+        assert_eq!(with("xtask", &on("capsule-core", None)), []);
+    }
+
+    #[test]
+    fn a_crate_that_is_no_room_is_found() {
+        assert_eq!(with("capsule-shed", &json!([])).len(), 1);
+    }
+
+    #[test]
+    fn the_command_line_reaches_the_sandbox_through_two_doors() {
+        let text = "fn x() { capsule_sandbox::executor_main(); }";
+        let house = Repository::from_files(&[
+            ("crates/cli/src/main.rs", text),
+            ("crates/cli/src/x.rs", text),
+        ]);
+        assert_eq!(check(&house).len(), 1);
+    }
+}
