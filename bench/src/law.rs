@@ -1,11 +1,11 @@
 //! A policy for measures that decide in this process, over tools as far as the policy's reader has
 //! to know them; those of the binary take more arguments.
 
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
 use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::capability::Capability;
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft};
-use capsule_core::spelling::Spelling;
 use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
 
 use crate::Answer;
@@ -64,7 +64,7 @@ pub(crate) fn policy(text: &str) -> Answer<Policy> {
 
 /// Reads a policy and binds it.
 pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
-    let broken = |problems: Vec<capsule_core::diagnostic::Diagnostic>| {
+    let broken = |problems: Vec<capsule_base::diagnostic::Diagnostic>| {
         let first = problems.first().map(|problem| problem.message.clone());
         format!("the policy of the measure is broken: {}", first.unwrap_or_default())
     };

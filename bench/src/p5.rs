@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use capsule_base::digest::Digest;
 use capsule_core::action::{Action, Facts, PathTarget, WriteMode};
 use capsule_core::call::ToolCall;
-use capsule_core::digest::Digest;
 use capsule_core::lifecycle::{self, Judged, Operation, Permit, PreflightReport};
 use capsule_core::outcome::{Outcome, Output};
 use capsule_core::policy::{PayloadRetention, Policy, Usage};

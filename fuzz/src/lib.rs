@@ -2,8 +2,8 @@
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::diagnostic::{Diagnostics, Position, Severity};
-use capsule_core::limits;
+use capsule_base::diagnostic::{Diagnostics, Position, Severity};
+use capsule_base::limits;
 use capsule_core::policy::{
     BindRoots, Judgement, Policy, PolicyDraft, PolicyInput, Restrictions, Usage, decide,
 };
@@ -28,7 +28,7 @@ pub fn roots() -> BindRoots {
             "/home/ada/project/policy.yaml".into(),
         ],
         may_drop_base_rules: true,
-        spelling: capsule_core::spelling::Spelling::Exact,
+        spelling: capsule_base::spelling::Spelling::Exact,
     }
 }
 
@@ -101,10 +101,10 @@ impl Call {
 /// # Panics
 /// When it is not.
 pub fn assert_kept<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
-    let written = capsule_core::json::canonical(value);
+    let written = capsule_base::json::canonical(value);
     let read: T = serde_json::from_slice(&written).expect("what was recorded is read back");
     assert_eq!(read, *value);
-    assert_eq!(capsule_core::json::canonical(&read), written);
+    assert_eq!(capsule_base::json::canonical(&read), written);
 }
 
 /// Whether every problem stands in the text.

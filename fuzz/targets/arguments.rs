@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use capsule_core::json;
+use capsule_base::json;
 use capsule_runtime::{CATALOGUE, describe};
 use libfuzzer_sys::fuzz_target;
 

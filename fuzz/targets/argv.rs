@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use capsule_command::specs::{self, CommandLine, CommandSpec, ParsedArgv};
 use capsule_core::action::{Action, Facts, PathTarget};
-use capsule_core::command_specs::{self, CommandLine, CommandSpec, ParsedArgv};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{ArgumentPattern, ArgvPattern, Policy, SourceLocation, TokenMatcher};
 use capsule_core::tool::ToolName;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let argv: Vec<String> = text.split('\n').map(Into::into).collect();
     // As any program that is known, whatever its first word says, and as one that is not.
-    for knowledge in command_specs::program_names().map(command_specs::find_spec).chain([None]) {
+    for knowledge in specs::program_names().map(specs::find_spec).chain([None]) {
         for subcommands in [true, false] {
             read(&argv, knowledge, subcommands);
         }

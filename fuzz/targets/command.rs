@@ -5,9 +5,9 @@
 
 #![no_main]
 
-use capsule_core::escape::is_hostile;
-use capsule_core::limits;
-use capsule_core::shell_syntax::{
+use capsule_base::escape::is_hostile;
+use capsule_base::limits;
+use capsule_command::shell_syntax::{
     PipelineStage, Redirection, Script, ShellWord, SyntaxRefusal, parse, quote_argv,
 };
 use libfuzzer_sys::fuzz_target;

@@ -7,12 +7,12 @@
 
 use std::sync::LazyLock;
 
+use capsule_base::glob::{Glob, escape, expand_home};
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::glob::{Glob, escape, expand_home};
-use capsule_core::limits;
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{BindRoots, PathPattern, PolicyDraft, SourceLocation};
-use capsule_core::spelling::Spelling;
 use capsule_runtime::CATALOGUE;
 use libfuzzer_sys::fuzz_target;
 

@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use capsule_core::limits;
+use capsule_base::limits;
 use capsule_runtime::plan::{
     EvalScope, Expression, FieldMatcher, InputKind, Plan, PlanStep, Reference, StepResult,
 };
@@ -84,5 +84,9 @@ fn result(step: &PlanStep) -> StepResult {
     let fields = step.tool.results.iter().zip(kinds.iter().cycle());
     let fields: Map<String, Value> =
         fields.map(|(field, value)| (field.name.into(), value.clone())).collect();
-    StepResult { value: Some(fields.into()), tainted: step.id.len().is_multiple_of(2), succeeded: true }
+    StepResult {
+        value: Some(fields.into()),
+        tainted: step.id.len().is_multiple_of(2),
+        succeeded: true,
+    }
 }

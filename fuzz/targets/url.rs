@@ -6,9 +6,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use capsule_core::limits;
-use capsule_core::net::{IpRange, reserved};
-use capsule_core::url::{HostName, HttpUrl, UrlPattern};
+use capsule_base::limits;
+use capsule_base::net::{IpRange, reserved};
+use capsule_base::url::{HostName, HttpUrl, UrlPattern};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -19,11 +19,11 @@ const GROUPS: &[(&str, &[&str])] = &[
         "policy",
         &[
             "crates/core/src/policy/",
-            "crates/core/src/command_specs/",
-            "crates/core/src/glob.rs",
-            "crates/core/src/url.rs",
-            "crates/core/src/net.rs",
-            "crates/core/src/path.rs",
+            "crates/command/src/specs/",
+            "crates/base/src/glob.rs",
+            "crates/base/src/url.rs",
+            "crates/base/src/net.rs",
+            "crates/base/src/path.rs",
             "crates/core/src/decision.rs",
             "crates/core/src/lifecycle/",
         ],
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn lines_of_tests_do_not_count() {
         let text = "//! D.\nfn a() {\n    b();\n}\n#[cfg(test)]\nmod tests {\n    fn c() {}\n}\n";
-        let house = Repository::from_files(&[("crates/core/src/glob.rs", text)]);
-        let report = "SF:/r/crates/core/src/glob.rs\nDA:2,4\nDA:3,0\nDA:7,9\nend_of_record\n";
+        let house = Repository::from_files(&[("crates/base/src/glob.rs", text)]);
+        let report = "SF:/r/crates/base/src/glob.rs\nDA:2,4\nDA:3,0\nDA:7,9\nend_of_record\n";
         let lines = parse_lcov(report, Path::new("/r"));
-        let group = measure_group(&house, &lines, &["crates/core/src/glob.rs"]);
+        let group = measure_group(&house, &lines, &["crates/base/src/glob.rs"]);
         assert_eq!((group.covered, group.all), (1, 2));
-        assert_eq!(group.missed["crates/core/src/glob.rs"], [3]);
+        assert_eq!(group.missed["crates/base/src/glob.rs"], [3]);
         assert!(!group.show("policy"));
     }
 

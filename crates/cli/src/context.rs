@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::action::show_argv;
-use capsule_core::code::Code;
 use capsule_core::journal::SIDECAR_SUFFIXES;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::is_layer;
 use capsule_runtime::{BoundPolicy, PolicyLoadError, PolicyLoadOptions, PolicySource, read_text};
@@ -136,7 +136,7 @@ impl CliContext {
     }
 
     /// Reads a policy and binds it to its workspace. `out` is a file that the run will write for
-    /// itself (see [`Surroundings::out`]), which no tool may reach.
+    /// itself (see [`CliContext::check_out_file`]), which no tool may reach.
     ///
     /// # Errors
     /// When there is none to decide by.

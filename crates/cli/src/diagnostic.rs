@@ -1,8 +1,8 @@
 //! Shows what is wrong with a text, with the text under it.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use capsule_core::diagnostic::{Diagnostic, Diagnostics, Position, Severity};
-use capsule_core::escape;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics, Position, Severity};
+use capsule_base::escape;
 use capsule_runtime::Text;
 use serde_json::{Value, json};
 

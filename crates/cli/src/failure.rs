@@ -1,9 +1,9 @@
 //! Why a command ended without doing what it was for, and the exit code that goes with it.
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics, Severity};
-use capsule_core::escape;
-use capsule_core::exit::Exit;
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};
+use capsule_base::escape;
+use capsule_base::exit::Exit;
 use capsule_core::outcome::{CodedError, Status};
 use capsule_runtime::{
     AnnotationError, ChangesError, Divergence, DivergenceCause, EraseError, LayerChange, OpenError,

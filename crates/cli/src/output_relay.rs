@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use capsule_core::escape;
+use capsule_base::escape;
 use capsule_redact::Redactor;
 use capsule_runtime::{Cancel, MaskedStream, OutputKind, Sink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

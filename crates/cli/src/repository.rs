@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{Cancel, CommandRunner, NullSink};

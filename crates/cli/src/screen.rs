@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use capsule_core::escape;
+use capsule_base::escape;
 use capsule_core::outcome::CodedError;
 use capsule_report::{Layout, ReportError};
 use serde::Serialize;
@@ -104,8 +104,8 @@ impl Screen {
         self.print_line(&escape_json(&serde_json::to_string_pretty(value).unwrap_or_default()))
     }
 
-    /// Prints JSON that is made while it is printed, as [`Self::say_json`] prints a value.
-    pub(crate) fn say_json_by<T>(
+    /// Prints JSON that is made while it is printed, as [`Self::print_json`] prints a value.
+    pub(crate) fn print_json_with<T>(
         &self,
         make: impl FnOnce(&mut dyn Write) -> Result<T, ReportError>,
     ) -> Result<T, Failure> {
@@ -133,7 +133,7 @@ impl Screen {
     }
 }
 
-/// Standard output for JSON that shows what it holds; see [`shown`].
+/// Standard output for JSON that shows what it holds; see [`escape_json`].
 struct Shown<'o> {
     out: StdoutLock<'o>,
     /// The first bytes of a character of which the others are still to come.

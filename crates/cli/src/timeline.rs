@@ -81,7 +81,7 @@ impl ProgressLine {
                 }
                 let late = running.as_ref().filter(|(_, since)| since.elapsed().as_secs() >= 1);
                 if let Some((about, since)) = late {
-                    let about = capsule_core::escape::line(about).into_owned();
+                    let about = capsule_base::escape::line(about).into_owned();
                     let about = capsule_report::clip(&about, 60);
                     let seconds = since.elapsed().as_secs();
                     let _ = write!(io::stderr(), "\r\x1b[K   … {about} · {seconds} s");

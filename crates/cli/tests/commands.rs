@@ -885,7 +885,7 @@ fn json_hides_nothing() {
     let shown = capsule.run(&["report", "latest", "--json"]).exits(0);
     for printed in [&ran, &shown] {
         let bad =
-            printed.stdout.chars().find(|c| *c != '\n' && capsule_core::escape::is_hostile(*c));
+            printed.stdout.chars().find(|c| *c != '\n' && capsule_base::escape::is_hostile(*c));
         assert_eq!(bad, None, "{}", printed.stdout);
         assert!(printed.stdout.contains("日本"), "{}", printed.stdout);
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
-use capsule_core::code::{Code, FailureClass};
+use capsule_base::code::{Code, FailureClass};
 use capsule_core::outcome::CodedError;
 use capsule_testkit::Capsule;
 use serde_json::{Value, json};

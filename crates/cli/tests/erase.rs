@@ -246,7 +246,7 @@ fn erased_by_hand(file: &str) {
     );
     hashes.push(capsule_core::journal::leaf_hash(bytes.as_bytes()).0);
     let mut tree = capsule_core::journal::Frontier::default();
-    hashes.iter().for_each(|hash| tree.push(capsule_core::digest::Digest(*hash)));
+    hashes.iter().for_each(|hash| tree.push(capsule_base::digest::Digest(*hash)));
     let leaf = i64::try_from(hashes.len() - 1).unwrap();
     sql.execute(
         "INSERT INTO events VALUES (?1, NULL, 0, 'payload.erased', ?2, ?3)",

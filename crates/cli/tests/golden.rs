@@ -14,12 +14,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use capsule_base::escape;
 use capsule_core::action::Facts;
 use capsule_core::confinement::{
     EnforcementLevel, LayerStatus, SandboxLayer, SandboxStatus, SandboxTier,
 };
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::escape;
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft, PolicyInput, Usage, builtin_text};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe, explain_case};

@@ -11,8 +11,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capsule_core::policy::{DIALECT, PolicyDraft};
-use capsule_core::yaml;
+use capsule_base::yaml;
+use capsule_base::yaml::POLICY_DIALECT;
+use capsule_core::policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, format_policy};
 use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::Value;
@@ -166,7 +167,7 @@ fn written(value: &Value, style: u64, space: u64) -> String {
 }
 
 fn as_json(text: &str) -> Value {
-    yaml::parse(text, &DIALECT)
+    yaml::parse(text, &POLICY_DIALECT)
         .unwrap_or_else(|error| panic!("{error:?}\n{text}"))
         .unwrap()
         .to_json()

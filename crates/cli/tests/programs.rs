@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use capsule_core::command_specs::{ArgKind, CommandSpec, Effect, Effects, find_spec};
+use capsule_command::specs::{ArgKind, CommandSpec, Effect, Effects, find_spec};
 use capsule_testkit::Capsule;
 
 fn run(folder: &Path, program: &str, words: &[&str]) -> String {

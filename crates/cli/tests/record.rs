@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::journal::{Frontier, leaf_hash};
 use capsule_store::Store;
 use capsule_testkit::recorded_run::{PLAN, POLICY, RecordedRun};
@@ -330,7 +330,7 @@ fn written_again(path: &Path, change: impl Fn(i64, &mut Value)) {
             event["prev"] = json!(before);
         }
         change(leaf, &mut event);
-        let bytes = capsule_core::json::canonical(&event);
+        let bytes = capsule_base::json::canonical(&event);
         let hash = leaf_hash(&bytes);
         tree.push(hash);
         prev.insert(run.clone().unwrap_or_default(), Digest::of(&bytes));
@@ -662,7 +662,7 @@ fn one_run_that_was_written_out_stays_alone() {
         fs::write(&out, &before).unwrap();
         let sql = Connection::open(&out).unwrap();
         let event = json!({ "v": 1, "run": run, "seq": seq, "prev": null, "at": 1, "kind": kind, "body": body });
-        let bytes = capsule_core::json::canonical(&event);
+        let bytes = capsule_base::json::canonical(&event);
         let mut tree = Frontier::default();
         let mut query = sql.prepare("SELECT hash FROM events ORDER BY leaf").unwrap();
         query

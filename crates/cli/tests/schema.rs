@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::{Diagnostics, Severity};
-use capsule_core::policy::{DIALECT, PolicyDraft};
-use capsule_core::yaml;
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostics, Severity};
+use capsule_base::yaml;
+use capsule_base::yaml::POLICY_DIALECT;
+use capsule_core::policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, policy_schema};
 use capsule_testkit::{Capsule, run_in_parallel};
 use regex::Regex;
@@ -255,7 +256,7 @@ fn is_of(kind: &str, value: &Value) -> bool {
 }
 
 fn as_json(text: &str) -> Value {
-    yaml::parse(text, &DIALECT).unwrap().unwrap().to_json()
+    yaml::parse(text, &POLICY_DIALECT).unwrap().unwrap().to_json()
 }
 
 /// What the parser says of a policy. JSON is YAML.

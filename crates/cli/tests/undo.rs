@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -364,7 +364,7 @@ fn a_changed_program_is_refused() {
     assert!(decided["reason"].as_str().unwrap().contains("pins"), "{decided}");
     let real = ["/usr/bin/cat", "/bin/cat"].into_iter().find(|path| fs::metadata(path).is_ok());
     let bytes = fs::read(real.unwrap()).unwrap();
-    let own = capsule_core::digest::Digest::of(&bytes).to_string();
+    let own = capsule_base::digest::Digest::of(&bytes).to_string();
     let decided = explain(&capsule, &policy(&own, ""), &[], "shell.run", &argv("cat a"));
     assert_eq!(decided["decision"], "allow", "{decided}");
     for (pin, more, says) in [

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Capability;
-use crate::digest::Digest;
-use crate::path::{PathProblem, WorkspacePath};
+use capsule_base::digest::Digest;
+use capsule_base::path::{PathProblem, WorkspacePath};
 
 /// Bits of a file's mode by which it runs as somebody else, or means nothing.
 const SPECIAL_BITS: u32 = 0o7000;

@@ -10,8 +10,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
-use crate::units::millis;
+use capsule_base::limits;
+use capsule_base::units::millis;
 
 /// How strong a sandbox is, weakest first; the default is the strongest, so that a floor that was
 /// left out demands everything.

@@ -6,10 +6,10 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Capabilities;
-use crate::code::Code;
-use crate::exit::Exit;
 use crate::outcome::CodedError;
 use crate::risk::Risk;
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 
 /// The word of a rule. Strictest wins: combining is `max`, and the default denies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use core::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::limits;
+use capsule_base::limits;
 
 /// Crockford's base 32: no letter that is taken for a digit.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::change::Change;
-use crate::code::{Code, FailureClass, Responsible};
 use crate::confinement::Enforcement;
+use capsule_base::code::{Code, FailureClass, Responsible};
 use capsule_redact::{Redactor, TextPiece};
 
 /// How a call that was allowed ended.

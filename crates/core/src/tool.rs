@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::capability::Capability;
+use capsule_base::suggestion::closest;
 
 /// The id of a tool, such as `fs.read`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -233,7 +234,11 @@ impl ToolSignature {
         };
         ArgumentError {
             argument: Some(name.to_owned()),
-            message: format!("`{}` has no argument `{}`", self.id, crate::escape::line(name)),
+            message: format!(
+                "`{}` has no argument `{}`",
+                self.id,
+                capsule_base::escape::line(name)
+            ),
             suggestion: Some(suggestion),
         }
     }
@@ -259,23 +264,4 @@ impl Catalogue {
     pub fn closest(self, name: &str) -> Option<&'static str> {
         closest(name, self.0.iter().map(|signature| signature.id))
     }
-}
-
-/// The candidate that comes closest to a misspelt word, if one comes close at all. One that begins with
-/// the word comes closer than another with a few other letters.
-pub fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    // A word of another script or of a kilobyte is no misspelling.
-    if word.len() > 64 {
-        return None;
-    }
-    let begins = |candidate: &str| word.len() > 2 && candidate.starts_with(word);
-    let distance = |candidate| match begins(candidate) {
-        true => 1,
-        false => strsim::damerau_levenshtein(word, candidate),
-    };
-    candidates
-        .map(|candidate| (distance(candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }

@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
-use crate::json;
-use crate::limits;
-use crate::units::show_size;
+use capsule_base::json;
+use capsule_base::limits;
+use capsule_base::units::show_size;
 
 /// The version of undo records that this build writes. Those before it do not say what a call leaves,
 /// so that nobody can tell what was changed since.

@@ -1,9 +1,9 @@
 //! What a person is asked, as plain lines: for logs, for screen readers, and for questions that wait.
 
+use capsule_base::escape;
+use capsule_base::units::{counted, show_span};
 use capsule_core::approval::{Card, CardField, GrantOffer, Reversibility};
 use capsule_core::capability::Capability;
-use capsule_core::escape;
-use capsule_core::units::{counted, show_span};
 
 use crate::columns::{Layout, wrap};
 

@@ -1,8 +1,8 @@
 //! What a run changed in its staged workspace.
 
+use capsule_base::escape;
+use capsule_base::units::show_size;
 use capsule_core::change::{Change, ChangeKind, FileState};
-use capsule_core::escape;
-use capsule_core::units::show_size;
 use serde_json::{Value, json};
 
 /// One line for each change: its letter, its path, what stands there now, why it is refused.

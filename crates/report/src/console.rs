@@ -5,13 +5,13 @@ mod other_runs;
 mod sandbox;
 
 use anstyle::{AnsiColor, Style};
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::escape;
+use capsule_base::units::{counted, show_duration, show_size};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::digest::Digest;
-use capsule_core::escape;
 use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{CodedError, Status};
-use capsule_core::units::{counted, show_duration, show_size};
 use capsule_store::{SignedNote, is_origin};
 
 use crate::approval::{AnsweredBy, ApprovalView};

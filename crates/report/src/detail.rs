@@ -1,11 +1,11 @@
 //! One call with everything that is known about it.
 
+use capsule_base::escape;
+use capsule_base::units::{show_duration, show_size};
 use capsule_core::capability::Capability;
 use capsule_core::confinement::{Enforcement, EnforcementLevel};
 use capsule_core::decision::Decision;
-use capsule_core::escape;
 use capsule_core::journal::UndoCoverage;
-use capsule_core::units::{show_duration, show_size};
 
 use crate::changes::change_lines;
 use crate::columns::{Layout, wrap};

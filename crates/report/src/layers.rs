@@ -1,6 +1,6 @@
 //! What a run was judged by, as its header shows it: the policy, and what tightened it.
 
-use capsule_core::escape;
+use capsule_base::escape;
 use capsule_core::journal::{LayerOpened, RunOpened};
 
 use crate::console::WARNING;

@@ -1,6 +1,6 @@
 //! `report` tells: it turns events into text and JSON, and can cause nothing.
 //!
-//! A [`Story`] is what the events of a run add up to. It is fed one event at a time, so the same
+//! A [`RunView`] is what the events of a run add up to. It is fed one event at a time, so the same
 //! lines appear while a run goes on, when it is replayed, and when it is shown later.
 
 mod approval;

@@ -1,19 +1,19 @@
 //! A policy as it decides: every rule with its word, its bounds and its place, the base policy's
 //! rules among them.
 
+use capsule_base::diagnostic::{LineIndex, Position};
+use capsule_base::escape;
+use capsule_base::net;
+use capsule_base::units::{counted, show_size, show_span};
+use capsule_base::yaml::{self, POLICY_DIALECT, YamlNode, YamlValue};
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::confinement::{NetworkAccess, WorkspaceAccess};
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::{LineIndex, Position};
-use capsule_core::escape;
-use capsule_core::net;
 use capsule_core::policy::{
-    ArgumentPattern, AuditRule, CheckpointRule, Constraint, DIALECT, DroppedRule, FetchRule,
-    FileRule, HardDenyRule, LayerKind, PathPattern, PathRule, PayloadRetention, Policy,
-    PolicyLayer, Profile, Quota, SourceLocation, TokenMatcher, ToolRule, Unattended, UrlRule,
+    ArgumentPattern, AuditRule, CheckpointRule, Constraint, DroppedRule, FetchRule, FileRule,
+    HardDenyRule, LayerKind, PathPattern, PathRule, PayloadRetention, Policy, PolicyLayer, Profile,
+    Quota, SourceLocation, TokenMatcher, ToolRule, Unattended, UrlRule,
 };
-use capsule_core::units::{counted, show_size, show_span};
-use capsule_core::yaml::{self, YamlNode, YamlValue};
 use serde::Serialize;
 
 use crate::columns::{Layout, wrap};
@@ -154,7 +154,7 @@ struct SectionPlaces<'w> {
 
 impl<'w> SectionPlaces<'w> {
     fn parse(text: &'w str, name: &'w str) -> Self {
-        let root = yaml::parse(text, &DIALECT).ok().flatten();
+        let root = yaml::parse(text, &POLICY_DIALECT).ok().flatten();
         Self { root, lines: LineIndex::of(text), name }
     }
 

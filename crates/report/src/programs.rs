@@ -1,12 +1,12 @@
 //! What a policy says about programs, in words.
 
+use capsule_base::units::{show_size, show_span};
+use capsule_command::specs::Effect;
 use capsule_core::capability::Capability;
-use capsule_core::command_specs::Effect;
 use capsule_core::confinement::ProcessLimits;
 use capsule_core::policy::{
     CommandForm, CommandRule, ExecRule, FlagRule, ProgramRule, WorkDirectories,
 };
-use capsule_core::units::{show_size, show_span};
 
 use crate::policy::{RuleLine, pattern_texts, token_text};
 

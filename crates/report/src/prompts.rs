@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::limits;
 use capsule_core::approval::{AnswerKind, AnswerSurface};
-use capsule_core::limits;
 use serde::Serialize;
 
 use crate::approval::{AnsweredBy, ApprovalView};

@@ -1,9 +1,9 @@
 //! What a policy says about risk, budgets and prompts, in words.
 
+use capsule_base::units::{counted, show_size, show_span};
 use capsule_core::approval::GrantPolicy;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{Budgets, Policy, RiskPolicy, SourceLocation};
-use capsule_core::units::{counted, show_size, show_span};
 
 use crate::policy::RuleLine;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
 use capsule_core::action::{Action, Facts};
 use capsule_core::change::Change;
-use capsule_core::code::Code;
 use capsule_core::confinement::ResourceLimit;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
 use capsule_core::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, CallFinished, CallProposed,
     CallStarted, Event, GrantUsed, PayloadRef, RunKind, RunOpened, RunResumed, RunSealed,

@@ -1,8 +1,8 @@
 //! A list of runs.
 
+use capsule_base::escape;
+use capsule_base::units::{counted, show_duration};
 use capsule_core::action::show_argv;
-use capsule_core::escape;
-use capsule_core::units::{counted, show_duration};
 use capsule_store::{RunState, RunSummary};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use capsule_base::code::Code;
+use capsule_command::specs::{self, CommandLine, Effect};
 use capsule_core::action::{Action, Facts, sub_actions};
-use capsule_core::code::Code;
-use capsule_core::command_specs::{self, CommandLine, Effect};
 use capsule_core::journal::{DecisionFault, StepEnding};
 use serde::Serialize;
 use serde_json::Value;
@@ -312,7 +312,7 @@ fn command_lines(call: &CallView) -> Vec<Vec<String>> {
 
 /// `git push`: the words behind the program only as far as the table of programs has them.
 fn program_name(argv: &[String]) -> Option<String> {
-    let name = known_name(command_specs::base_name(argv.first()?));
+    let name = known_name(specs::base_name(argv.first()?));
     let line = CommandLine::parse(argv, None, false);
     let levels = line.parsed_argvs().next().map(|reading| reading.levels.as_slice());
     let inner = levels.unwrap_or_default().iter().skip(1).take_while(|level| level.known);
@@ -330,7 +330,7 @@ pub(crate) fn plain_rule(rule: &str) -> String {
     let mut words = inner.split('.');
     let name = known_name(words.next().unwrap_or(inner));
     let mut shown = format!("{tool}/{name}");
-    let mut known = command_specs::find_spec(name);
+    let mut known = specs::find_spec(name);
     for word in words {
         known = known.and_then(|spec| spec.subcommand(word));
         let is_shown = known.is_some() || inner.starts_with("effects.");

@@ -2,13 +2,13 @@
 
 use crate::approval::ApprovalView;
 use crate::run_view::{CallView, RunView};
+use capsule_base::exit::Exit;
+use capsule_base::path::WorkspacePath;
+use capsule_command::specs::{CommandLine, PathAccess, base_name};
 use capsule_core::action::{Action, Facts, FileKind, ParsedUrl, PathFact, PathTarget, sub_actions};
 use capsule_core::change::{Change, FileState};
-use capsule_core::command_specs::{CommandLine, PathAccess, base_name};
-use capsule_core::exit::Exit;
 use capsule_core::journal::StepEnding;
 use capsule_core::outcome::{Ending, Status};
-use capsule_core::path::WorkspacePath;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! What was asked on the way to a decision, for people: every check, what it said, and which one
 //! decided.
 
+use capsule_base::escape;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::escape;
 use capsule_core::policy::{DecisionTrace, Policy, PolicyCheck};
 
 use crate::columns::{Layout, wrap};

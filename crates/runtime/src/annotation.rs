@@ -1,14 +1,14 @@
 //! What a person says about a run that is over: a run of its own that has it as its subject, begins as
 //! the subject did, and does nothing.
 
-use capsule_core::code::Code;
-use capsule_core::exit::Exit;
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
+use capsule_base::json;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Document, Durability, Event, Journal as _, PayloadClass, PayloadRef, RunKind, RunOpened,
     RunSealed,
 };
-use capsule_core::json;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::AuditRule;
 use capsule_redact::Redactor;

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics};
-use capsule_core::digest::Digest;
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics};
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::suggestion::closest;
+use capsule_base::yaml;
+use capsule_base::yaml::POLICY_DIALECT;
 use capsule_core::journal::{Document, LayerOpened, PayloadRef, RunKind, RunOpened};
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{
-    BindRoots, DIALECT, ExtendedPolicy, Policy, PolicyDraft, PolicyLayer, builtin_names,
-    builtin_text,
+    BindRoots, ExtendedPolicy, Policy, PolicyDraft, PolicyLayer, builtin_names, builtin_text,
 };
-use capsule_core::tool::closest;
-use capsule_core::yaml;
 use capsule_redact::holds_mask;
 use capsule_tools::{CATALOGUE, Workspace};
 
@@ -238,7 +238,7 @@ fn no_workspace(
 ) -> PolicyLoadError {
     let message = format!("`{}` cannot be opened: {error}", root.display());
     let named =
-        lookup.workspace.is_none().then(|| yaml::parse(&text.text, &DIALECT).ok().flatten());
+        lookup.workspace.is_none().then(|| yaml::parse(&text.text, &POLICY_DIALECT).ok().flatten());
     let named =
         named.flatten().and_then(|tree| Some(tree.get("workspace")?.get("root")?.span.clone()));
     match named {

@@ -1,9 +1,9 @@
 //! What a caller gets.
 
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_core::capability::Capabilities;
-use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::exit::Exit;
 use capsule_core::lifecycle::{Denied, FinishedCall};
 use capsule_core::outcome::{CodedError, Status};
 use serde_json::{Value, json};

@@ -5,9 +5,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_core::change::{Change, ChangeSet};
-use capsule_core::code::Code;
-use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunKind, RunOpened, STAGED_SUFFIX};
 use capsule_core::outcome::CodedError;

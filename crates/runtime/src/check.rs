@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::action::Facts;
 use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
 use capsule_core::decision::Decision;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::policy::{
     DecisionExpectation, DecisionTrace, ExampleExpectation, Judgement, Policy, PolicyInput,
     SourceLocation, Usage, decide,

@@ -6,12 +6,12 @@
 //! ends there. The folder and the status that it runs with are those that the parts left which really
 //! ran: a `cd` that was left out or failed changes nothing.
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_command::shell_syntax::{ListOperator, StdStream, parse};
 use capsule_core::action::{FolderChange, ListPart};
 use capsule_core::call::ToolCall;
-use capsule_core::code::Code;
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Status};
-use capsule_core::shell_syntax::{ListOperator, StdStream, parse};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -273,12 +273,12 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command, Stdio};
 
+    use capsule_base::exit::Exit;
+    use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord};
     use capsule_core::action::{Action, CommandStep, PathLocation, PathTarget};
     use capsule_core::capability::Capabilities;
     use capsule_core::decision::{Decision, Verdict};
-    use capsule_core::exit::Exit;
     use capsule_core::risk::Risk;
-    use capsule_core::shell_syntax::{PipelineStage, Redirection, ShellWord};
     use proptest::prelude::*;
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::id::RunId;
 use capsule_core::journal::{RunKind, UNDO_SUFFIX};
 use capsule_core::outcome::CodedError;
@@ -67,7 +67,7 @@ impl<'s> Eraser<'s> {
 
     /// Erases the payloads of a run, and what was kept for undoing its calls. It can be verified as before;
     /// nothing can be replayed, undone or read of it any more. Copies stay in unused parts of the file until
-    /// [`Eraser::end`].
+    /// [`Eraser::finish`].
     ///
     /// # Errors
     /// When it is needed, or the store cannot be written.

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::diagnostic::Diagnostic;
-use capsule_core::policy::DIALECT;
-use capsule_core::yaml::{self, YamlNode, YamlScalar, YamlValue};
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::yaml::POLICY_DIALECT;
+use capsule_base::yaml::{self, YamlNode, YamlScalar, YamlValue};
 
 /// Columns of one level.
 const INDENT_STEP: usize = 2;
@@ -29,7 +29,7 @@ pub enum FormatError {
 /// # Errors
 /// When the text cannot be read, or would say something else.
 pub fn format_policy(text: &str) -> Result<String, FormatError> {
-    let read = |text: &str| yaml::parse(text, &DIALECT);
+    let read = |text: &str| yaml::parse(text, &POLICY_DIALECT);
     let before = read(text).map_err(|problem| FormatError::Unreadable(Box::new(problem)))?;
     let Some(root) = &before else { return Err(FormatError::Ambiguous) };
     let mut sheet = LineLayout::new(text);

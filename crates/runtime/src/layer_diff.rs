@@ -3,9 +3,9 @@
 //! Texts are compared as trees, without asking what they mean: a layer that says all that it said,
 //! and more, is at least as strict as it was. Everything else is for a person to judge.
 
+use capsule_base::yaml::POLICY_DIALECT;
+use capsule_base::yaml::{self, YamlNode, YamlValue};
 use capsule_core::decision::Verdict;
-use capsule_core::policy::DIALECT;
-use capsule_core::yaml::{self, YamlNode, YamlValue};
 
 /// What a text says that decides nothing.
 const NON_DECIDING_KEYS: &[&str] =
@@ -15,7 +15,7 @@ const DENY_LIST_KEYS: &[&str] = &["never", "deny", "denied_tokens"];
 
 /// What a text does not say any more, by the names of its keys.
 pub(crate) fn removed_keys(before: Option<&str>, now: &str) -> Vec<String> {
-    let read = |text: &str| yaml::parse(text, &DIALECT).ok().flatten();
+    let read = |text: &str| yaml::parse(text, &POLICY_DIALECT).ok().flatten();
     let (Some(before), Some(now)) = (before.and_then(read), read(now)) else {
         return vec!["what it said was not kept".into()];
     };

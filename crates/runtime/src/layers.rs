@@ -7,12 +7,12 @@
 
 use std::path::{Path, PathBuf};
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::Diagnostics;
-use capsule_core::digest::Digest;
-use capsule_core::escape;
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostics;
+use capsule_base::digest::Digest;
+use capsule_base::escape;
+use capsule_base::limits;
 use capsule_core::journal::{Event, LayerGone, LayerOpened, RunOpened};
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{LayerKind, is_layer};
 use capsule_redact::Redactor;

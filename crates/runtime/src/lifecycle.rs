@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use capsule_base::code::Code;
 use capsule_core::call::ToolCall;
-use capsule_core::code::Code;
 use capsule_core::journal::Journal;
 use capsule_core::lifecycle::{self, Judged};
 

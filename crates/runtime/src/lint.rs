@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics};
+use capsule_base::path::WorkspacePath;
+use capsule_base::url::HttpUrl;
+use capsule_command::specs::{self, CommandLine, Effect};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
-use capsule_core::command_specs::{self, CommandLine, Effect};
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{
     CommandRule, Constraint, ExecRule, FetchRule, FileRule, HardDenyRule, PathPattern, PathRule,
     Policy, ProgramRule, SourceLocation, TestRule, ToolRule, UrlRule,
 };
 use capsule_core::tool::ToolName;
-use capsule_core::url::HttpUrl;
 use capsule_tools::{CATALOGUE, taken};
 
 use crate::unconfined::names_unconfined;
@@ -296,7 +296,7 @@ fn lint_program_rule(
     let name = program.name.as_str();
     let argv = vec![String::from(name)];
     let mut line = CommandLine::parse(&argv, None, false);
-    line.names.extend(program.path.as_deref().map(|path| command_specs::base_name(path).into()));
+    line.names.extend(program.path.as_deref().map(|path| specs::base_name(path).into()));
     let forbidden = policy
         .hard_denies
         .iter()
@@ -314,8 +314,7 @@ fn lint_program_rule(
     }
     let denied = program.command.decision == Some(Verdict::Deny);
     let whole = program.command.subcommands.is_empty();
-    let has_many = command_specs::find_spec(name)
-        .is_some_and(|known| !known.subcommands.is_empty())
+    let has_many = specs::find_spec(name).is_some_and(|known| !known.subcommands.is_empty())
         || MULTICALL_PROGRAMS.contains(&name);
     if whole && !denied && has_many {
         let message = format!("`{name}` is many programs in one; name its `subcommands`");

@@ -1,6 +1,6 @@
 //! Watching a run while it is written.
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::journal::{
     Durability, EntryPosition, Event, Journal, PayloadClass, PayloadRef, RecordedDecision,
 };

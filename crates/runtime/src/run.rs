@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
+use capsule_base::json;
 use capsule_core::action::{Action, ParsedUrl};
 use capsule_core::call::ToolCall;
 use capsule_core::confinement::SandboxStatus;
-use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Document, Durability, Event, Journal, LayerOpened, NoSandbox, PayloadClass, PayloadRef,
     PendingChanges, RunKind, RunOpened, RunSealed, WorkspaceIdentity,
 };
-use capsule_core::json;
 use capsule_core::lifecycle::BatchApproval;
 use capsule_core::policy::{Policy, Usage, written_by_words};
 use capsule_core::tool::{ArgumentKind, ToolName};

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::json;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
 use capsule_core::confinement::{SandboxStatus, SandboxTier, WorkspaceAccess};
-use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Journal, NoSandbox, PayloadClass, PayloadRef, PendingChanges, RunKind, WorkspaceIdentity,
 };
-use capsule_core::json;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{PayloadRetention, Profile, Unattended};
 use capsule_redact::Redactor;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::outcome::CodedError;
 
 /// A text with where it was read.

@@ -10,9 +10,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_core::approval::{GrantLifetime, GrantPattern, Person, Reversibility};
-use capsule_core::code::Code;
-use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, PendingChanges};
 use capsule_runtime::PromptAnswer;
 use capsule_store::Store;

@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_core::action::Facts;
 use capsule_core::call::ToolCall;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::journal::{
     Durability, EntryPosition, Event, Journal, PayloadClass, PayloadRef, commitment,
 };

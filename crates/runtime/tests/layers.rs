@@ -10,6 +10,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
+use capsule_base::url::HttpUrl;
 use capsule_core::action::Facts;
 use capsule_core::change::{Change, FileState};
 use capsule_core::confinement::{
@@ -17,14 +20,11 @@ use capsule_core::confinement::{
     SandboxTier,
 };
 use capsule_core::decision::Verdict;
-use capsule_core::digest::Digest;
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{
     BindRoots, EnvironmentRule, Judgement, LayerKind, PathScope, Policy, PolicyDraft, PolicyInput,
     PolicyLayer, Restrictions, Usage, decide,
 };
 use capsule_core::tool::ToolName;
-use capsule_core::url::HttpUrl;
 use capsule_runtime::{CATALOGUE, describe};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

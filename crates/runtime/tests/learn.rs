@@ -9,9 +9,9 @@
 
 use std::fs;
 
+use capsule_base::digest::Digest;
 use capsule_core::action::Facts;
 use capsule_core::decision::Verdict;
-use capsule_core::digest::Digest;
 use capsule_core::policy::Usage;
 use capsule_core::tool::ToolName;
 use capsule_runtime::{

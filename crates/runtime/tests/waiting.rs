@@ -11,11 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_core::approval::{AnswerKind, GrantLifetime};
 use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
-use capsule_core::exit::Exit;
 use capsule_core::journal::{AnswerGiven, Event, RunKind};
 use capsule_runtime::{
     AnnotationError, BoundPolicy, Cancel, CommandRunner, NoPrompt, NullObserver, NullSink,

@@ -11,8 +11,8 @@ mod person;
 
 use std::fs;
 
+use capsule_base::exit::Exit;
 use capsule_core::approval::{AnswerKind, GrantLifetime, GrantPattern, Person};
-use capsule_core::exit::Exit;
 use capsule_core::journal::Event;
 use capsule_runtime::PromptAnswer;
 use person::{Act, Done, Place, yes};

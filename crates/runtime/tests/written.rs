@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use capsule_base::exit::Exit;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{

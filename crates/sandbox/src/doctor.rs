@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use capsule_base::path::WORKSPACE_MOUNT;
+use capsule_base::units;
 use capsule_core::confinement::{EnforcementLevel, ProcessLimits, SandboxTier};
-use capsule_core::path::WORKSPACE_MOUNT;
-use capsule_core::units;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::UnshareFlags;
 

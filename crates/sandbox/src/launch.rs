@@ -15,7 +15,7 @@ pub struct SandboxView {
     /// The weakest walls that will do.
     pub floor: SandboxTier,
     /// The root of the workspace, opened (`O_PATH` will do). It appears at
-    /// [`WORKSPACE_MOUNT`](capsule_core::path::WORKSPACE_MOUNT), read-only; without namespaces, where
+    /// [`WORKSPACE_MOUNT`](capsule_base::path::WORKSPACE_MOUNT), read-only; without namespaces, where
     /// it is. Other mounts in it are hidden.
     pub workspace: OwnedFd,
     /// Where its changes are collected, if commands may make any.
@@ -183,7 +183,7 @@ pub enum RedirectTarget {
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The programs, from the first to the last; at most
-    /// [`PIPELINE_STAGES`](capsule_core::limits::PIPELINE_STAGES).
+    /// [`PIPELINE_STAGES`](capsule_base::limits::PIPELINE_STAGES).
     pub stages: Vec<LaunchStage>,
     /// Variables that are added to each environment, and name the folder in which it may write and
     /// that is emptied when it ends.

@@ -45,7 +45,7 @@ pub fn remove_directory(folder: &Path) -> io::Result<()> {
 /// Removes all that is in a folder, and not the folder.
 ///
 /// # Errors
-/// As [`remove`].
+/// As [`remove_directory`].
 pub fn empty_directory(top: &OwnedFd) -> io::Result<()> {
     let mut moved = 0_u64;
     loop {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::journal::EntryError;
 
 use crate::cause::Cause;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Durability, PayloadRef};
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::journal::{Frontier, HEAD};
 use rustix::fs::{FlockOperation, OFlags, flock};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::code::Code;
-use capsule_core::exit::Exit;
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::StoreError;

@@ -1,6 +1,6 @@
 //! Reading runs, events and payloads.
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::canonical_label;
 use capsule_core::journal::{
     Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,

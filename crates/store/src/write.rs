@@ -1,7 +1,7 @@
 //! Writing events: one short transaction each, no lock in between. What leads to nothing yet is written
 //! together with the event after it.
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     self, Durability, Entry, EntryPosition, Event, Frontier, Journal, PayloadClass, PayloadRef,

@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Durability, Event, Journal as _, RunExported};
 use capsule_core::policy::PayloadRetention;

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
 use capsule_core::journal::{
     Durability, Entry, Event, Frontier, Journal as _, PayloadClass, RunExported, RunSealed,
     leaf_hash,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     self, Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,

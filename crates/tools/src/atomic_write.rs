@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::FileState;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::lifecycle::{Preview, SavedUndo};
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::undo::NoUndoReason;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;

@@ -12,9 +12,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::outcome::CodedError;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, flock,

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_core::outcome::CodedError;
 use capsule_sandbox::{

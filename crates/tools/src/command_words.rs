@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 /// How deep command lines are read that are words of others: `sh -c 'sh -c ...'`.
 const DEPTH: usize = 4;

@@ -11,12 +11,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
 use std::time::Instant;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::FileState;
-use capsule_core::code::Code;
 use capsule_core::lifecycle::SavedUndo;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::undo::NoUndoReason;
 use rustix::fs::{
     Access, AtFlags, FileType, OFlags, RenameFlags, Stat, accessat, fstat, readlinkat,

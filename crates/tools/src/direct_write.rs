@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::{CodedError, Outcome};
-use capsule_core::path::WorkspacePath;
 use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::PathScope;
 use capsule_redact::excerpt;

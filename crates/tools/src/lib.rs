@@ -28,13 +28,13 @@ mod workspace;
 
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{Action, Facts, PathLocation};
 use capsule_core::call::{Origin, ToolCall};
-use capsule_core::code::Code;
 use capsule_core::lifecycle::{Operation, PreflightReport};
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::tool::{Catalogue, ToolSignature};
 use capsule_redact::excerpt;
 use serde_json::Value;

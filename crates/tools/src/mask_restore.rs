@@ -1,9 +1,9 @@
 //! Masks that come back in what is to be written: put back into what the file holds in their place, or
 //! refused. Whether a policy wants that was judged before; here is what the file says.
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_redact::{Redactor, UnresolvedMask, masks};
 
 /// How many masks stand in these texts.

@@ -6,9 +6,9 @@ use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_core::change::FileState;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::outcome::CodedError;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchmod, fchown, fstat,

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capsule_core::action::{Action, Facts, PathLocation, PathTarget, ProgramFact};
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
+use capsule_command::program::ProgramFact;
+use capsule_core::action::{Action, Facts, PathLocation, PathTarget};
 use capsule_core::id::RunId;
 use capsule_core::lifecycle::Operation;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::tool::ToolSignature;
 use capsule_core::undo::NoUndoReason;
 use capsule_redact::{Redactor, Secret};
@@ -37,7 +38,7 @@ pub trait Tool: Sync {
     /// that relative times count from, in microseconds since 1970.
     ///
     /// # Errors
-    /// [`capsule_core::code::Code::ArgsInvalid`] where the arguments make no sense together.
+    /// [`capsule_base::code::Code::ArgsInvalid`] where the arguments make no sense together.
     fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError>;
 
     /// What is found about an action, and the hands that could do it.

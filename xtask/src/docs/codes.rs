@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::outcome::Status;
 
 use crate::docs::markdown;

@@ -15,7 +15,7 @@ use crate::tree::FileTree;
 pub(super) const PAGE: &str = "FORMAT.md";
 
 /// Where the types of events stand.
-const CORE: &str = "crates/core/src/";
+const EVENT_TYPES: [&str; 3] = ["crates/base/src/", "crates/command/src/", "crates/core/src/"];
 /// Where the tables of a store stand.
 const SCHEMA: &str = "crates/store/src/schema.rs";
 /// Where a write fills a salt.
@@ -142,8 +142,8 @@ fn numbers(tree: &FileTree) -> TaskResult<String> {
         ("`v` of an event: the version of events", VERSION.to_string()),
         ("payload rows that a leaf has room for", number(&schema, "PAYLOADS_PER_EVENT")?),
         ("bytes of a salt", salt),
-        ("the largest number", capsule_core::limits::EXACT_INTEGER.to_string()),
-        ("the longest name of a log, in bytes", capsule_core::limits::ORIGIN_BYTES.to_string()),
+        ("the largest number", capsule_base::limits::EXACT_INTEGER.to_string()),
+        ("the longest name of a log, in bytes", capsule_base::limits::ORIGIN_BYTES.to_string()),
     ];
     let rows = rows.into_iter().map(|(of, number)| vec![of.to_owned(), number]);
     Ok(markdown::table(&["number", "is"], rows))
@@ -173,7 +173,9 @@ impl Types {
     /// All types of core that are written as JSON.
     fn read(tree: &FileTree) -> TaskResult<Self> {
         let mut types = Self { structs: BTreeMap::new(), enums: BTreeMap::new() };
-        for file in tree.files.iter().filter(|file| file.path.starts_with(CORE)) {
+        let is_of_events =
+            |path: &str| EVENT_TYPES.iter().any(|directory| path.starts_with(directory));
+        for file in tree.files.iter().filter(|file| is_of_events(&file.path)) {
             if !file.path.ends_with(".rs") {
                 continue;
             }
@@ -236,7 +238,7 @@ impl Types {
             .map(|capability| markdown::code(capability.name()));
         text.push_str(&format!("\n#### Capabilities\n\nIn this order: {}.\n", names.join(", ")));
         let codes: Vec<String> =
-            capsule_core::code::Code::ALL.iter().map(|code| markdown::code(code.slug())).collect();
+            capsule_base::code::Code::ALL.iter().map(|code| markdown::code(code.slug())).collect();
         text.push_str(&format!("\n#### Codes\n\n{}.\n", codes.join(", ")));
         Ok(text)
     }
@@ -428,7 +430,7 @@ fn inner_name(ty: &Type) -> Option<String> {
 mod tests {
     use std::path::PathBuf;
 
-    use capsule_core::digest::Digest;
+    use capsule_base::digest::Digest;
     use capsule_core::journal::Event;
     use serde_json::{Value, json};
 

@@ -1,7 +1,9 @@
 //! The page of the command language: what is accepted, and what is refused with what to do instead.
 
-use capsule_core::limits;
-use capsule_core::shell_syntax::{GRAMMAR, RESERVED_COMMANDS, SHELL_VARIABLES, UnsupportedSyntax};
+use capsule_base::limits;
+use capsule_command::shell_syntax::{
+    GRAMMAR, RESERVED_COMMANDS, SHELL_VARIABLES, UnsupportedSyntax,
+};
 
 use crate::docs::markdown;
 
@@ -68,7 +70,7 @@ fn example(text: &str) -> String {
         return String::new();
     }
     let shown = text.replace('\t', "⇥").replace('\n', "⏎");
-    let shown = capsule_core::escape::line(&shown).replace('\u{a0}', "⟨U+00A0⟩");
+    let shown = capsule_base::escape::line(&shown).replace('\u{a0}', "⟨U+00A0⟩");
     if shown.contains('`') { format!("`` {shown} ``") } else { markdown::code(&shown) }
 }
 
@@ -101,7 +103,7 @@ mod tests {
             let row = format!("| `{}` | {message} |", construct.slug());
             assert!(page.contains(&row), "{row}");
         }
-        assert!(!page.chars().any(|c| c != '\n' && capsule_core::escape::is_hostile(c)));
+        assert!(!page.chars().any(|c| c != '\n' && capsule_base::escape::is_hostile(c)));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 
 use crate::repository::Repository;
 use crate::tidy::TidyFinding;
 
 /// The table.
-const CODE_TABLE: &str = "crates/core/src/code.rs";
+const CODE_TABLE: &str = "crates/base/src/code.rs";
 
 pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let codes: Vec<(String, &str)> =

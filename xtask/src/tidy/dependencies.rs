@@ -7,17 +7,23 @@ use crate::tidy::TidyFinding;
 
 /// What each room may depend on. What is not drawn is forbidden.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
-    ("cli", &["serve", "agent", "report", "runtime", "store", "core", "redact", "sandbox"]),
+    ("cli", &["serve", "agent", "report", "runtime", "store", "core", "sandbox"]),
     ("serve", &["agent", "report", "runtime", "core"]),
     ("agent", &["runtime", "core"]),
-    ("report", &["store", "core", "redact"]),
-    ("runtime", &["tools", "store", "core", "redact"]),
-    ("tools", &["sandbox", "core", "redact"]),
+    ("report", &["store", "core"]),
+    ("runtime", &["tools", "store", "core"]),
+    ("tools", &["sandbox", "core"]),
     ("store", &["core"]),
     ("sandbox", &["core"]),
-    ("core", &["redact"]),
+    ("core", &[]),
+    ("command", &[]),
+    ("base", &[]),
     ("redact", &[]),
 ];
+
+/// Rooms that know no policy and act on nothing. Every other room may depend on them, and each of them on
+/// those behind it in this list.
+const PLAIN_CRATES: &[&str] = &["command", "base", "redact"];
 
 /// Rooms for development: they may depend on everything, and nothing but tests depends on them.
 const DEVELOPMENT_CRATES: &[&str] = &["testkit", "xtask"];
@@ -59,7 +65,8 @@ fn check_package(package: &Value) -> Vec<TidyFinding> {
         let kind = text(dependency, "kind").unwrap_or_else(|| "normal".to_owned());
         let Some(other) = text(dependency, "name").filter(|_| is_ours) else { continue };
         let other = crate_name(&other);
-        if kind == "dev" || for_development || allowed.is_some_and(|list| list.contains(&other)) {
+        let is_allowed = allowed.is_some_and(|list| list.contains(&other)) || is_plain(&own, other);
+        if kind == "dev" || for_development || is_allowed {
             continue;
         }
         let what = match DEVELOPMENT_CRATES.contains(&other) {
@@ -69,6 +76,12 @@ fn check_package(package: &Value) -> Vec<TidyFinding> {
         found.push(TidyFinding::at(name.as_str(), what));
     }
     found
+}
+
+/// Whether a room may depend on another because that one is plain.
+fn is_plain(own: &str, other: &str) -> bool {
+    let rank = |name: &str| PLAIN_CRATES.iter().position(|plain| *plain == name);
+    rank(other).is_some_and(|other| rank(own).is_none_or(|own| own < other))
 }
 
 fn check_sandbox_users(house: &Repository) -> Vec<TidyFinding> {
@@ -103,6 +116,10 @@ mod tests {
         assert_eq!(with("capsule-runtime", &on("capsule-testkit", Some("dev"))), []);
         assert_eq!(with("capsule-runtime", &on("capsule-tools", None)), []);
         assert_eq!(with("xtask", &on("capsule-core", None)), []);
+        assert_eq!(with("capsule-tools", &on("capsule-base", None)), []);
+        assert_eq!(with("capsule-command", &on("capsule-base", None)), []);
+        assert_eq!(with("capsule-base", &on("capsule-command", None)).len(), 1);
+        assert_eq!(with("capsule-command", &on("capsule-core", None)).len(), 1);
     }
 
     #[test]

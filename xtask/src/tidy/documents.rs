@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 
 use crate::repository::Repository;
 use crate::rust::Source;

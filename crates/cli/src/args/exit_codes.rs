@@ -20,7 +20,7 @@ command's own status when the command ran.";
 
 #[cfg(test)]
 mod tests {
-    use capsule_core::exit::Exit;
+    use capsule_base::exit::Exit;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 //! never cut; what is left out says so, and how much it is.
 
 use anstyle::{AnsiColor, Style};
+use capsule_base::{escape, limits, units};
 use capsule_core::approval::{Card, CardField, GrantLifetime, GrantOffer, Reversibility};
 use capsule_core::journal::PendingChanges;
-use capsule_core::{escape, limits, units};
 use capsule_report::{width, wrap};
 
 use crate::card::choices::{Choice, choices};

@@ -13,8 +13,8 @@
 //! - What is not on the screen was not seen: nothing can be allowed before everything was opened and
 //!   the end of it was reached.
 
+use capsule_base::{escape, json, limits, units};
 use capsule_core::approval::{Card, Person};
-use capsule_core::{escape, json, limits, units};
 use capsule_redact::holds_mask;
 use capsule_runtime::PromptAnswer;
 use serde_json::Value;

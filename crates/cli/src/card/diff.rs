@@ -1,7 +1,7 @@
 //! Differences behind a card: of the file that is written, and of the policy that a rule would change.
 
+use capsule_base::escape;
 use capsule_core::approval::Card;
-use capsule_core::escape;
 
 use crate::card::card_rows::{
     LineStyle, Rows, learn_command, make_text_visible, quote_exact, wrap_exact,

@@ -1,8 +1,8 @@
 //! A card as a screen full of text: a frame, the page in it, and what can be done.
 
 use anstyle::{AnsiColor, Style};
+use capsule_base::escape;
 use capsule_core::approval::Card;
-use capsule_core::escape;
 use capsule_core::risk::Risk;
 use capsule_report::{clip, width};
 

@@ -15,8 +15,8 @@ mod text_field;
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
+use capsule_base::units;
 use capsule_core::approval::{AnswerSurface, Card};
-use capsule_core::units;
 use capsule_runtime::{Cancel, NoPrompt, Prompt, PromptAnswer, PromptReply};
 use rustix::fs::{FileType, fstat, stat};
 

@@ -5,8 +5,8 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
+use capsule_base::escape;
 use capsule_core::approval::Card;
-use capsule_core::escape;
 use capsule_runtime::{Cancel, PromptAnswer};
 
 use crate::card::RulePatchLookup;

@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use capsule_base::units;
 use capsule_core::approval::Card;
-use capsule_core::units;
 use capsule_runtime::{Cancel, PromptAnswer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};

@@ -1,7 +1,7 @@
 //! `capsule approvals`: questions that nobody was there to answer, from any terminal.
 
+use capsule_base::escape;
 use capsule_core::approval::GrantLifetime;
-use capsule_core::escape;
 use capsule_report::{age_text, card_lines};
 use capsule_runtime::{PendingQuestion, QuestionAnswer, QuestionState, now_micros};
 use capsule_store::Store;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use capsule_base::exit::Exit;
+use capsule_base::limits;
 use capsule_core::call::ToolCall;
 use capsule_core::decision::Verdict;
-use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
-use capsule_core::limits;
 use capsule_runtime::{
     BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, NullObserver, Prompt, Resumption,
     Session, SessionOptions, Sink, WaitingChanges, signature_of, submit,

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
+use capsule_base::escape;
+use capsule_base::json;
+use capsule_base::units::counted;
 use capsule_core::change::{Change, FileState};
-use capsule_core::escape;
 use capsule_core::journal::RunKind;
-use capsule_core::json;
 use capsule_core::policy::APPLY_TOOL;
-use capsule_core::units::counted;
 use capsule_report::{change_count, change_json, change_lines};
 use capsule_runtime::{CommandRunner, EnvLookup, NullSink, StagedDiffs, StagedRun, WaitingChanges};
 use capsule_store::{RunState, Store};

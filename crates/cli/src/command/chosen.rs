@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::code::Code;
+use capsule_base::escape;
 use capsule_core::change::Change;
-use capsule_core::code::Code;
-use capsule_core::escape;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::StagedRun;
 

@@ -3,17 +3,17 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use capsule_base::digest::Digest;
+use capsule_base::escape;
+use capsule_base::units::counted;
 use capsule_core::capability::Capability;
 use capsule_core::confinement::{
     EnforcementLevel, LayerStatus, LimitStatus, NOT_TRIED, ResourceLimit, SandboxLayer,
     SandboxStatus, SandboxTier,
 };
 use capsule_core::decision::Verdict;
-use capsule_core::digest::Digest;
-use capsule_core::escape;
 use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
-use capsule_core::units::counted;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{SelfTestResult, self_test, try_copying, try_overlay, try_staging};
 use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};

@@ -3,11 +3,11 @@
 use std::io::{self, Read as _};
 use std::rc::Rc;
 
-use capsule_core::code::Code;
-use capsule_core::escape;
-use capsule_core::exit::Exit;
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::exit::Exit;
+use capsule_base::limits;
 use capsule_core::journal::RunKind;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_report::left_running_text;
 use capsule_runtime::{CallResult, CommandRunner, NullSink, Sink};

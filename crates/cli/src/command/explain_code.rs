@@ -1,8 +1,8 @@
 //! `capsule explain-code`: the table of codes.
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::suggestion::closest;
 use capsule_core::outcome::Status;
-use capsule_core::tool::closest;
 use serde_json::{Value, json};
 
 use crate::args::ExplainCodeArgs;

@@ -1,7 +1,7 @@
 //! `capsule grants`: what people allowed beyond a call, as long as it is alive.
 
-use capsule_core::escape;
-use capsule_core::units::counted;
+use capsule_base::escape;
+use capsule_base::units::counted;
 use capsule_report::age_text;
 use capsule_runtime::{ActiveGrant, active_grants, clear_grants, now_micros, revoke_grant};
 use capsule_store::Store;

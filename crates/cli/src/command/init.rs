@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::limits::ORIGIN_BYTES;
 use capsule_core::action::show_argv;
-use capsule_core::code::Code;
-use capsule_core::escape;
-use capsule_core::limits::ORIGIN_BYTES;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::plan::plan_schema;
 use capsule_runtime::{CATALOGUE, policy_schema};

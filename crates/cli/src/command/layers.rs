@@ -1,7 +1,7 @@
 //! What is new about the layers over a policy, told before anything runs.
 
-use capsule_core::escape;
-use capsule_core::units::counted;
+use capsule_base::escape;
+use capsule_base::units::counted;
 use capsule_runtime::LayerChange;
 use similar::{ChangeTag, TextDiff};
 

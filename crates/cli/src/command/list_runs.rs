@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ListRunsArgs, ctx: &CliContext, screen: &Screen) -> Res
     };
     let are_older = match store.filter(|_| most > 0) {
         Some(store) if screen.json => {
-            screen.say_json_by(|out| write_runs(out, &store, &filter, most))?
+            screen.print_json_with(|out| write_runs(out, &store, &filter, most))?
         }
         Some(store) => lines(&store, &filter, most, screen)?,
         None if screen.json => {

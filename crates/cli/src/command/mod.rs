@@ -37,12 +37,12 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use capsule_core::code::Code;
-use capsule_core::escape;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::limits;
+use capsule_base::units::parse_duration;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::{ArgumentKind, ToolShape};
-use capsule_core::units::parse_duration;
 use capsule_report::{RunView, payload_lookup};
 use capsule_runtime::{CommandRunner, edit, real_path, signature_of};
 use capsule_store::{Store, StoreError};
@@ -121,7 +121,7 @@ fn parse_call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<V
             let asked = edit::blocks::parse_single_edit(json).map_err(Failure::from)?;
             return Ok(asked.args);
         }
-        return capsule_core::json::parse(json.as_bytes()).map_err(|error| {
+        return capsule_base::json::parse(json.as_bytes()).map_err(|error| {
             let message = format!("`--args` cannot be read: {}", error.message);
             Failure::from(CodedError::new(Code::Usage, message))
         });

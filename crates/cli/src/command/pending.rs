@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::units::counted;
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
-use capsule_core::escape;
 use capsule_core::outcome::CodedError;
-use capsule_core::units::counted;
 use capsule_runtime::{StagedRun, UnappliedRun, UndoRequest, Workspace, unapplied_runs};
 use capsule_store::Store;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `capsule plan`: check a plan, print the language.
 
-use capsule_core::escape;
+use capsule_base::escape;
 use capsule_runtime::CATALOGUE;
 use capsule_runtime::plan::{lint, plan_schema};
 use serde_json::json;

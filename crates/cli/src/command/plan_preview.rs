@@ -1,9 +1,9 @@
 //! A plan before it runs: what the policy says of each step, as far as that can be told.
 
 use anstyle::Style;
+use capsule_base::escape;
+use capsule_base::exit::Exit;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::escape;
-use capsule_core::exit::Exit;
 use capsule_runtime::BoundPolicy;
 use capsule_runtime::plan::{
     EvalScope, Plan, PlanStep, PredictedEnding, StepForecast, forecast_steps, predict_ending,

@@ -1,9 +1,9 @@
 //! `capsule plan preflight`: what a plan will need and what the policy says to it, before anything of
 //! it runs.
 
+use capsule_base::escape;
+use capsule_base::units::show_size;
 use capsule_core::capability::Capability;
-use capsule_core::escape;
-use capsule_core::units::show_size;
 use capsule_runtime::plan::PlanRequirements;
 use serde_json::json;
 

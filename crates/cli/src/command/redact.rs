@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::outcome::CodedError;
 use capsule_redact::{MaskingStream, Redactor, SecretFinding};
 use serde_json::json;

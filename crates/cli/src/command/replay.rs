@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::units::counted;
 use capsule_core::journal::Event;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::units::counted;
 use capsule_report::write_run;
 use capsule_runtime::{ReplaySource, read_text, replay};
 use capsule_store::Store;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReplayArgs, ctx: &CliContext, screen: &Screen) -> Resul
     })?;
     let store = Store::open_read_only(&ctx.store)?;
     if screen.json {
-        screen.say_json_by(|out| write_run(out, &store, &id, Map::new()))?;
+        screen.print_json_with(|out| write_run(out, &store, &id, Map::new()))?;
     } else {
         let (tree, note) = store.tree_at_seal(&id)?;
         screen.print_lines(&timeline.console.seal_lines(
@@ -81,6 +81,6 @@ fn warn_of_changed_plan(store: &Store, id: &str, screen: &Screen) {
         Ok(_) => "has changed since; compare with --plan",
         Err(_) => "is not there any more",
     };
-    let path = capsule_core::escape::line(&plan.path).into_owned();
+    let path = capsule_base::escape::line(&plan.path).into_owned();
     screen.eprint(&format!("{WARNING}note{WARNING:#}: the plan `{path}` {note}"));
 }

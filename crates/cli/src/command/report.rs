@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ReportArgs, ctx: &CliContext, screen: &Screen) -> Resul
         if let Some(next) = resumed_by(&store, &id)? {
             more.insert("resumed_by".into(), next.into());
         }
-        screen.say_json_by(|out| write_run(out, &store, &id, more))?;
+        screen.print_json_with(|out| write_run(out, &store, &id, more))?;
         return Ok(0);
     }
     let mut console = Console::counting(screen.layout());
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ReportArgs, ctx: &CliContext, screen: &Screen) -> Resul
         screen.print_lines(&console.seal_lines(tree.size(), &tree.root(), note.as_ref()))?;
     } else {
         for call in console.run.calls.iter().filter(|call| call.is_unknown()) {
-            let about = capsule_core::escape::line(&call.summary()).into_owned();
+            let about = capsule_base::escape::line(&call.summary()).into_owned();
             screen.print_line(&format!(
                 "{:>2} {WARNING}? UNKNOWN{WARNING:#} {} {about}: it was started and its end was never written",
                 call.call, call.tool

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use capsule_base::code::Code;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::plan::resume_plan;

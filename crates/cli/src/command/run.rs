@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::exit::Exit;
+use capsule_base::limits;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
-use capsule_core::escape;
-use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
 use capsule_report::{RunHeader, write_run};
@@ -118,7 +118,7 @@ impl RunEnding {
         let exit = exit.min(show_late_error(finished.late_error.as_ref(), Some(screen)));
         if screen.json {
             let store = super::open_store(ctx, screen)?;
-            screen.say_json_by(|out| write_run(out, &store, &id, Map::new()))?;
+            screen.print_json_with(|out| write_run(out, &store, &id, Map::new()))?;
             return Ok(exit.status());
         }
         let note = finished.note.as_ref();

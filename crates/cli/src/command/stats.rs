@@ -1,7 +1,7 @@
 //! `capsule stats`: what refusals add up to over the runs of the store. Patterns, never contents.
 
-use capsule_core::escape;
-use capsule_core::units::counted;
+use capsule_base::escape;
+use capsule_base::units::counted;
 use capsule_report::{
     Distribution, FrictionStats, PromptStats, RefusalCount, RulePromptStats, SafetyStats, Stats,
 };

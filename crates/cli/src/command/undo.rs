@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
+use capsule_base::escape;
+use capsule_base::json;
 use capsule_core::change::{Change, FileState};
-use capsule_core::escape;
 use capsule_core::journal::RunKind;
-use capsule_core::json;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::UNDO_TOOL;
 use capsule_report::{change_count, change_json, change_lines, time_text};

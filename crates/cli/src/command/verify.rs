@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anstyle::Style;
-use capsule_core::code::Code;
-use capsule_core::escape;
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::units::counted;
 use capsule_core::outcome::CodedError;
-use capsule_core::units::counted;
 use capsule_report::{width, wrap};
 use capsule_store::{
     AnchorReport, AttestationReport, Completeness, Fault, Proof, Signer, Store, StoreError,

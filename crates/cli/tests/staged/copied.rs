@@ -212,7 +212,7 @@ fn what_is_hidden_leaves_no_trace_in_changes() {
     let bed = copied();
     bed.capsule.write_file("sub/.ssh/id_for_bank", "SECRET");
     bed.capsule.write_file("sub/.env", "SECRET");
-    let digest = capsule_core::digest::Digest::of(b"SECRET").to_string();
+    let digest = capsule_base::digest::Digest::of(b"SECRET").to_string();
     for script in [
         "rename 'sub', 'sub2' or die",
         "rename 'sub', 'sub2' or die; mkdir 'sub'; mkdir 'sub/.ssh'; put('sub/.ssh/id_for_bank', 1)",

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Facts, PathLocation, PathTarget, WriteMode};
-use crate::digest::Digest;
-use crate::path::WorkspacePath;
-use crate::shell_syntax::{ListOperator, PipelineStage, Redirection, WordPiece};
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
+use capsule_command::shell_syntax::{ListOperator, PipelineStage, Redirection, WordPiece};
 
 /// One pipeline of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::command::{CommandStep, UnsupportedStep, target_from};
 use super::{PathLocation, PathTarget};
-use crate::limits;
-use crate::path::WorkspacePath;
-use crate::shell_syntax::{
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_command::shell_syntax::{
     ListOperator, PipelineStage, Redirection, Script, ScriptElement, ShellWord, StdStream,
 };
 

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Action, Facts};
-use crate::digest::Digest;
-use crate::json;
 use crate::tool::ToolName;
+use capsule_base::digest::Digest;
+use capsule_base::json;
 
 /// What an approval is bound to: the tool, what would happen, what was found, and the policy that
 /// judged it. Equal fingerprints mean the same thing would happen.

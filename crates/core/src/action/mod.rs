@@ -17,15 +17,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capabilities, Capability};
 use crate::change::Change;
-use crate::code::Code;
-use crate::command_specs::{CommandLine, PathOrigin, PathUse};
 use crate::confinement::SandboxStatus;
-use crate::digest::Digest;
-use crate::limits;
-use crate::path::{PathProblem, WorkspacePath};
 use crate::undo::NoUndoReason;
-use crate::units::counted;
-use crate::url::HttpUrl;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_base::units::counted;
+use capsule_base::url::HttpUrl;
+use capsule_command::program::ProgramFact;
+use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
 
 pub use command::{
     CommandStep, DEV_NULL, Expansion, SubAction, UnsupportedStep, expanded_argv, glob_arguments,
@@ -454,22 +455,11 @@ impl Facts {
     }
 }
 
-/// A program on disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramFact {
-    /// Where it was found.
-    pub path: String,
-    /// Where that leads once every link is followed.
-    pub real: String,
-    /// The digest of its bytes.
-    pub sha256: Digest,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json;
     use crate::tool::ToolName;
+    use capsule_base::json;
 
     #[test]
     fn actions_read_back() {

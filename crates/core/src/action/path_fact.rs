@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::action::PathLocation;
-use crate::path::WorkspacePath;
+use capsule_base::path::WorkspacePath;
 
 /// What was found at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::approval::{GrantLifetime, GrantPattern};
 use crate::capability::Capabilities;
-use crate::digest::Digest;
-use crate::escape;
 use crate::journal::PendingChanges;
-use crate::json;
 use crate::risk::Risk;
 use crate::tool::ToolName;
+use capsule_base::digest::Digest;
+use capsule_base::escape;
+use capsule_base::json;
 use capsule_redact::{Redactor, holds_mask, names_secret};
 
 /// What a person is shown.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{ApprovalRequest, GrantPattern, Person};
 use crate::decision::Verdict;
-use crate::digest::Digest;
-use crate::limits;
 use crate::policy::SourceLocation;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 
 /// How far an approval goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

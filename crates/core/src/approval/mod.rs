@@ -22,8 +22,8 @@ pub use pattern::{GrantPattern, StepCall};
 use crate::action::{Action, Facts, Fingerprint};
 use crate::confinement::Confinement;
 use crate::decision::Decision;
-use crate::digest::Digest;
 use crate::tool::ToolName;
+use capsule_base::digest::Digest;
 
 /// Says that somebody at a user interface gave this answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Action, Fingerprint, ParsedUrl, PathLocation, expanded_argv};
 use crate::approval::ApprovalRequest;
 use crate::capability::Capability;
-use crate::command_specs::{CommandLine, Effect, Effects};
-use crate::digest::Digest;
-use crate::path::WorkspacePath;
 use crate::tool::ToolName;
-use crate::url::HttpUrl;
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
+use capsule_base::url::HttpUrl;
+use capsule_command::specs::{CommandLine, Effect, Effects};
 
 /// Which calls a grant is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{AnswerKind, AnswerSurface, GrantLifetime};
-use crate::digest::Digest;
 use crate::id::RunId;
 use crate::journal::PayloadRef;
+use capsule_base::digest::Digest;
 
 /// A person is shown what they are asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

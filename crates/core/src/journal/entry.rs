@@ -6,10 +6,10 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
 use crate::id::RunId;
 use crate::journal::Event;
-use crate::json;
+use capsule_base::digest::Digest;
+use capsule_base::json;
 
 /// The version of the event format that this build writes. Every older one is read for ever.
 pub const VERSION: u16 = 1;
@@ -113,8 +113,8 @@ impl EntryHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
     use crate::journal::RunSealed;
+    use capsule_base::exit::Exit;
 
     #[test]
     fn entries_are_canonical_and_read_back() {

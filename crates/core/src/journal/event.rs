@@ -10,11 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::action::Fingerprint;
 use crate::call::Origin;
 use crate::capability::Capabilities;
-use crate::code::Code;
 use crate::confinement::{Confinement, Enforcement, SandboxStatus};
 use crate::decision::Verdict;
-use crate::digest::Digest;
-use crate::exit::Exit;
 use crate::id::RunId;
 use crate::journal::layer::{LayerGone, LayerOpened};
 use crate::journal::{
@@ -24,8 +21,11 @@ use crate::journal::{
 use crate::outcome::{Ending, Status};
 use crate::policy::PayloadRetention;
 use crate::risk::Risk;
-use crate::spelling::Spelling;
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
+use capsule_base::spelling::Spelling;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

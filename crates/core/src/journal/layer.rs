@@ -4,9 +4,9 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
 use crate::journal::Document;
 use crate::policy::LayerKind;
+use capsule_base::digest::Digest;
 
 /// A layer that tightens the policy of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

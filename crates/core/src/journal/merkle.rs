@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::digest::Digest;
+use capsule_base::digest::Digest;
 
 /// The hash of a leaf: `SHA-256(0x00 ‖ bytes)`.
 #[must_use]

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::confinement::Confinement;
 use crate::decision::Decision;
-use crate::digest::Digest;
 use crate::journal::Event;
+use capsule_base::digest::Digest;
 
 /// How sure a write must be before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,26 +6,27 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Expansion, Facts, Fingerprint, PathTarget, ProgramFact};
+use crate::action::{Action, Expansion, Facts, Fingerprint, PathTarget};
 use crate::approval::{
     ApprovalAnswer, ApprovalRoute, Approver, Card, Grant, GrantUse, ReceivedAnswer,
 };
 use crate::call::ToolCall;
 use crate::capability::Capabilities;
-use crate::code::Code;
 use crate::decision::Decision;
-use crate::digest::Digest;
 use crate::journal::{
     ApprovalAnswered, ApprovalShown, ApprovalWaiting, Durability, Event, GrantGiven, GrantUsed,
     Journal, PayloadClass, PayloadRef,
 };
-use crate::json;
 use crate::lifecycle::redacted::RedactedCall;
 use crate::lifecycle::run::EndWriter;
 use crate::lifecycle::{Cleared, Denied, PreflightReport, Preview};
-use crate::limits;
 use crate::outcome::{CodedError, Outcome};
 use crate::policy::Policy;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::json;
+use capsule_base::limits;
+use capsule_command::program::ProgramFact;
 use capsule_redact::Redactor;
 
 /// A call that waits for a person. It leads nowhere by itself.

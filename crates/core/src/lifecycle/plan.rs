@@ -10,17 +10,17 @@ use serde_json::Value;
 use crate::action::{Action, Facts};
 use crate::approval::{ApprovalAnswer, Approver, PlannedRequest};
 use crate::call::ToolCall;
-use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
-use crate::digest::Digest;
 use crate::journal::{ApprovalShown, Durability, Event, Journal, PayloadClass};
-use crate::json;
 use crate::lifecycle::approval::{answer_event, denial_problem};
 use crate::lifecycle::redacted::RedactedCall;
 use crate::lifecycle::{PreflightReport, Preview};
 use crate::outcome::CodedError;
 use crate::policy::{Judgement, Policy, PolicyInput, Usage, decide};
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::json;
 use capsule_redact::Redactor;
 
 /// A call that a plan will come to, as it is found before the plan begins. Nothing can run from it.

@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::action::{Action, Facts, Fingerprint};
 use crate::approval::ApprovalRequest;
 use crate::call::ToolCall;
-use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::Decision;
-use crate::digest::Digest;
-use crate::json;
 use crate::outcome::CodedError;
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::json;
 use capsule_redact::Redactor;
 
 /// Why a call is denied whose meaning falls apart once its secrets are masked.

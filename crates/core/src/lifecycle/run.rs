@@ -7,16 +7,16 @@ use core::marker::PhantomData;
 
 use serde_json::Value;
 
-use crate::code::Code;
 use crate::confinement::{Enforcement, ProcessLimits};
 use crate::journal::{
     CallFinished, CallStarted, Durability, EntryPosition, Event, Journal, PayloadClass,
     UndoCoverage,
 };
-use crate::json;
 use crate::lifecycle::Cleared;
 use crate::outcome::{CodedError, Ending, Outcome, Output, Status};
 use crate::policy::{EnvironmentRule, Restrictions};
+use capsule_base::code::Code;
+use capsule_base::json;
 use capsule_redact::Redactor;
 
 /// What was kept for an undo.

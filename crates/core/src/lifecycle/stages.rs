@@ -10,16 +10,16 @@ use crate::action::{Action, Facts, Fingerprint};
 use crate::call::ToolCall;
 use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
-use crate::digest::Digest;
 use crate::journal::{
     CallDecided, CallProposed, Durability, Event, Journal, PayloadClass, PayloadRef,
 };
-use crate::json;
 use crate::lifecycle::Operation;
 use crate::lifecycle::approval::{AwaitingApproval, BatchApproval, stale_approval, write_refusal};
 use crate::lifecycle::redacted::RedactedCall;
 use crate::outcome::CodedError;
 use crate::policy::{Judgement, Policy, PolicyInput, Restrictions, Usage, decide};
+use capsule_base::digest::Digest;
+use capsule_base::json;
 use capsule_redact::Redactor;
 
 /// A call that was written down. Nothing is known about it yet.

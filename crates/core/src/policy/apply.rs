@@ -6,13 +6,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use crate::decision::Verdict;
-use crate::limits;
 use crate::policy::budget::Budgets;
 use crate::policy::model::{Constraint, Policy, Quota, SourceLocation, ToolRule};
 use crate::policy::profile::Profile;
 use crate::policy::risk_policy::RiskPolicy;
 use crate::tool::ToolName;
-use crate::units;
+use capsule_base::limits;
+use capsule_base::units;
 
 /// The tool behind `capsule apply`.
 pub const APPLY_TOOL: &str = "changes.apply";

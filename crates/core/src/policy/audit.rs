@@ -105,8 +105,8 @@ impl AnchorRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
     use crate::journal::RunSealed;
+    use capsule_base::exit::Exit;
 
     /// So many events, whatever they are, and the moments that are named.
     #[test]

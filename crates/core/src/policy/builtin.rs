@@ -1,7 +1,7 @@
 //! The policies that come with the program.
 
 use crate::control_files;
-use crate::digest::Digest;
+use capsule_base::digest::Digest;
 
 /// What the base policy is called where a rule's place is shown.
 pub(crate) const BASE_NAME: &str = "builtin:base";

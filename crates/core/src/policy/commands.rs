@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use regex::bytes::Regex;
 
 use crate::capability::{Capabilities, Capability};
-use crate::command_specs::Effect;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
-use crate::digest::Digest;
-use crate::path::WorkspacePath;
 use crate::policy::model::SourceLocation;
 use crate::policy::patterns::PathPattern;
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
+use capsule_command::specs::Effect;
 
 /// Constraints on programs.
 #[derive(Clone, Debug)]

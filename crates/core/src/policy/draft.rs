@@ -6,17 +6,18 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::Effects;
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::digest::Digest;
 use crate::policy::builtin::{self, builtin_text};
 use crate::policy::layer::{LayerKind, PolicyLayer};
 use crate::policy::model::{Constraint, DroppedRule, HardDenyRule, Policy, SourceLocation};
 use crate::policy::parse::{self, ExtendedLookup, ExtendedText, ParsedPolicy};
 use crate::policy::patterns::{NameIndex, PathPattern};
-use crate::spelling::Spelling;
-use crate::tool::{Catalogue, closest};
+use crate::tool::Catalogue;
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};
+use capsule_base::digest::Digest;
+use capsule_base::spelling::Spelling;
+use capsule_base::suggestion::closest;
+use capsule_command::specs::Effects;
 
 /// A policy that was read and is not bound to a workspace yet. It cannot decide.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::glob::GlobError;
+use capsule_base::glob::GlobError;
 
 /// Why a pattern is refused, and how the same is written here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ fn any_depth(text: &str) -> Option<String> {
     };
     let parts: Vec<String> = text.split('/').map(part).collect();
     let spelled = parts.join("/");
-    crate::glob::Glob::parse(&spelled).is_ok().then_some(spelled)
+    capsule_base::glob::Glob::parse(&spelled).is_ok().then_some(spelled)
 }
 
 /// The most patterns that stand for one with braces.
@@ -191,14 +191,14 @@ fn alternatives(text: &str) -> Option<Vec<String>> {
     let (inner, tail) = rest.split_once('}')?;
     let each: Vec<String> =
         inner.split(',').map(|part| format!("{head}{part}{tail}")).take(ALTERNATIVES + 1).collect();
-    let plain = each.iter().all(|text| crate::glob::Glob::parse(text).is_ok());
+    let plain = each.iter().all(|text| capsule_base::glob::Glob::parse(text).is_ok());
     (plain && each.len() > 1 && each.len() <= ALTERNATIVES).then_some(each)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glob::Glob;
+    use capsule_base::glob::Glob;
 
     /// What is refused, and how it is written instead.
     fn refused(text: &str) -> Option<Refused> {

@@ -11,12 +11,12 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diagnostic::Diagnostic;
-use crate::digest::Digest;
 use crate::policy::model::{Policy, SandboxRule};
-use crate::policy::parse::DIALECT;
 use crate::policy::profile::{Profile, Unattended};
-use crate::yaml;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::digest::Digest;
+use capsule_base::yaml;
+use capsule_base::yaml::POLICY_DIALECT;
 
 /// Whose a layer is, by the place where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct PolicyLayer {
 /// # Errors
 /// When it cannot be read, so that nobody can tell.
 pub fn is_layer(text: &str) -> Result<bool, Diagnostic> {
-    let root = yaml::parse(text, &DIALECT)?;
+    let root = yaml::parse(text, &POLICY_DIALECT)?;
     Ok(root.is_some_and(|root| root.get(LayerKind::KEY).is_some()))
 }
 

@@ -22,7 +22,6 @@ mod restrictions;
 mod risk_policy;
 mod secrets;
 mod usage;
-pub(crate) mod variables;
 
 pub use apply::{APPLY_TOOL, UNDO_TOOL};
 pub use audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
@@ -41,7 +40,6 @@ pub use model::{
     HardDenyRule, PathRule, Policy, PolicyExample, PolicyTest, Quota, SandboxRule, SourceLocation,
     ToolRule, UrlRule,
 };
-pub use parse::DIALECT;
 pub use patterns::{ArgumentPattern, ArgvPattern, PathPattern};
 pub use profile::{Profile, ProfileRequirements, Unattended};
 pub use restrictions::{

@@ -11,13 +11,8 @@ use serde_json::Value;
 use crate::action::WriteMode;
 use crate::approval::GrantPolicy;
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::Effects;
 use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
-use crate::digest::Digest;
-use crate::net;
-use crate::path::WorkspacePath;
 use crate::policy::audit::AuditRule;
 use crate::policy::budget::Budgets;
 use crate::policy::commands::ExecRule;
@@ -28,9 +23,14 @@ use crate::policy::profile::Profile;
 use crate::policy::risk_policy::RiskPolicy;
 use crate::policy::secrets::{RedactionRule, SecretRule};
 use crate::risk::Risk;
-use crate::spelling::Spelling;
 use crate::tool::ToolName;
-use crate::url::UrlPattern;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::net;
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
+use capsule_base::url::UrlPattern;
+use capsule_command::specs::Effects;
 
 /// A policy that is bound to a workspace and can decide.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::command_specs::{CommandLine, CommandSpec};
-use crate::glob::{self, Glob, GlobError};
-use crate::path::WorkspacePath;
 use crate::policy::commands::TokenMatcher;
 use crate::policy::model::SourceLocation;
-use crate::spelling::Spelling;
+use capsule_base::glob::{self, Glob, GlobError};
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
+use capsule_command::specs::{CommandLine, CommandSpec};
 
 /// A pattern for paths, as written and as seen from the workspace.
 #[derive(Clone, Debug)]

@@ -15,13 +15,9 @@ use core::net::IpAddr;
 
 use crate::capability::{Capabilities, Capability};
 use crate::change::{Change, FileState};
-use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits};
 use crate::decision::Verdict;
-use crate::limits;
-use crate::net;
 use crate::outcome::CodedError;
-use crate::path::WorkspacePath;
 use crate::policy::commands::EnvironmentRule;
 use crate::policy::decide::{
     child_placeholder, is_listable, judge_address, judge_url, reason_or, verdict_text,
@@ -30,7 +26,11 @@ use crate::policy::model::{Constraint, FetchRule, HardDenyRule, Policy};
 use crate::policy::patterns::PathPattern;
 use crate::policy::secrets::SecretRule;
 use crate::tool::ToolName;
-use crate::url::{HostName, HttpUrl};
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::net;
+use capsule_base::path::WorkspacePath;
+use capsule_base::url::{HostName, HttpUrl};
 
 pub use invariants::Invariants;
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::policy::model::{Constraint, Policy, SourceLocation};
 use crate::tool::ToolName;
-use crate::url::HttpUrl;
+use capsule_base::url::HttpUrl;
 use capsule_redact::CustomPattern;
 
 /// What is masked, and what becomes of masks.

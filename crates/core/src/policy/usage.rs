@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
-use crate::limits;
 use crate::tool::ToolName;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 
 /// Stands for files that a command was told of by what it read, and for those that are too many to remember.
 pub(crate) const UNNAMED: &str = "a file that no word names";

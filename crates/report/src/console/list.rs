@@ -1,6 +1,6 @@
 //! The commands of a list, below the step that runs it.
 
-use capsule_core::escape;
+use capsule_base::escape;
 
 use super::{Console, Sign, details_text};
 use crate::run_view::CallView;

@@ -1,7 +1,7 @@
 //! What holds the commands of a run, in its header.
 
+use capsule_base::escape;
 use capsule_core::confinement::{EnforcementLevel, LayerStatus, SandboxStatus, SandboxTier};
-use capsule_core::escape;
 use capsule_core::journal::NoSandbox;
 
 use crate::console::{ERROR, SUCCESS, WARNING};

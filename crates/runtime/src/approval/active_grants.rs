@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_core::approval::{AnswerKind, GrantLifetime, GrantPattern};
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::journal::{Event, GrantGiven};
 use capsule_core::outcome::CodedError;
 use capsule_store::{RunState, Store, StoreError};

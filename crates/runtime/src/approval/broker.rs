@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 use capsule_core::approval::{
     AnswerSurface, ApprovalAnswer, ApprovalRequest, ApprovalRoute, Approver, Card, Grant,
     GrantOffer, GrantPattern, Person, PlannedRequest, ReceivedAnswer,
 };
-use capsule_core::digest::Digest;
 use capsule_core::journal::PendingChanges;
-use capsule_core::limits;
 use capsule_core::policy::Policy;
 use capsule_redact::holds_mask;
 use capsule_store::Store;

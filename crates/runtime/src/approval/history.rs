@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::limits;
 use capsule_core::action::{Action, Facts};
 use capsule_core::approval::{AnswerKind, ApprovalRequest, Card, GrantPattern, PlannedRequest};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{CallDecided, Event};
 use capsule_core::lifecycle::{recorded_action, recorded_decision};
-use capsule_core::limits;
 use capsule_core::tool::ToolName;
 use capsule_store::{Store, StoreError};
 use serde_json::Value;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_core::approval::{AnswerKind, AnswerSurface, Card, GrantLifetime};
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{AnswerGiven, Event, PayloadRef, RunKind, RunOpened};
 use capsule_core::outcome::CodedError;

@@ -12,9 +12,10 @@ mod rule_usage;
 use std::ops::Range;
 use std::sync::Arc;
 
-use capsule_core::diagnostic::Diagnostics;
-use capsule_core::policy::{DIALECT, Policy, PolicyDraft};
-use capsule_core::yaml::{self, YamlNode};
+use capsule_base::diagnostic::Diagnostics;
+use capsule_base::yaml::POLICY_DIALECT;
+use capsule_base::yaml::{self, YamlNode};
+use capsule_core::policy::{Policy, PolicyDraft};
 use capsule_tools::CATALOGUE;
 
 use crate::bound_policy::BoundPolicy;
@@ -56,8 +57,8 @@ impl<'l> EditablePolicy<'l> {
     /// # Errors
     /// Where it cannot be read, which the policy was before.
     pub fn parse(bound: &'l BoundPolicy, profile: Option<&'l str>) -> Result<Self, Diagnostics> {
-        let Some(root) =
-            yaml::parse(&bound.text.text, &DIALECT).map_err(|diagnostic| vec![diagnostic])?
+        let Some(root) = yaml::parse(&bound.text.text, &POLICY_DIALECT)
+            .map_err(|diagnostic| vec![diagnostic])?
         else {
             return Err(Diagnostics::new());
         };

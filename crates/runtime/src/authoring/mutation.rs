@@ -1,6 +1,6 @@
 //! Whether the examples and tests of a policy would notice a slip of its author.
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::policy_tree::{self, TreeEdit};
 use super::rule_sites::Mutation;

@@ -1,6 +1,6 @@
 //! The tree of a policy's text, with changes to it, and as a text again.
 
-use capsule_core::yaml::{YamlNode, YamlScalar, YamlValue};
+use capsule_base::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// A value of the tree, with the way to it: which child of which child.
 #[derive(Clone, Debug)]

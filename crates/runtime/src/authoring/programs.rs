@@ -1,6 +1,6 @@
 //! The rules about programs.
 
-use capsule_core::yaml::YamlNode;
+use capsule_base::yaml::YamlNode;
 
 use super::policy_tree::{NodePath, TreeEdit, list_node, word_node};
 use super::rule_sites::{DecisionEvidence, SiteCollector, shorten_node};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use capsule_base::digest::Digest;
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::digest::Digest;
 use capsule_core::policy::{Policy, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
 

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
+use capsule_base::diagnostic::{LineIndex, Position};
+use capsule_base::limits;
+use capsule_base::units::parse_size;
+use capsule_base::yaml::YamlNode;
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::{LineIndex, Position};
-use capsule_core::limits;
 use capsule_core::policy::Profile;
 use capsule_core::tool::{ToolShape, ToolSignature};
-use capsule_core::units::parse_size;
-use capsule_core::yaml::YamlNode;
 use capsule_redact::excerpt;
 use capsule_tools::CATALOGUE;
 

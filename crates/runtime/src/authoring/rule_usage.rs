@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::decision::Decision;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::policy::Policy;
 
 use super::recorded_calls::PastCall;

@@ -8,16 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
 use capsule_core::approval::{Approver, NoApprover};
 use capsule_core::call::ToolCall;
 use capsule_core::change::ChangeSet;
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
-use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, UNDO_SUFFIX};
 use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, sidecar_path};

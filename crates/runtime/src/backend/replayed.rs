@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use capsule_base::code::Code;
 use capsule_core::action::{Action, Facts};
 use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
-use capsule_core::code::Code;
 use capsule_core::journal::{CallFinished, Event};
 use capsule_core::lifecycle::{
     Operation, Permit, PreflightReport, Preview, SavedUndo, recorded_action, recorded_decision,

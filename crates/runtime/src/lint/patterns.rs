@@ -1,7 +1,7 @@
 //! Patterns for paths that mean less here than in gitignore or in a regular expression.
 
+use capsule_base::diagnostic::Diagnostics;
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::Diagnostics;
 use capsule_core::policy::{Constraint, FileRule, PathPattern, Policy};
 
 use super::lint_note;

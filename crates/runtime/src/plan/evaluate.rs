@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_redact::holds_mask;
 use serde::{Deserialize, Serialize};

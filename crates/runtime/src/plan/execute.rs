@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, StepEnded, StepEnding};
 use capsule_core::lifecycle::{PlanApproval, PlannedCall, request_plan_approval};
 use capsule_core::outcome::{CodedError, Status};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use capsule_base::code::Code;
 use capsule_core::capability::Capabilities;
-use capsule_core::code::Code;
 use serde_json::Value;
 
 /// What a step must give.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::tool::ToolShape;
 
 use crate::plan::{Plan, Reference};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::path::WorkspacePath;
+use capsule_command::specs::{CommandLine, Effect, PathAccess};
 use capsule_core::action::{Action, Facts, ParsedUrl, PathTarget, sub_actions};
 use capsule_core::capability::Capabilities;
-use capsule_core::command_specs::{CommandLine, Effect, PathAccess};
 use capsule_core::decision::Verdict;
 use capsule_core::lifecycle::PlannedCall;
-use capsule_core::path::WorkspacePath;
 use serde::Serialize;
 
 use crate::plan::StepForecast;

@@ -2,9 +2,9 @@
 //!
 //! It is made of the same tables that the parser reads by, so the two cannot drift apart.
 
+use capsule_base::yaml::KeySpec;
 use capsule_core::capability::Capability;
 use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolSignature};
-use capsule_core::yaml::KeySpec;
 use serde_json::{Map, Value, json};
 
 use crate::plan::expect::VALUE_KINDS;
@@ -112,7 +112,7 @@ fn on_error() -> Value {
                 "retry" => json!({
                     "type": "integer",
                     "minimum": 0,
-                    "maximum": capsule_core::limits::PLAN_RETRIES
+                    "maximum": capsule_base::limits::PLAN_RETRIES
                 }),
                 _ => json!({ "$ref": "#/$defs/duration" }),
             })

@@ -12,9 +12,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use capsule_base::diagnostic::Diagnostics;
+use capsule_base::exit::Exit;
 use capsule_core::call::{Origin, ToolCall};
-use capsule_core::diagnostic::Diagnostics;
-use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, PayloadClass, RunKind, RunOpened};
 use capsule_core::policy::Policy;
 use capsule_store::{Store, StoreError};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::diagnostic::Position;
+use capsule_base::diagnostic::Position;
 use capsule_core::journal::Event;
 use capsule_tools::CATALOGUE;
 

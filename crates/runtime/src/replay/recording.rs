@@ -4,9 +4,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     CallProposed, Document, Durability, Entry, EntryPosition, Event, Journal, PayloadClass,

@@ -1,8 +1,8 @@
 //! What a policy can say about programs.
 
+use capsule_base::limits;
+use capsule_command::specs::Effect;
 use capsule_core::capability::Capability;
-use capsule_core::command_specs::Effect;
-use capsule_core::limits;
 use capsule_core::tool::ToolSignature;
 use serde_json::{Map, Value, json};
 

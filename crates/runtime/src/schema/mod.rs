@@ -8,10 +8,10 @@ mod risk;
 mod secrets;
 mod tools;
 
+use capsule_base::limits;
+use capsule_command::specs::Effect;
 use capsule_core::capability::Capability;
-use capsule_core::command_specs::Effect;
 use capsule_core::decision::Verdict;
-use capsule_core::limits;
 use capsule_core::policy::{CheckpointRule, LayerKind, builtin_names};
 use capsule_core::tool::Catalogue;
 use serde_json::{Map, Value, json};

@@ -1,9 +1,9 @@
 //! What a policy can say besides its rules: profiles, risk, budgets, and tests of itself.
 
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::approval::GrantLifetime;
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
-use capsule_core::limits;
 use capsule_core::policy::{Hazard, Profile};
 use capsule_core::risk::Risk;
 use capsule_core::tool::{Catalogue, ToolSignature};

@@ -1,9 +1,9 @@
 //! What a policy can say about each tool, by what the tool works on.
 
+use capsule_base::limits;
 use capsule_core::action::WriteMode;
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
-use capsule_core::limits;
 use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
 use capsule_core::journal::{Event, RunExported};
 use capsule_store::{SignedNote, StoreError, WrittenRun};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub struct FinishedRun {
 
 impl Session<'_> {
     /// Seals the run and, if asked, writes it to a file of its own. The executor of a run that stages
-    /// nothing goes when the last [`Commands`](capsule_tools::Commands) do.
+    /// nothing goes when the last [`CommandRunner`](capsule_tools::CommandRunner) do.
     ///
     /// # Errors
     /// When the seal or the file cannot be written.

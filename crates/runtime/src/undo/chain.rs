@@ -86,7 +86,7 @@ impl ChangeChain {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
-    use capsule_core::digest::Digest;
+    use capsule_base::digest::Digest;
 
     use super::*;
 

@@ -8,11 +8,11 @@ mod undone;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunKind, UNDO_SUFFIX};
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::UndoRecord;
 use capsule_store::{RunState, Store, StoreError, StoredEvent, sidecar_path};

@@ -1,7 +1,7 @@
 //! What the record says of the calls of a run, as far as it is needed to undo them.
+use capsule_base::code::Code;
 use capsule_core::action::Facts;
 use capsule_core::change::Change;
-use capsule_core::code::Code;
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, PayloadRef, RunKind, RunOpened};

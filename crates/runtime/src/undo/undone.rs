@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::exit::Exit;
 use capsule_core::change::{Change, ChangeSet, FileState};
-use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_store::{RunState, Store, StoreError};
 

@@ -13,11 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_core::approval::{AnswerSurface, Card, GrantLifetime, Person};
 use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
-use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, RunKind};
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{

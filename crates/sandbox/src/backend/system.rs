@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 
-use capsule_core::path::WORKSPACE_MOUNT;
+use capsule_base::path::WORKSPACE_MOUNT;
 
 /// A path of the host that commands see, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

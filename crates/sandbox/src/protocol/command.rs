@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
+use capsule_base::limits;
 use capsule_core::confinement::ProcessLimits;
-use capsule_core::limits;
 
 use super::wire::{Malformed, Reader, Writer};
 use super::{read_texts, write_texts};

@@ -11,8 +11,8 @@ mod start_gate;
 mod step;
 mod wire;
 
+use capsule_base::limits;
 use capsule_core::confinement::SandboxStatus;
-use capsule_core::limits;
 use rustix::io::Errno;
 
 pub(crate) use command::{CommandMessage, StageMessage};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};

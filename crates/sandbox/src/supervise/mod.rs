@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use capsule_base::limits;
 use capsule_core::confinement::{EnforcementLevel, SandboxStatus, SandboxTier};
-use capsule_core::limits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::fstat;
 use rustix::io::Errno;
@@ -163,7 +163,7 @@ impl Executor {
         self.receive_view_reply(laid)
     }
 
-    /// The same without waiting for it, for a view that nothing is laid over: [`Executor::entered`]
+    /// The same without waiting for it, for a view that nothing is laid over: [`Executor::wait_for_view`]
     /// tells what came of it.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::hidden_paths;
 use crate::protocol::{self, CommandMessage, ExecutorRequest};

@@ -351,7 +351,7 @@ fn a_flood_is_ended() {
     let exit = probe(&mut bed, &["write-for-ever"], |limits| limits.timeout_ms = 30_000);
     assert_eq!(exit.termination, Termination::OutputFlood);
     assert_eq!(exit.stdout.bytes.len(), 192_000);
-    assert!(exit.stdout.total >= capsule_core::limits::OUTPUT_DISCARD_BYTES);
+    assert!(exit.stdout.total >= capsule_base::limits::OUTPUT_DISCARD_BYTES);
 }
 
 fn daemons_die_with_the_command() {

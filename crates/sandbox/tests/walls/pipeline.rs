@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use capsule_base::limits;
 use capsule_core::confinement::ResourceLimit;
-use capsule_core::limits;
 use capsule_sandbox::{
     CommandWatcher, Launch, LaunchStage, RedirectTarget, SandboxError, StandardStream,
     StreamRedirect, Termination,

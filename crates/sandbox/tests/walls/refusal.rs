@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::process::Command;
 
+use capsule_base::limits;
 use capsule_core::confinement::{EnforcementLevel, SandboxLayer};
-use capsule_core::limits;
 use capsule_sandbox::{Executor, Launch, SandboxError, SandboxView, doctor};
 
 use crate::Test;

@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use capsule_core::digest::Digest;
-use capsule_core::limits;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 use rustix::fs::OFlags;
 
 use crate::checkpoint::{Checkpoint, SignedNote, is_origin};

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 use capsule_core::journal::KEY_SUFFIX;
-use capsule_core::limits;
 use ed25519_dalek::{Signature as Signed, Signer as _, SigningKey, VerifyingKey};
 use rustix::fs::OFlags;
 use zeroize::Zeroizing;

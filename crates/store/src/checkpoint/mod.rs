@@ -19,7 +19,7 @@ pub use trust::{AnchorReport, AttestationReport, TrustRoots};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 
 /// What a log was at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

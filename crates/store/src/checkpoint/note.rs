@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capsule_core::limits;
+use capsule_base::limits;
 
 use crate::checkpoint::{Checkpoint, Verifier};
 
@@ -38,7 +38,7 @@ pub enum SignatureCheck {
 }
 
 impl SignedNote {
-    /// Reads a note. What is read is not believed: see [`Note::seal`].
+    /// Reads a note. What is read is not believed: see [`SignedNote::verify`].
     #[must_use]
     pub fn parse(note: &str) -> Option<Self> {
         let is_plain = |letter: char| letter == '\n' || letter >= ' ';

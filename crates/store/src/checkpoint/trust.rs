@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::Frontier;
 

@@ -11,7 +11,7 @@ mod payloads;
 
 use std::collections::BTreeMap;
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
 

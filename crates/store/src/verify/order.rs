@@ -1,8 +1,8 @@
 //! The order of the events: each stands where its own bytes say.
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
+use capsule_base::limits::EXACT_INTEGER;
 use capsule_core::journal::{Entry, Event};
-use capsule_core::limits::EXACT_INTEGER;
 use capsule_core::policy::PayloadRetention;
 
 use super::{Checker, Columns, Fault, fault};

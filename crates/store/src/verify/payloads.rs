@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, PayloadClass, PayloadRef};
 use capsule_core::policy::PayloadRetention;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use capsule_base::limits;
 use capsule_core::change::Change;
 use capsule_core::lifecycle::Permit;
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::Restrictions;
 use capsule_core::undo::NoUndoReason;

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
+use capsule_base::code::Code;
 use capsule_core::action::{Action, Facts};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
 use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::APPLY_TOOL;

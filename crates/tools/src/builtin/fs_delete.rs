@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use capsule_base::code::Code;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{Action, Facts, PathFact, PathLocation, PathTarget};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
 use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use rustix::fs::FileType;

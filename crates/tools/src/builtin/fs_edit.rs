@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::{Redactor, TextPiece};

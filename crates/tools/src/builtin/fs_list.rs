@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit};
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{ListingScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use rustix::fs::{AtFlags, FileType, OFlags, statat};

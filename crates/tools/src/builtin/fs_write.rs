@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{Action, PathTarget, WriteMode};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::path::WorkspacePath;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::Redactor;
 use serde_json::{Map, Value};

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::limits;
 use capsule_core::action::{Action, RepositoryQuery};
 use capsule_core::capability::Capability;
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Output};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::TextPiece;

@@ -10,14 +10,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use capsule_base::code::Code;
+use capsule_base::url::HttpUrl;
 use capsule_core::action::{Action, Facts, ParsedUrl, UrlTarget};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{EgressScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
-use capsule_core::url::HttpUrl;
 use capsule_redact::{TextPiece, excerpt};
 use serde_json::{Map, Value};
 use ureq::config::Config;
@@ -273,7 +273,7 @@ impl FetchOperation {
         let kind = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let is_json = kind(header::CONTENT_TYPE).is_some_and(is_json_type);
         let value =
-            (is_json && !truncated).then(|| capsule_core::json::parse(&bytes).ok()).flatten();
+            (is_json && !truncated).then(|| capsule_base::json::parse(&bytes).ok()).flatten();
         let total = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let output = Output::default()
             .with("url", address.as_str())

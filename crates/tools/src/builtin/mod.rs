@@ -19,10 +19,10 @@ pub mod test_run;
 
 use std::io;
 
+use capsule_base::code::Code;
+use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_core::action::FileKind;
-use capsule_core::code::Code;
 use capsule_core::outcome::{CodedError, Outcome};
-use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -46,7 +46,7 @@ fn flag_arg(args: &Map<String, Value>, name: &str) -> bool {
 /// A size argument: a number of bytes, or text with a unit.
 fn size_arg(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, CodedError> {
     let Some(value) = args.get(name) else { return Ok(None) };
-    let size = value.as_u64().or_else(|| capsule_core::units::parse_size(value.as_str()?));
+    let size = value.as_u64().or_else(|| capsule_base::units::parse_size(value.as_str()?));
     size.map(Some).ok_or_else(|| invalid_args(format!("`{name}` is a size such as `10KB`")))
 }
 

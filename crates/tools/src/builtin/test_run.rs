@@ -1,10 +1,10 @@
 //! `test.run`: the project's own test command, as the policy names it.
 
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::action::{Action, Facts, FileKind, PathTarget};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
 use capsule_core::lifecycle::{Operation, Permit};
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};

@@ -11,11 +11,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::control_files::{COMMANDS, From, PLACES, Place};
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use rustix::fs::{AtFlags, FileType as Kind, statat};
 use rustix::process::geteuid;
 

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use capsule_core::limits;
+use capsule_base::limits;
 use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 
 use crate::control_files::mounts::Mounts;

@@ -18,13 +18,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
-use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};

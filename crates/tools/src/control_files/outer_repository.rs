@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
 use super::{AliasCollector, GIT_NAME, has_repository_parts};

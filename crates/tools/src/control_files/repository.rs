@@ -1,6 +1,6 @@
 //! Repositories that are not called `.git`: git takes orders from a folder for what is in it.
 
-use capsule_core::path::WorkspacePath;
+use capsule_base::path::WorkspacePath;
 use capsule_core::path_aliases::PathAliases;
 
 use crate::workspace::git_pointer::COMMONDIR;

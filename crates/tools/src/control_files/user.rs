@@ -6,9 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use capsule_core::limits;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
 use super::{AliasCollector, GIT_NAME};

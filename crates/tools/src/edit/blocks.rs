@@ -7,8 +7,8 @@
 //! edit itself stands in a text, only `<![CDATA[`..`]]>` around all of that text says where it ends:
 //! without it the block is refused rather than cut at a guess.
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! What an edit makes of a file. Bytes come in and bytes go out; nothing is read or written here.
 //!
 //! What is searched for must be found as often as it is expected, and unmistakably: as it is written,
-//! else with more and more tolerance ([`How`]). The replacement is put there as it is written; only
+//! else with more and more tolerance ([`MatchTolerance`]). The replacement is put there as it is written; only
 //! its line ends and its indentation follow those of what it replaces. Of two mistakes, a refusal is
 //! much the smaller one.
 
@@ -14,7 +14,7 @@ mod tolerant;
 
 use std::ops::Range;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 pub use crate::encoding::TextEncoding;
 pub use nearest::NearestMatch;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use crate::edit::lines::Lines;
 

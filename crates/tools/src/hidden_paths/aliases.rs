@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
 use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::{Invariants, PathScope};
 use rustix::fs::{AtFlags, statat};

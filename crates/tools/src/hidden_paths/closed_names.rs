@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use capsule_core::limits;
+use capsule_base::limits;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 

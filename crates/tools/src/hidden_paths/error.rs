@@ -1,7 +1,7 @@
 //! Why nobody can say what must not be seen.
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 
 /// Why the veil cannot be drawn.

@@ -21,9 +21,9 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
-use capsule_core::limits;
+use capsule_base::limits;
+use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_core::outcome::CodedError;
-use capsule_core::path::{PathProblem, WorkspacePath};
 use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, FileType, Stat, statat};

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use capsule_base::spelling::Spelling;
 use capsule_core::policy::Invariants;
-use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 

@@ -4,10 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::{Change, FileState};
-use capsule_core::digest::Digest;
-use capsule_core::limits;
-use capsule_core::path::WorkspacePath;
 
 use super::database::Database;
 use super::id::ObjectId;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::files::{Files, Outside};
 use super::id::{Format, ObjectId};

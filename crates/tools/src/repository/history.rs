@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::Flaw;
 use super::database::Database;

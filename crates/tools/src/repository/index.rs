@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::Flaw;
 use super::id::{Format, ObjectId};

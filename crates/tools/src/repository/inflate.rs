@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use capsule_core::limits;
+use capsule_base::limits;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::Flaw;

@@ -33,8 +33,8 @@ mod snapshot;
 
 use std::io;
 
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::Change;
-use capsule_core::path::WorkspacePath;
 
 use crate::control_files::{GIT_NAME, has_repository_parts};
 use crate::workspace::Workspace;

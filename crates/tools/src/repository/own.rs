@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::AsFd as _;
 
-use capsule_core::limits;
+use capsule_base::limits;
 use rustix::fs::readlinkat;
 
 use super::database::Database;

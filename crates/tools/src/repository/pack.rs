@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::rc::Rc;
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::Flaw;
 use super::id::{Format, ObjectId};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::limits;
 
 use super::compare::{Comparison, Moved, Refusal};
 use super::database::pack;

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::limits;
+use capsule_base::limits;
 
 use super::Flaw;
 use super::files::Files;

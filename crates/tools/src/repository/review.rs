@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::Change;
-use capsule_core::limits;
-use capsule_core::path::WorkspacePath;
 use capsule_core::path_aliases::PathAliases;
 
 use super::compare::{Comparison, Moved, Refusal};

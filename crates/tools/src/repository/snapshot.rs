@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::digest::Digest;
-use capsule_core::limits;
 use capsule_core::path_aliases::PathAliases;
 use rustix::fs::FileType;
 

@@ -5,8 +5,8 @@
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use capsule_base::code::Code;
 use capsule_core::change::Change;
-use capsule_core::code::Code;
 use capsule_core::outcome::{CodedError, Output};
 
 use super::apply::{differs_problem, temporary_name};

@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
+use capsule_base::code::Code;
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
 use capsule_core::lifecycle::SavedUndo;
 use capsule_core::outcome::{CodedError, Output};
 use capsule_core::path_aliases::PathAliases;

@@ -12,12 +12,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
-use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 

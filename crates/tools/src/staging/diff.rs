@@ -3,8 +3,8 @@
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::limits;
 use similar::TextDiff;
 
 use super::{Staging, split_parent};

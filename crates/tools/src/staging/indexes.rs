@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::digest::Digest;
-use capsule_core::limits;
 use rustix::fs::{Mode, OFlags, Stat, openat};
 
 use super::scan::ChangeScan;

@@ -6,13 +6,13 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::{Change, ChangeSet, FileState};
-use capsule_core::code::Code;
 use capsule_core::confinement::ResourceLimit;
 use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Ending, Outcome};
-use capsule_core::path::WorkspacePath;
 use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::{PathScope, Restrictions};
 use capsule_redact::{Redactor, excerpt};
@@ -406,7 +406,7 @@ fn change_refusal(change: &Change, redactor: &Redactor) -> Option<String> {
     if let Some(FileState::File { bytes, .. }) = &change.before
         && *bytes > limits::UNDO_BYTES
     {
-        let most = capsule_core::units::show_size(limits::UNDO_BYTES);
+        let most = capsule_base::units::show_size(limits::UNDO_BYTES);
         return Some(format!(
             "what it replaces is larger than the {most} that are kept for an undo"
         ));

@@ -27,13 +27,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
 use capsule_core::change::{Change, ChangeSet, FileState};
-use capsule_core::code::Code;
 use capsule_core::confinement::SandboxTier;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
-use capsule_core::spelling::Spelling;
 use capsule_sandbox as sandbox;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, unlinkat};
 use rustix::time::{ClockId, clock_gettime};
@@ -116,7 +116,7 @@ impl DiskSpace {
     /// command closed; somebody else may have taken it, which cannot be told apart.
     fn overuse_since(self, then: Self) -> Option<CodedError> {
         let went = if then.free.saturating_sub(self.free) > limits::STAGING_DISK_BYTES {
-            let most = capsule_core::units::show_size(limits::STAGING_DISK_BYTES);
+            let most = capsule_base::units::show_size(limits::STAGING_DISK_BYTES);
             format!("more than {most} of space went")
         } else if self.files.saturating_sub(then.files) > limits::STAGING_DISK_FILES {
             format!("more than {} files came", limits::STAGING_DISK_FILES)
@@ -468,7 +468,7 @@ pub(crate) fn too_many_problem() -> CodedError {
     let message = format!(
         "more than {} paths or {} would be staged",
         limits::STAGED_PATHS,
-        capsule_core::units::show_size(limits::STAGED_BYTES)
+        capsule_base::units::show_size(limits::STAGED_BYTES)
     );
     CodedError::new(Code::ChangeTooMany, message)
 }

@@ -12,11 +12,11 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::PathProblem;
 use capsule_core::change::{Change, ChangeSet, FileState};
-use capsule_core::code::Code;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::PathProblem;
 use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
 

@@ -13,11 +13,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::PathProblem;
+use capsule_base::units::show_size;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::PathProblem;
-use capsule_core::units::show_size;
 use capsule_redact::excerpt;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, chownat, fchmod, fstat, fstatvfs, futimens, linkat,

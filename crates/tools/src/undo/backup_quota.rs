@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::units::show_size;
 use capsule_core::id::RunId;
 use capsule_core::outcome::CodedError;
-use capsule_core::units::show_size;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat,
 };

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use capsule_core::digest::Digest;
+use capsule_base::digest::Digest;
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 
 use super::{DIRECTORY_FLAGS, FILE_FLAGS, text_names};

@@ -8,13 +8,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::UndoCoverage;
 use capsule_core::lifecycle::SavedUndo;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::{NoUndoReason, UndoRecord};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, statat, unlinkat};

@@ -91,7 +91,7 @@ pub(crate) mod bed {
     use std::path::Path;
     use std::rc::Rc;
 
-    use capsule_core::digest::Digest;
+    use capsule_base::digest::Digest;
     use capsule_core::id::RunId;
     use capsule_sandbox::FileIdentity;
     use tempfile::TempDir;

@@ -13,10 +13,10 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use capsule_core::code::Code;
 use capsule_core::lifecycle::SavedUndo;
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Output};
 use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Timestamps};
@@ -540,7 +540,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use capsule_core::digest::Digest;
+    use capsule_base::digest::Digest;
 
     use super::*;
     use crate::undo::bed::keeper;

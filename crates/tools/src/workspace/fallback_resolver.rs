@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use capsule_core::limits;
-use capsule_core::path::{PathProblem, WorkspacePath};
+use capsule_base::limits;
+use capsule_base::path::{PathProblem, WorkspacePath};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 
 use crate::workspace::{LookupError, lookup_error};

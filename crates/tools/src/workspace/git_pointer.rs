@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use capsule_core::limits;
+use capsule_base::limits;
 use rustix::fs::{FileType, OFlags, fstat};
 
 use crate::workspace::{Workspace, file_type};

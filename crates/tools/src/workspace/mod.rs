@@ -21,9 +21,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_base::spelling::{Spelling, forms};
 use capsule_core::action::FileKind;
-use capsule_core::path::{PathProblem, WorkspacePath};
-use capsule_core::spelling::{Spelling, forms};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 

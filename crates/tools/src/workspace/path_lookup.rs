@@ -4,8 +4,8 @@
 
 use std::ffi::OsStr;
 
+use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_core::action::{FileKind, PathFact, PathLocation};
-use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 

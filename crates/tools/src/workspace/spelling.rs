@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use capsule_core::spelling::Spelling;
+use capsule_base::spelling::Spelling;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatfs, openat, statat};
 use rustix::io::Errno;
 
@@ -210,7 +210,7 @@ pub(super) fn listed_path(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> 
 mod tests {
     use std::fs::{self, File};
 
-    use capsule_core::path::PathProblem;
+    use capsule_base::path::PathProblem;
 
     use super::*;
 
@@ -262,7 +262,7 @@ mod tests {
     /// saw none of it.
     #[test]
     fn folders_that_fold_by_themselves_are_not_entered() {
-        use capsule_core::path::WorkspacePath;
+        use capsule_base::path::WorkspacePath;
 
         use crate::hidden_paths::HiddenPaths;
         use crate::workspace::{LookupError, Workspace};

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::FileKind;
 use capsule_core::journal::{self, HEADER_BYTES, SIDECAR_SUFFIXES};
-use capsule_core::path::WorkspacePath;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use crate::workspace::{FoundPath, Workspace};

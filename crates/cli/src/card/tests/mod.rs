@@ -8,11 +8,11 @@
     reason = "tests fail by panics"
 )]
 
+use capsule_base::digest::Digest;
 use capsule_core::approval::{
     Card, CardField, GrantLifetime, GrantOffer, GrantPattern, Person, Reversibility, StepCall,
 };
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::digest::Digest;
 use capsule_core::risk::Risk;
 use capsule_core::tool::ToolName;
 use capsule_report::width;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use capsule_core::limits;
+use capsule_base::limits;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, usage_failure};
@@ -56,7 +56,7 @@ fn parse_call(line: &[u8]) -> Result<BatchCall, String> {
     if line.is_empty() {
         return Err(format!("it is longer than {} bytes", limits::ARGUMENT_BYTES));
     }
-    let value = capsule_core::json::parse(line).map_err(|error| error.message)?;
+    let value = capsule_base::json::parse(line).map_err(|error| error.message)?;
     let tool = value.get("tool").and_then(Value::as_str).ok_or("it names no `tool`")?;
     let args = value.get("args").cloned().unwrap_or_else(|| json!({}));
     let id = value.get("id").cloned().unwrap_or(Value::Null);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use capsule_base::escape;
+use capsule_base::exit::Exit;
 use capsule_core::decision::Decision;
-use capsule_core::escape;
-use capsule_core::exit::Exit;
 use capsule_report::{RuleChange, RuleChanges, RuleLine, policy_rules};
 use capsule_runtime::{BoundPolicy, explain};
 use capsule_store::Store;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::exit::Exit;
 use capsule_core::action::{Action, Facts};
-use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::escape;
-use capsule_core::exit::Exit;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{DecisionTrace, Policy, PolicyInput};
 use capsule_report::{CallView, RunView, payload_lookup, trace_lines};

@@ -3,10 +3,10 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use capsule_core::code::Code;
-use capsule_core::escape;
-use capsule_core::exit::Exit;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::exit::Exit;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, FormatError, Text, format_policy, read_text, shown_name};

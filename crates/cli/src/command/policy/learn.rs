@@ -7,8 +7,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use capsule_core::code::Code;
-use capsule_core::escape;
+use capsule_base::code::Code;
+use capsule_base::escape;
 use capsule_core::outcome::CodedError;
 use capsule_report::RunView;
 use capsule_runtime::{

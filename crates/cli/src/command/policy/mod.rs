@@ -12,11 +12,11 @@ pub(super) mod show;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use capsule_core::diagnostic::{Diagnostics, Severity};
-use capsule_core::escape;
-use capsule_core::limits;
+use capsule_base::diagnostic::{Diagnostics, Severity};
+use capsule_base::escape;
+use capsule_base::limits;
+use capsule_base::units::counted;
 use capsule_core::policy::{Policy, PolicyLayer};
-use capsule_core::units::counted;
 use capsule_runtime::{
     BoundPolicy, CATALOGUE, Cancel, CommandRunner, EditablePolicy, LiveBackend, NullSink,
     SystemHost, allows_unconfined, assertion_diagnostics, lint, policy_schema,

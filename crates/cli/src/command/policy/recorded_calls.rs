@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::code::Code;
 use capsule_core::approval::AnswerKind;
-use capsule_core::code::Code;
 use capsule_core::decision::Verdict;
 use capsule_core::journal::StepEnding;
 use capsule_core::outcome::CodedError;

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::journal::Event;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{PendingQuestion, QuestionState, now_micros, read_text, real_path};
 use capsule_store::{RunFilter, RunState, Store};

@@ -1,7 +1,7 @@
 //! `policy show`: a policy's text, or the policy as it decides.
 
-use capsule_core::digest::Digest;
-use capsule_core::escape;
+use capsule_base::digest::Digest;
+use capsule_base::escape;
 use capsule_report::{RuleLine, layer_rules, policy_lines, policy_rules};
 use capsule_runtime::{BoundPolicy, LayerText};
 use serde_json::{Value, json};

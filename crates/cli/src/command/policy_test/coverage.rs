@@ -1,6 +1,6 @@
 //! `policy test --coverage`: which rules decide an example or a test.
 
-use capsule_core::escape;
+use capsule_base::escape;
 use capsule_runtime::{BoundPolicy, EditablePolicy, RuleUsage, assertions, check_assertions};
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ mod mutants;
 
 use std::sync::Arc;
 
-use capsule_core::escape;
-use capsule_core::exit::Exit;
+use capsule_base::escape;
+use capsule_base::exit::Exit;
 use capsule_core::policy::Policy;
 use capsule_runtime::{
     BoundPolicy, CheckedAssertion, EditablePolicy, assertions, check_assertions,

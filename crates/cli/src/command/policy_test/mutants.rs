@@ -1,8 +1,8 @@
 //! `policy test --mutate`: whether an example or test notices when a rule is another one.
 
-use capsule_core::code::Code;
-use capsule_core::escape;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{
     BoundPolicy, EditablePolicy, Mutant, MutantResult, TooManyMutants, assertions,

@@ -5,12 +5,12 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::change::Change;
-use crate::code::Code;
-use crate::limits;
-use crate::path::WorkspacePath;
 use crate::policy::decide::Finding;
 use crate::policy::model::Policy;
 use crate::policy::restrictions::check_unprotected;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_redact::excerpt;
 
 /// What stands in the way of the first change that cannot be made, by whether its `path` may be and by

@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::action::Action;
-use crate::code::Code;
 use crate::decision::Verdict;
 use crate::policy::decide::{Finding, PolicyInput};
 use crate::policy::model::Policy;
 use crate::tool::ToolName;
+use capsule_base::code::Code;
 
 pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Vec<Finding> {
     let (budgets, usage) = (&policy.budgets, input.usage);

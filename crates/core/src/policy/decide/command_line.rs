@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use crate::action::{Action, PathFact};
-use crate::command_specs::{CommandLine, PathUse};
-use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{PolicyInput, files};
+use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_command::specs::{CommandLine, PathUse};
 
 /// A command line with the places that its words name.
 pub(super) struct LocatedCommand<'c> {

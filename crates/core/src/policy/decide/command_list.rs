@@ -12,11 +12,8 @@ use crate::action::{
     glob_arguments, redirect_files, show_argv, sub_actions, target_from,
 };
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
 use crate::decision::{Decision, Verdict};
-use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
 use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, literal_stdin};
 use crate::policy::decide::workspace_wipe::whole_workspace;
@@ -26,10 +23,13 @@ use crate::policy::decide::{
 };
 use crate::policy::model::{Constraint, HardDenyRule, Policy, ToolRule};
 use crate::policy::restrictions::{PathScope, Restrictions};
-use crate::policy::variables::{VariableKind, variable_kind_with_value};
 use crate::risk::Risk;
-use crate::shell_syntax::ShellWord;
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_command::shell_syntax::ShellWord;
+use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
+use capsule_command::variables::{VariableKind, variable_kind_with_value};
 
 /// Decides a case that is about a command of the language.
 pub(super) fn decide(

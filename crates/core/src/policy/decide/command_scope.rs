@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use crate::action::{FileKind, PathFact};
 use crate::capability::{Capabilities, Capability};
-use crate::command_specs::{CommandLine, Effect, Effects, ParsedArgv, PathAccess, PathUse};
 use crate::confinement::WorkspaceAccess;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgument};
@@ -15,6 +14,7 @@ use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::policy::restrictions::PathScope;
 use crate::tool::ToolName;
+use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv, PathAccess, PathUse};
 
 /// What a command may see and change, and what it needs.
 #[derive(Default)]

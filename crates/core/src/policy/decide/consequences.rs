@@ -1,8 +1,8 @@
 //! What a command line could cost: how risky it is, and whether it can be brought back.
 
-use crate::command_specs::{CommandLine, Effect, Effects, PathAccess};
 use crate::policy::decide::PolicyInput;
 use crate::risk::Risk;
+use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
 
 /// What is known of the program says how much it could cost; an unknown one could do anything that
 /// the walls let it.

@@ -4,9 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::action::{PathTarget, target_from};
-use crate::command_specs::{CommandLine, Effect, Effects, PathAccess};
-use crate::path::WorkspacePath;
-use crate::shell_syntax::{PipelineStage, Redirection, ShellWord};
+use capsule_base::path::WorkspacePath;
+use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord};
+use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
 
 /// What came from where, up to some part of a command.
 #[derive(Default)]

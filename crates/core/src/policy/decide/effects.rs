@@ -5,12 +5,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::capability::Capability;
-use crate::command_specs::{Effect, Effects, MatchedEffect};
 use crate::decision::Verdict;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::Finding;
 use crate::policy::model::{Constraint, Policy};
 use crate::tool::ToolName;
+use capsule_command::specs::{Effect, Effects, MatchedEffect};
 use capsule_redact::excerpt;
 
 /// The strictest word for what a program does that no rule names.

@@ -5,12 +5,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::action::{PathLocation, PathTarget};
-use crate::code::Code;
-use crate::command_specs::{self, CommandLevel, CommandLine, ParsedArgv, PathAccess, PathUse};
 use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
-use crate::limits;
-use crate::path::WorkspacePath;
 use crate::policy::commands::{CommandRule, EffectRule, ExecRule, ProgramRule};
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgument};
 use crate::policy::decide::effects::{self, check_effects};
@@ -22,6 +18,10 @@ use crate::policy::decide::{
 };
 use crate::policy::model::{Policy, ToolRule};
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_command::specs::{self, CommandLevel, CommandLine, ParsedArgv, PathAccess, PathUse};
 
 /// Checks a command. Nothing found means that the tool's own word decides.
 pub(super) fn check(
@@ -201,7 +201,7 @@ fn not_allowed(policy: &Policy, exec: &ExecRule, line: &CommandLine<'_>) -> Find
     let asked = line.argv.first().map_or("", String::as_str);
     let named: Vec<&str> = exec.programs.iter().map(|program| program.name.as_str()).collect();
     let reason = format!("the policy does not name the program `{asked}`");
-    let base = command_specs::base_name(asked);
+    let base = specs::base_name(asked);
     let suggestion = match named.as_slice() {
         [] => "the policy names no program at all".to_string(),
         named if asked != base && named.contains(&base) => {

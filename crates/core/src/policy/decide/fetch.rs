@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::action::{ParsedUrl, UrlTarget};
-use crate::code::Code;
 use crate::decision::Verdict;
-use crate::limits;
-use crate::net;
 use crate::outcome::CodedError;
 use crate::policy::decide::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FetchRule, ToolRule, UrlRule};
-use crate::url::{HostName, HttpUrl};
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::net;
+use capsule_base::url::{HostName, HttpUrl};
 use capsule_redact::excerpt;
 
 /// The headers that a call may set: they say what is wanted, never who asks or whom.

@@ -5,16 +5,16 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathLocation, PathTarget, WriteMode};
-use crate::code::Code;
-use crate::command_specs::{PathAccess, PathUse};
 use crate::decision::Verdict;
-use crate::limits;
-use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FileRule, PathRule, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::policy::secrets::ReturnedMasks;
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_command::specs::{PathAccess, PathUse};
 use capsule_redact::excerpt;
 
 /// What reads a file.

@@ -2,13 +2,13 @@
 
 use alloc::format;
 
-use crate::code::Code;
-use crate::command_specs::{
-    CommandLevel, Effect, Effects, ParsedArgv, ParsedFlag, combined_effects,
-};
 use crate::decision::Verdict;
 use crate::policy::commands::{CommandRule, EffectRule, FlagRule, ProgramRule};
 use crate::policy::decide::Finding;
+use capsule_base::code::Code;
+use capsule_command::specs::{
+    CommandLevel, Effect, Effects, ParsedArgv, ParsedFlag, combined_effects,
+};
 
 /// The first flag that the rule denies, or does not list.
 pub(super) fn check_flags(rule: &FlagRule, level: &CommandLevel, id: &str) -> Option<Finding> {

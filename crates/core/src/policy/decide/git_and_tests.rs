@@ -6,9 +6,7 @@ use alloc::vec::Vec;
 
 use crate::action::{PathLocation, PathTarget, RepositoryQuery, show_argv};
 use crate::capability::Capabilities;
-use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
-use crate::limits;
 use crate::policy::decide::{
     Finding, PolicyInput, Restrictions, default_verdict, files, reason_or, sandbox, verdict_text,
 };
@@ -16,6 +14,8 @@ use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::model::{Policy, ToolRule};
 use crate::policy::restrictions::{ContentScope, PathScope};
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::limits;
 
 /// The tool whose constraints say which files can be read, by whatever tool.
 const READ_TOOL: &str = "fs.read";

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget};
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::{CommandLine, ParsedArgv, PathAccess};
-use crate::path::WorkspacePath;
 use crate::policy::decide::command_line::{LocatedCommand, PathArgument};
 use crate::policy::decide::files::{child_placeholder, real_path};
 use crate::policy::decide::{Finding, PolicyInput, questions, reason_or};
 use crate::policy::model::{HardDenyRule, Policy};
+use capsule_base::code::Code;
+use capsule_base::path::WorkspacePath;
+use capsule_command::specs::{CommandLine, ParsedArgv, PathAccess};
 
 pub(super) fn check(
     policy: &Policy,

@@ -9,12 +9,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::action::{Action, CommandStep, Facts, PathTarget, sub_actions, target_from};
-use crate::command_specs::{CommandLine, Effect, PathAccess, base_name, matches_wildcard};
-use crate::path::WorkspacePath;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::Finding;
 use crate::policy::decide::data_flow::literal_stdin;
 use crate::policy::usage::{UNNAMED, Usage};
+use capsule_base::path::WorkspacePath;
+use capsule_command::specs::{CommandLine, Effect, PathAccess, base_name, matches_wildcard};
 
 /// Names of files that a program reads as its orders without being given them; `*` stands for any characters.
 /// Sources: the manuals of the programs that read them.
@@ -145,7 +145,7 @@ pub(super) fn check(words: &EffectRule, line: &CommandLine<'_>, usage: &Usage) -
 mod tests {
     use super::*;
     use crate::action::{CommandStep, PathTarget};
-    use crate::shell_syntax::parse;
+    use capsule_command::shell_syntax::parse;
 
     fn written_by(text: &str) -> Vec<String> {
         let cwd = PathTarget::parse(".");

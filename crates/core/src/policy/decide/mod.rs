@@ -34,10 +34,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, Facts, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::CommandLine;
 use crate::decision::{Decision, Verdict};
-use crate::digest::Digest;
 use crate::policy::commands::ExecRule;
 use crate::policy::decide::command_line::LocatedCommand;
 use crate::policy::decide::command_scope::CommandScopes;
@@ -48,6 +45,9 @@ use crate::policy::restrictions::{
 use crate::policy::usage::Usage;
 use crate::risk::Risk;
 use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_command::specs::CommandLine;
 use trace::strictest;
 
 pub use instructions::written_by_words;
@@ -442,4 +442,4 @@ fn run_restrictions(
 }
 
 /// The time of a search in milliseconds (NFR-10).
-const SEARCH_MS: u64 = crate::limits::SEARCH_TIME.as_millis() as u64;
+const SEARCH_MS: u64 = capsule_base::limits::SEARCH_TIME.as_millis() as u64;

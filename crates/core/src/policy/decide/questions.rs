@@ -10,13 +10,13 @@ use crate::capability::Capabilities;
 use crate::change::Change;
 use crate::confinement::WorkspaceAccess;
 use crate::decision::Verdict;
-use crate::path::WorkspacePath;
 use crate::policy::decide::{
     Finding, PolicyInput, child_placeholder, files, reason_or, verdict_text,
 };
 use crate::policy::model::{HardDenyRule, Policy};
 use crate::policy::restrictions::{Invariants, PathScope};
 use crate::tool::ToolName;
+use capsule_base::path::WorkspacePath;
 
 /// The tools whose rules may name a path that is asked about.
 const WRITERS: [&str; 2] = ["fs.write", "fs.edit"];

@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::action::{Action, ParsedUrl};
-use crate::code::Code;
 use crate::policy::decide::{Finding, PolicyInput};
 use crate::policy::model::ToolRule;
 use crate::policy::usage::ToolUsage;
+use capsule_base::code::Code;
 
 pub(super) fn check(rule: &ToolRule, input: &PolicyInput<'_>) -> Vec<Finding> {
     let none = ToolUsage::default();

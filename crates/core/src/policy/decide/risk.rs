@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 
 use crate::action::Action;
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::{CommandLine, Effect};
 use crate::decision::Verdict;
 use crate::policy::decide::{Finding, PolicyInput, consequences, exec, verdict_text};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::risk_policy::Hazard;
 use crate::risk::Risk;
+use capsule_base::code::Code;
+use capsule_command::specs::{CommandLine, Effect};
 
 /// How much a call could cost, whatever is decided about it, and what raises that.
 pub(super) fn assess(

@@ -6,8 +6,6 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
-use crate::command_specs::ParsedArgv;
 use crate::confinement::{SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::commands::ExecRule;
@@ -15,6 +13,8 @@ use crate::policy::decide::command_line::LocatedCommand;
 use crate::policy::decide::exec::{program_rule, reread_with_subcommands, subcommand};
 use crate::policy::decide::{Finding, PolicyInput};
 use crate::policy::model::Policy;
+use capsule_base::code::Code;
+use capsule_command::specs::ParsedArgv;
 
 /// The walls that the machine can give, against those that the policy wants.
 pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Option<Finding> {

@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::capability::Capabilities;
-use crate::code::Code;
 use crate::decision::{Decision, Verdict};
 use crate::policy::decide::Finding;
 use crate::risk::Risk;
+use capsule_base::code::Code;
 
 /// What is asked of every call, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

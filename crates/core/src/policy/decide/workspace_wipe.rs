@@ -3,10 +3,10 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::code::Code;
-use crate::command_specs::{Effect, Effects};
 use crate::policy::decide::Finding;
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath};
+use capsule_base::code::Code;
+use capsule_command::specs::{Effect, Effects};
 
 /// What would remove the workspace itself, or all that is in it.
 pub(super) fn whole_workspace(word: &str) -> Finding {

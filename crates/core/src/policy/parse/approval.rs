@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::approval::{GrantLifetime, GrantPolicy, PromptBudget};
-use crate::code::Code;
-use crate::limits;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::millis;
-use crate::yaml::{KeySpec, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::yaml::{KeySpec, YamlNode, key};
 
 const GRANTS: &[KeySpec] = &[key("offer"), key("default"), key("expire"), key("always")];
 const EXPIRE: &[KeySpec] = &[key("uses"), key("after")];

@@ -6,14 +6,8 @@ use alloc::vec::Vec;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::code::Code;
-use crate::command_specs::Effect;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
-use crate::diagnostic::Diagnostic;
-use crate::digest::Digest;
-use crate::escape;
-use crate::limits;
 use crate::policy::commands::{
     CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
     ProgramRule, TokenMatcher, WorkDirectories,
@@ -21,8 +15,14 @@ use crate::policy::commands::{
 use crate::policy::model::SourceLocation;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{bounded_time, in_range, millis, read_decision, text, verdict};
-use crate::policy::variables::{VariableKind, variable_kind, variable_kind_with_value};
-use crate::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::digest::Digest;
+use capsule_base::escape;
+use capsule_base::limits;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
+use capsule_command::specs::Effect;
+use capsule_command::variables::{VariableKind, variable_kind, variable_kind_with_value};
 
 pub(super) const KEYS: &[KeySpec] = &[
     key("executables"),

@@ -3,15 +3,15 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::code::Code;
 use crate::decision::Verdict;
-use crate::limits;
-use crate::net;
 use crate::policy::model::{FetchRule, UrlRule};
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{in_range, read_decision, text, untrusted};
-use crate::url::UrlPattern;
-use crate::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::net;
+use capsule_base::url::UrlPattern;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
 
 pub(super) const KEYS: &[KeySpec] = &[
     key("urls"),

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 
 use crate::action::WriteMode;
 use crate::capability::Capability;
-use crate::code::Code;
-use crate::limits;
 use crate::policy::model::{FileRule, PathRule};
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{in_range, read_decision, text, verdict};
 use crate::policy::patterns::PathPattern;
-use crate::spelling::Spelling;
 use crate::tool::ToolSignature;
-use crate::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::spelling::Spelling;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
 
 pub(super) const KEYS: &[KeySpec] =
     &[key("paths"), key("hidden"), key("symlinks"), key("rules"), key("undo")];
@@ -90,7 +90,7 @@ fn all_paths(context: &Context<'_>) -> Vec<PathPattern> {
 
 /// `paths: [..]` is short for `paths: { allow: [..] }`.
 fn paths(context: &mut Context<'_>, node: &YamlNode, rule: &mut FileRule) {
-    if matches!(node.value, crate::yaml::YamlValue::List(_)) {
+    if matches!(node.value, capsule_base::yaml::YamlValue::List(_)) {
         rule.allow = context.paths(node);
         return;
     }

@@ -4,17 +4,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::code::Code;
 use crate::confinement::ProcessLimits;
-use crate::diagnostic::Diagnostic;
-use crate::limits;
-use crate::path::WorkspacePath;
 use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::parse::Context;
 use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
 use crate::policy::parse::tool::{in_range, millis};
 use crate::tool::ToolSignature;
-use crate::yaml::{KeySpec, Section, YamlNode, YamlValue, key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key};
 
 pub(super) const GIT: &[KeySpec] = &[];
 pub(super) const TEST: &[KeySpec] = &[key("command"), key("cwd"), key("filter"), key("env")];

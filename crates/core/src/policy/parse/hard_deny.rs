@@ -5,8 +5,6 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::capability::Capability;
-use crate::code::Code;
-use crate::command_specs::{Effect, Effects};
 use crate::control_files;
 use crate::policy::builtin;
 use crate::policy::commands::TokenMatcher;
@@ -15,7 +13,9 @@ use crate::policy::parse::tool::text;
 use crate::policy::parse::{Context, exec};
 use crate::policy::patterns::{ArgumentPattern, ArgvPattern, NameIndex, PathPattern};
 use crate::tool::ToolName;
-use crate::yaml::{KeySpec, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_command::specs::{Effect, Effects};
 
 const NEVER: &[KeySpec] = &[
     key("id"),
@@ -140,7 +140,7 @@ fn tool(context: &mut Context<'_>, node: &YamlNode) -> Option<ToolName> {
     match context.tools.find(name) {
         Some(signature) => Some(ToolName::unchecked(signature.id)),
         None => {
-            let message = format!("there is no tool `{}`", crate::escape::line(name));
+            let message = format!("there is no tool `{}`", capsule_base::escape::line(name));
             context.error(Code::PolicyValue, node, message);
             None
         }

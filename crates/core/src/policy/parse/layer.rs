@@ -5,9 +5,6 @@
 
 use alloc::format;
 
-use crate::code::Code;
-use crate::diagnostic::Diagnostic;
-use crate::limits;
 use crate::policy::layer::LayerKind;
 use crate::policy::parse::layer_defaults::{self, entries};
 use crate::policy::parse::overlay::{self, VERDICT_MAPS};
@@ -15,7 +12,10 @@ use crate::policy::parse::{
     Context, ExtendedText, ParsedPolicy, parse_tree, read_policy, relocate_problem,
 };
 use crate::tool::Catalogue;
-use crate::yaml::{Section, YamlNode, YamlValue};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::limits;
+use capsule_base::yaml::{Section, YamlNode, YamlValue};
 use capsule_redact::excerpt;
 
 /// The sections that a layer may have. What else there is says whose policy it is, or what is
@@ -133,7 +133,7 @@ fn refuse_in(context: &mut Context<'_>, map: &YamlNode, names: &[&str]) {
 }
 
 fn refuse(context: &mut Context<'_>, key: &YamlNode) {
-    let name = crate::escape::line(key.text().unwrap_or("")).into_owned();
+    let name = capsule_base::escape::line(key.text().unwrap_or("")).into_owned();
     let message = format!("a layer only tightens, so it has no `{name}`");
     let problem = Diagnostic::error(Code::PolicyLayer, key.span.clone(), message);
     context.reader.problem(problem.hint("leave it to the policy that the layer tightens"));

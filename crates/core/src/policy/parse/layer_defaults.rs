@@ -11,7 +11,7 @@ use crate::capability::Capability;
 use crate::decision::Verdict;
 use crate::policy::profile::Profile;
 use crate::tool::Catalogue;
-use crate::yaml::{YamlNode, YamlScalar, YamlValue};
+use capsule_base::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// What the policy beneath does not hand on: what it says there counts by itself.
 const NOT_INHERITED: &[&str] = &["never", "deny", "ask", "lift", "profile", "redaction", "secrets"];

@@ -29,11 +29,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::capability::{Capabilities, Capability};
-use crate::code::Code;
 use crate::confinement::WorkspaceAccess;
-use crate::diagnostic::{Diagnostic, Diagnostics, LineIndex, Position};
-use crate::digest::Digest;
-use crate::limits;
 use crate::policy::audit::{AuditRule, PayloadRetention};
 use crate::policy::builtin;
 use crate::policy::foreign;
@@ -42,20 +38,11 @@ use crate::policy::model::{Constraint, Policy, SandboxRule, SourceLocation, Tool
 use crate::policy::patterns::PathPattern;
 use crate::policy::risk_policy::{Hazard, RiskPolicy};
 use crate::tool::{Catalogue, ToolName};
-use crate::yaml::{self, Dialect, KeySpec, Section, YamlNode, YamlReader, key};
-
-/// The codes of the policy language.
-pub static DIALECT: Dialect = Dialect {
-    syntax: Code::PolicySyntax,
-    yaml: Code::PolicyYaml,
-    duplicate_key: Code::PolicyDuplicateKey,
-    unknown_key: Code::PolicyUnknownKey,
-    not_yet: Code::PolicyNotYetSupported,
-    missing_key: Code::PolicyMissingKey,
-    wrong_type: Code::PolicyType,
-    unknown_value: Code::PolicyValue,
-    unit: Code::PolicyUnit,
-};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics, LineIndex, Position};
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::yaml::{self, KeySpec, POLICY_DIALECT, Section, YamlNode, YamlReader, key};
 
 const TOP: &[KeySpec] = &[
     key("version"),
@@ -134,7 +121,7 @@ impl ParsedPolicy<'_> {
 
 impl<'c> Context<'c> {
     fn of(text: &'c str, name: &'c str, home: &'c str, tools: Catalogue) -> Self {
-        let (reader, lines) = (YamlReader::new(&DIALECT), LineIndex::of(text));
+        let (reader, lines) = (YamlReader::new(&POLICY_DIALECT), LineIndex::of(text));
         Self { reader, lines, name, home, tools, underlying: Vec::new(), layer: None }
     }
 
@@ -221,7 +208,7 @@ fn parse_tree(text: &str) -> Result<YamlNode, Diagnostic> {
         let message = format!("{} bytes; at most {} are read", text.len(), limits::POLICY_BYTES);
         return Err(Diagnostic::error(Code::PolicyUnreadable, 0..0, message));
     }
-    match yaml::parse(text, &DIALECT)? {
+    match yaml::parse(text, &POLICY_DIALECT)? {
         Some(root) if !root.is_null() => Ok(root),
         _ => {
             let problem = Diagnostic::error(Code::PolicyEmpty, 0..0, "the policy is empty");
@@ -295,7 +282,7 @@ fn overlay_on<'c>(
     under: ExtendedText<'c>,
     at: &Range<usize>,
 ) -> YamlNode {
-    match yaml::parse(under.text, &DIALECT) {
+    match yaml::parse(under.text, &POLICY_DIALECT) {
         Ok(Some(mut tree)) => {
             context.append_underlying(&mut tree, under);
             let mut root = root;
@@ -344,43 +331,32 @@ fn read_policy(
     let _default = section.get("default").and_then(|node| context.reader.keyword(node, &["deny"]));
     let named = section.get("name").and_then(|node| context.reader.name(node));
     let description = section.get("description").and_then(|node| context.reader.text(node));
-    let [never, base_denials, base_questions] = ["never", "deny", "ask"].map(|key| {
-        section.get(key).map(|node| hard_deny::rules(context, node)).unwrap_or_default()
-    });
-    let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
+    let [hard_denies, base_denials, base_questions] =
+        ["never", "deny", "ask"].map(|key| read_key(context, &section, key, hard_deny::rules));
+    let tools = read_key(context, &section, "tools", tools);
     let (sandbox, audit) = read_sandbox_and_audit(context, root, &section, &tools);
-    let profiles = section.get("profiles").map(|node| profiles::profiles(context, node));
-    let profiles = profiles.unwrap_or_default();
+    let profiles = read_key(context, &section, "profiles", profiles::profiles);
     let profile = profiles::in_force(context, section.get("profile"), &profiles);
-    let stakes = risk::risk_policy(context, &section);
-    check_pins(context, &tools, &stakes);
-    let composites = section.get("composites").map(|node| approval::composites(context, node));
+    let risk_policy = risk::risk_policy(context, &section);
+    check_pins(context, &tools, &risk_policy);
+    let approves_plans = read_key(context, &section, "composites", approval::composites);
     let tests = section.get("tests").map(|node| policy_tests::tests(context, node, &profiles));
     Some(Policy {
         name: named.unwrap_or_else(|| context.name.to_string()),
         description: description.map(ToString::to_string),
         root: section.get("workspace").and_then(|node| workspace(context, node)),
-        hard_denies: never,
+        hard_denies,
         base_denials,
         base_questions,
-        dropped_rules: section
-            .get("lift")
-            .map(|node| hard_deny::dropped_rules(context, node))
-            .unwrap_or_default(),
+        dropped_rules: read_key(context, &section, "lift", hard_deny::dropped_rules),
         secrets: secrets::secrets(context, section.get("secrets"), &tools),
         tools,
         profile,
         profiles,
-        risk_policy: stakes,
-        budgets: section
-            .get("budgets")
-            .map(|node| risk::budgets(context, node))
-            .unwrap_or_default(),
-        grants: section
-            .get("grants")
-            .map(|node| approval::grants(context, node))
-            .unwrap_or_default(),
-        approves_plans: composites.unwrap_or_default(),
+        risk_policy,
+        budgets: read_key(context, &section, "budgets", risk::budgets),
+        grants: read_key(context, &section, "grants", approval::grants),
+        approves_plans,
         tests: tests.unwrap_or_default(),
         sandbox,
         redaction: secrets::redaction(context, section.get("redaction")),
@@ -389,6 +365,16 @@ fn read_policy(
         digest: Digest::of(context.lines.text().as_bytes()),
         extended_digest: under.map(|under| Digest::of(under.text.as_bytes())),
     })
+}
+
+/// Reads what stands under a key; the default where the key is not there.
+fn read_key<'n, T: Default>(
+    context: &mut Context<'_>,
+    section: &Section<'n>,
+    key: &str,
+    read: impl FnOnce(&mut Context<'_>, &'n YamlNode) -> T,
+) -> T {
+    section.get(key).map(|node| read(context, node)).unwrap_or_default()
 }
 
 /// How commands are confined, and what is kept of them; the two have to go together.
@@ -496,7 +482,7 @@ fn unknown_tool(name: &str, at: &YamlNode, tools: Catalogue) -> Diagnostic {
         let message = format!("this build has no tool `{name}` yet, so a rule for it is refused");
         return Diagnostic::error(Code::PolicyNotYetSupported, at.span.clone(), message);
     }
-    let message = format!("there is no tool `{}`", crate::escape::line(name));
+    let message = format!("there is no tool `{}`", capsule_base::escape::line(name));
     let problem = Diagnostic::error(Code::PolicyUnknownKey, at.span.clone(), message);
     match tools.closest(name) {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),

@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::yaml::{YamlNode, YamlScalar, YamlValue};
+use capsule_base::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// What belongs to a policy alone, and is not handed on to those that extend it.
 const NOT_INHERITED: &[&str] =

@@ -4,15 +4,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::code::Code;
-use crate::diagnostic::Diagnostic;
 use crate::policy::model::{DecisionExpectation, PolicyTest};
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::verdict;
 use crate::policy::profile::Profile;
 use crate::risk::Risk;
 use crate::tool::ToolName;
-use crate::yaml::{KeySpec, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::yaml::{KeySpec, YamlNode, key};
 
 const TEST: &[KeySpec] = &[key("name"), key("profiles"), key("call"), key("expect")];
 const CALL: &[KeySpec] = &[key("tool"), key("args"), key("resolves")];
@@ -113,9 +113,9 @@ fn code(context: &mut Context<'_>, node: &YamlNode) -> Option<Code> {
     let code = Code::from_slug(text);
     if code.is_none() {
         let slugs: Vec<&'static str> = Code::ALL.iter().map(|code| code.slug()).collect();
-        let message = format!("there is no code `{}`", crate::escape::line(text));
+        let message = format!("there is no code `{}`", capsule_base::escape::line(text));
         let problem = Diagnostic::error(Code::PolicyValue, node.span.clone(), message);
-        let near = crate::tool::closest(text, slugs.iter().copied());
+        let near = capsule_base::suggestion::closest(text, slugs.iter().copied());
         let hint = near.map_or_else(
             || String::from("`capsule explain-code` lists them"),
             |near| format!("did you mean `{near}`?"),

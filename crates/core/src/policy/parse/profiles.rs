@@ -5,14 +5,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::capability::Capability;
-use crate::code::Code;
 use crate::decision::Verdict;
-use crate::diagnostic::Diagnostic;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::verdict;
 use crate::policy::profile::{Profile, ProfileRequirements, Unattended};
-use crate::tool::closest;
-use crate::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::suggestion::closest;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
 
 const PROFILE: &[KeySpec] = &[key("decide"), key("unattended"), key("requires")];
 const REQUIRES: &[KeySpec] = &[key("sandbox"), key("workspace")];

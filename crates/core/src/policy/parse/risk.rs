@@ -4,14 +4,14 @@ use alloc::format;
 use alloc::string::ToString;
 
 use crate::capability::Capability;
-use crate::code::Code;
 use crate::decision::Verdict;
 use crate::policy::budget::Budgets;
 use crate::policy::parse::tool::millis;
 use crate::policy::parse::{Context, approval};
 use crate::policy::risk_policy::{Hazard, RiskPolicy};
 use crate::risk::Risk;
-use crate::yaml::{KeySpec, Section, YamlNode, key, unsupported_key};
+use capsule_base::code::Code;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, key, unsupported_key};
 
 const CAPABILITY: &[KeySpec] = &[key("risk"), key("label")];
 const RISK: &[KeySpec] = &[key("escalate"), key("block_at"), key("unknown")];

@@ -1,10 +1,10 @@
 //! Reads what commands are confined to.
 
-use crate::code::Code;
 use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::policy::model::SandboxRule;
 use crate::policy::parse::Context;
-use crate::yaml::{KeySpec, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::yaml::{KeySpec, YamlNode, key};
 
 const SANDBOX: &[KeySpec] =
     &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];

@@ -5,13 +5,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::code::Code;
-use crate::limits;
 use crate::policy::model::{Constraint, ToolRule};
 use crate::policy::parse::Context;
 use crate::policy::secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
 use crate::tool::ToolName;
-use crate::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
 use capsule_redact::{CustomPattern, limits as bounds};
 
 const REDACTION: &[KeySpec] =
@@ -223,7 +223,7 @@ fn rules_of(
         });
         match named {
             None => {
-                let text = crate::escape::line(text);
+                let text = capsule_base::escape::line(text);
                 let message = format!("`{text}` is no rule for URLs: write `http.get/ID`");
                 context.error(Code::PolicyValue, item, message);
             }

@@ -8,15 +8,15 @@ use core::time::Duration;
 
 use serde_json::Value;
 
-use crate::code::Code;
 use crate::decision::Verdict;
-use crate::diagnostic::Diagnostic;
-use crate::limits;
 use crate::policy::model::{Constraint, ExampleExpectation, PolicyExample, Quota, ToolRule};
 use crate::policy::parse::{Context, exec, fetch, files, git_and_tests};
 use crate::tool::{ToolShape, ToolSignature};
-pub(super) use crate::units::millis;
-use crate::yaml::{self, KeySpec, Section, YamlNode, key, unsupported_key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::limits;
+pub(super) use capsule_base::units::millis;
+use capsule_base::yaml::{self, KeySpec, Section, YamlNode, key, unsupported_key};
 
 /// The keys that every tool has; each shape adds its own.
 const COMMON: &[KeySpec] = &[

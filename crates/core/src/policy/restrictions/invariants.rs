@@ -6,10 +6,10 @@ use alloc::sync::Arc;
 
 use crate::capability::Capabilities;
 use crate::change::{Change, FileState};
-use crate::path::WorkspacePath;
 use crate::path_aliases::PathAliases;
 use crate::policy::decide::reason_or;
 use crate::policy::model::{HardDenyRule, Policy};
+use capsule_base::path::WorkspacePath;
 
 use super::{applicable_path, check_unprotected};
 

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use capsule_base::yaml::YamlNode;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::Policy;
 use capsule_core::tool::ToolName;
-use capsule_core::yaml::YamlNode;
 use capsule_tools::CATALOGUE;
 use serde_json::{Value, json};
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use capsule_base::code::Code;
+use capsule_base::path::WorkspacePath;
+use capsule_base::url::HttpUrl;
 use capsule_core::action::{Action, Facts, ParsedUrl, PathLocation, sub_actions};
-use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Constraint, DecisionTrace, FileRule, Policy, PolicyCheck, PolicyInput};
 use capsule_core::tool::ToolName;
-use capsule_core::url::HttpUrl;
 
 use super::programs::{check_learnable, missing_program_rule};
 use crate::authoring::PastCall;

@@ -12,9 +12,9 @@ mod yaml_edit;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use capsule_base::diagnostic::Diagnostics;
+use capsule_base::limits;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::diagnostic::Diagnostics;
-use capsule_core::limits;
 use capsule_core::policy::{Policy, builtin_text};
 
 use super::{EditablePolicy, PastCall, RecordedAnswer};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use capsule_base::path::WorkspacePath;
 use capsule_core::decision::Verdict;
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::FileRule;
 use capsule_core::tool::ToolName;
 use serde_json::{Value, json};

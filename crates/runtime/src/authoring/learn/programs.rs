@@ -1,8 +1,8 @@
 //! Which programs a rule is proposed for: those that are known, do little, and start nothing.
 
+use capsule_base::code::Code;
+use capsule_command::specs::{CommandLine, Effect, Effects};
 use capsule_core::action::Facts;
-use capsule_core::code::Code;
-use capsule_core::command_specs::{CommandLine, Effect, Effects};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{CommandRule, ExecRule, Policy, PolicyInput};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use capsule_base::diagnostic::Diagnostics;
 use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::diagnostic::Diagnostics;
 use capsule_core::policy::{Policy, PolicyDraft, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};

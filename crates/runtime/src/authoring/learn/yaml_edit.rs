@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use capsule_core::escape;
-use capsule_core::yaml::{YamlNode, YamlScalar, YamlValue};
+use capsule_base::escape;
+use capsule_base::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// What is to stand in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -423,17 +423,17 @@ fn cannot_insert(what: &str) -> CannotInsert {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
 
-    use capsule_core::policy::DIALECT;
-    use capsule_core::yaml::parse;
+    use capsule_base::yaml::POLICY_DIALECT;
+    use capsule_base::yaml::parse;
 
     use super::*;
 
     fn check(text: &str, wanted: &YamlInsertion, expected: &str) {
-        let root = parse(text, &DIALECT).unwrap().unwrap();
+        let root = parse(text, &POLICY_DIALECT).unwrap().unwrap();
         let got = insert_yaml(text, &root, wanted).unwrap();
         assert_eq!(got, expected, "{text}");
         // What stands there twice is put there once, and what is new can be read.
-        let again = parse(&got, &DIALECT).unwrap().unwrap();
+        let again = parse(&got, &POLICY_DIALECT).unwrap().unwrap();
         assert!(again.to_json().to_string().len() >= root.to_json().to_string().len());
     }
 
@@ -514,7 +514,7 @@ mod tests {
             "executables: { ls: { decision: allow } }\npaths: { allow: [b, a] }\n",
         );
         let text = "executables:\n  - git # looks\n  - rg\n";
-        let root = parse(text, &DIALECT).unwrap().unwrap();
+        let root = parse(text, &POLICY_DIALECT).unwrap().unwrap();
         assert!(insert_yaml(text, &root, &program).is_err(), "the comment would be lost");
     }
 
@@ -558,7 +558,7 @@ mod tests {
             ("", "\"\""),
         ] {
             assert_eq!(quoted(word), expected);
-            let node = parse(&format!("[{}]", quoted(word)), &DIALECT).unwrap().unwrap();
+            let node = parse(&format!("[{}]", quoted(word)), &POLICY_DIALECT).unwrap().unwrap();
             assert_eq!(node.to_json(), serde_json::json!([word]));
         }
     }

@@ -1,11 +1,12 @@
 //! What a step must give.
 
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::escape;
+use capsule_base::suggestion::closest;
+use capsule_base::yaml::{YamlNode, YamlValue};
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::code::Code;
-use capsule_core::diagnostic::Diagnostic;
-use capsule_core::escape;
-use capsule_core::tool::{ToolSignature, closest};
-use capsule_core::yaml::{YamlNode, YamlValue};
+use capsule_core::tool::ToolSignature;
 
 use super::{EXPECT, MATCHER, Parser};
 use crate::plan::expect::VALUE_KINDS;

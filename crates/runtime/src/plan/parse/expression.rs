@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::Diagnostic;
-use capsule_core::escape;
-use capsule_core::tool::{ArgumentKind, closest};
-use capsule_core::yaml::{Section, YamlNode, YamlValue, key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::Diagnostic;
+use capsule_base::escape;
+use capsule_base::suggestion::closest;
+use capsule_base::yaml::{Section, YamlNode, YamlValue, key};
+use capsule_core::tool::ArgumentKind;
 use serde_json::Value;
 
 use super::{FUNCTIONS, Parser, closest_of};

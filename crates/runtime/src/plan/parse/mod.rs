@@ -3,12 +3,13 @@
 mod expect;
 mod expression;
 
-use capsule_core::code::Code;
-use capsule_core::diagnostic::{Diagnostic, Diagnostics, Severity};
-use capsule_core::escape;
-use capsule_core::limits;
-use capsule_core::tool::{Catalogue, ToolSignature, closest};
-use capsule_core::yaml::{self, Dialect, KeySpec, Section, YamlNode, YamlReader, YamlValue, key};
+use capsule_base::code::Code;
+use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};
+use capsule_base::escape;
+use capsule_base::limits;
+use capsule_base::suggestion::closest;
+use capsule_base::yaml::{self, Dialect, KeySpec, Section, YamlNode, YamlReader, YamlValue, key};
+use capsule_core::tool::{Catalogue, ToolSignature};
 use serde_json::Value;
 
 use crate::plan::{Expression, InputKind, OnError, Plan, PlanInput, PlanStep};

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
-use capsule_core::path::WORKSPACE_MOUNT;
+use capsule_base::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 

@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use capsule_core::path::WORKSPACE_MOUNT;
+use capsule_base::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 

@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use capsule_core::path::WORKSPACE_MOUNT;
+use capsule_base::path::WORKSPACE_MOUNT;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags, open, statfs};
 use rustix::io::Errno;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
-use capsule_core::code::Code;
-use capsule_core::limits;
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_sandbox::CapturedOutput;
 

@@ -17,13 +17,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::action::{Action, FileKind, PathLocation, PathTarget, RepositoryQuery};
-use capsule_core::code::Code;
 use capsule_core::confinement::{Confinement, Enforcement, ProcessLimits, SandboxStatus};
 use capsule_core::lifecycle::{Operation, Permit};
-use capsule_core::limits;
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{ContentScope, EnvironmentRule, Restrictions};
 use capsule_redact::excerpt;
 use capsule_sandbox::{CapturedOutput, CommandResult, Termination};

@@ -1,12 +1,12 @@
 //! `cd` as a part of a list: whether the folder is there, and with it how the list goes on. It changes
 //! nothing but the folder of the parts behind it.
 
+use capsule_base::code::Code;
+use capsule_base::path::{WORKSPACE_MOUNT, WorkspacePath};
+use capsule_command::shell_syntax::{StdStream, parse};
 use capsule_core::action::{Facts, FileKind, FolderChange, PathTarget};
-use capsule_core::code::Code;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::path::{WORKSPACE_MOUNT, WorkspacePath};
-use capsule_core::shell_syntax::{StdStream, parse};
 
 /// What a `cd` comes to.
 pub(super) struct Change {

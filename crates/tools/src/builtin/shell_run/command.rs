@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 
+use capsule_base::code::Code;
+use capsule_base::path::WorkspacePath;
+use capsule_command::shell_syntax::{PipelineStage, Redirection, StdStream};
 use capsule_core::action::{
     Action, CommandStep, DEV_NULL, Facts, FileKind, PathLocation, PathTarget, sub_actions,
 };
-use capsule_core::code::Code;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
-use capsule_core::shell_syntax::{PipelineStage, Redirection, StdStream};
 use capsule_sandbox as sandbox;
 use sandbox::{RedirectTarget, StandardStream};
 

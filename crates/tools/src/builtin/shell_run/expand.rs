@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_command::shell_syntax::WordPiece;
 use capsule_core::action::{CommandStep, Expansion, PathTarget, glob_arguments};
-use capsule_core::code::Code;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::path::WorkspacePath;
-use capsule_core::shell_syntax::WordPiece;
 use rustix::fs::FileType;
 
 use crate::walk::{new_buffer, open_directory, read_entries};
@@ -262,7 +262,7 @@ fn strip_piece<'n>(piece: &WordPiece, name: &'n str) -> Option<&'n str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use capsule_core::shell_syntax::parse;
+    use capsule_command::shell_syntax::parse;
 
     fn pieces(word: &str) -> Vec<WordPiece> {
         let script = parse(&format!("x {word}")).unwrap();

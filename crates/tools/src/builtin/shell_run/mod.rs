@@ -12,17 +12,17 @@ mod unconfined;
 
 use std::rc::Rc;
 
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::limits;
+use capsule_base::units;
+use capsule_command::shell_syntax::{ListOperator, Script, ScriptElement, parse};
 use capsule_core::action::{
     Action, CommandStep, Facts, FileKind, FolderChange, PathTarget, UnsupportedStep,
 };
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
-use capsule_core::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::shell_syntax::{ListOperator, Script, ScriptElement, parse};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
-use capsule_core::units;
 use serde_json::{Map, Value};
 
 use self::change::Change;

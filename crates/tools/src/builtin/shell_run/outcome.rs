@@ -1,11 +1,11 @@
 //! What came of a command, as everyone sees it.
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
+use capsule_base::units;
 use capsule_core::confinement::{
     Confinement, Enforcement, ProcessLimits, ResourceLimit, WorkspaceAccess,
 };
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::units;
 use capsule_redact::TextPiece;
 use capsule_sandbox::{CapturedOutput, CommandResult, Termination};
 

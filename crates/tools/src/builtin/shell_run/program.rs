@@ -5,9 +5,9 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use capsule_core::action::ProgramFact;
-use capsule_core::code::Code;
-use capsule_core::digest::Digest;
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_command::program::ProgramFact;
 use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
 use sandbox::FileIdentity;

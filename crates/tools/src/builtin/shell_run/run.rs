@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::rc::Rc;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::confinement::{Confinement, WorkspaceAccess};
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome};

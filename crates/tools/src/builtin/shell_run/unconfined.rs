@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use capsule_core::code::Code;
+use capsule_base::code::Code;
 use capsule_core::confinement::{Enforcement, SandboxTier};
 use capsule_core::lifecycle::UnconfinedPermit;
 use capsule_core::outcome::{CodedError, Outcome};

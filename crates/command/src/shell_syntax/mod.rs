@@ -1,0 +1,647 @@
+//! The command language: from the text of a command to what it means, or a refusal that teaches.
+//!
+//! No shell is ever started. This is a language of our own, made so that whatever it accepts means
+//! exactly what a POSIX shell and bash make of it; what could mean something else there, or depends
+//! on more than the text, is refused by name ([`UnsupportedSyntax`]) with a way to say it that works. Braces
+//! and here-strings, which only bash has, mean what they mean to bash.
+//!
+//! The text is read once, from left to right: `lexer` makes words, redirections and signs of it
+//! (`quotes` for the words), `list` makes stages and pipelines of those, `braces` and `wild`
+//! make each word final, and `program` looks at what would be run. Names of files are not looked
+//! up here: a pattern stays a pattern ([`ShellWord::as_glob`]).
+//!
+//! A character is one of Unicode: the reading is that of a machine whose texts are UTF-8.
+
+mod ast;
+mod braces;
+mod command_name;
+mod cursor;
+mod grammar;
+mod lexer;
+mod parser;
+mod quotes;
+mod refusal;
+mod reserved_words;
+mod unparse;
+mod unsupported;
+mod wildcards;
+
+pub use ast::{
+    ListOperator, Pipeline, PipelineStage, Redirection, Script, ScriptElement, ShellWord, Span,
+    StdStream, WordPiece,
+};
+pub use grammar::{GRAMMAR, GrammarRule};
+pub use refusal::SyntaxRefusal;
+pub use reserved_words::{RESERVED_COMMANDS, SHELL_VARIABLES};
+pub use unparse::quote_argv;
+pub use unsupported::UnsupportedSyntax;
+
+/// Reads the text of a command.
+///
+/// # Errors
+/// What of it is not of the language. Of several such places it is the first that says what was
+/// meant: in `for f in $(ls)` it is the loop.
+pub fn parse(text: &str) -> Result<Script, SyntaxRefusal> {
+    cursor::check(text)?;
+    let (tokens, refusal) = lexer::tokens(text);
+    let script = parser::script(tokens);
+    let Some(refusal) = refusal else { return script };
+    match script {
+        Err(early) if is_specific(early.construct) => Err(early),
+        _ => Err(refusal),
+    }
+}
+
+/// Whether the construct is one of the text so far, and not only that the text ends.
+const fn is_specific(construct: UnsupportedSyntax) -> bool {
+    use UnsupportedSyntax::{EmptyCommand, NoProgram, OnlyVariables, Time};
+    !matches!(construct, EmptyCommand | NoProgram | OnlyVariables | Time)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use capsule_base::limits;
+
+    /// The parts of a script in a short form: words between bars, joins between them.
+    fn shown(script: &Script) -> String {
+        let mut shown = String::new();
+        for element in &script.elements {
+            shown.push_str(match element.join {
+                ListOperator::First => "",
+                ListOperator::And => " && ",
+                ListOperator::Or => " || ",
+                ListOperator::Then => " ; ",
+            });
+            let stages: Vec<String> = element.pipeline.stages.iter().map(stage).collect();
+            shown.push_str(&stages.join(" | "));
+        }
+        shown
+    }
+
+    fn stage(stage: &PipelineStage) -> String {
+        let word = |word: &ShellWord| match word.literal() {
+            Some(text) => alloc::format!("[{text}]"),
+            None => alloc::format!("<{}>", word.unexpanded()),
+        };
+        let variables =
+            stage.variables.iter().map(|(name, value)| alloc::format!("{name}={value}:"));
+        let words = stage.words.iter().map(word);
+        let redirects = stage.redirects.iter().map(|redirect| match redirect {
+            Redirection::File { stream, path, append } => {
+                alloc::format!("{stream:?}{}{path}", if *append { ">>" } else { ">" })
+            }
+            Redirection::Duplicate { stream, target } => alloc::format!("{stream:?}>&{target:?}"),
+            Redirection::Input { path } => alloc::format!("<{path}"),
+            Redirection::Here { text } => alloc::format!("<<{text:?}"),
+        });
+        variables.chain(words).chain(redirects).collect()
+    }
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(parse(text).map(|script| shown(&script)).as_deref(), Ok(expected), "{text:?}");
+    }
+
+    fn refused(text: &str, construct: UnsupportedSyntax, underlined: &str) {
+        match parse(text) {
+            Ok(script) => panic!("accepted {text:?} as {}", shown(&script)),
+            Err(refusal) => {
+                assert_eq!(refusal.construct, construct, "{text:?}");
+                assert_eq!(text.get(refusal.span), Some(underlined), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_as_a_shell_has_them() {
+        for (text, expected) in [
+            ("ls -l  src\t-a", "[ls][-l][src][-a]"),
+            ("echo 'a b' \"c d\" e\\ f ''", "[echo][a b][c d][e f][]"),
+            ("echo 'it'\\''s' a'b'\"c\"d", "[echo][it's][abcd]"),
+            ("echo \"a\\\"b\\\\c\\$d\\`e\\nf\"", "[echo][a\"b\\c$d`e\\nf]"),
+            ("echo \\' \\\" \\| \\\\ \\# \\$", "[echo]['][\"][|][\\][#][$]"),
+            ("echo $ a$ \"$\" \"a$|b\" \"$.\" $/", "[echo][$][a$][$][a$|b][$.][$/]"),
+            ("g\\\nit st\\\natus", "[git][status]"),
+            ("echo 'a\\\nb' \"c\\\nd\"", "[echo][a\\\nb][cd]"),
+            ("echo a#b # c $x `d`\nls", "[echo][a#b] ; [ls]"),
+            ("\n\n# nothing\n  ls\n", "[ls]"),
+            ("echo ! a! = a=b ] } { % ^ , :", "[echo][!][a!][=][a=b][]][}][{][%][^][,][:]"),
+            (
+                "git show HEAD~1 HEAD^ stash@{0} HEAD:a",
+                "[git][show][HEAD~1][HEAD^][stash@{0}][HEAD:a]",
+            ),
+            ("[ -f a ] && test a = b", "[[][-f][a][]] && [test][a][=][b]"),
+            ("find . -name '*.rs' -exec wc {} \\;", "[find][.][-name][*.rs][-exec][wc][{}][;]"),
+            ("echo é\u{a0}x 'é x' '✔\u{fe0f}'", ""),
+            (
+                "echo 'a\u{a0}b' '✔\u{fe0f}' \"ن\u{200c}م\"",
+                "[echo][a\u{a0}b][✔\u{fe0f}][ن\u{200c}م]",
+            ),
+        ] {
+            if expected.is_empty() {
+                refused(text, UnsupportedSyntax::Space, "\u{a0}");
+            } else {
+                check(text, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn lists_and_pipelines_are_as_a_shell_has_them() {
+        for (text, expected) in [
+            ("a && b || c; d", "[a] && [b] || [c] ; [d]"),
+            ("a;b\nc\n\n", "[a] ; [b] ; [c]"),
+            ("a &&\n\n# why\n b |\n c", "[a] && [b] | [c]"),
+            ("a|b|c", "[a] | [b] | [c]"),
+            ("a;", "[a]"),
+            ("a ; \n b", "[a] ; [b]"),
+            ("a \\\n && b &\\\n& c", "[a] && [b] && [c]"),
+            ("A=1 B='x y' C= make D=2", "A=1:B=x y:C=:[make][D=2]"),
+            ("A=*.c{a,b} x 'B'=2", "A=*.c{a,b}:[x][B=2]"),
+            ("'A'=1 B=2", "[A=1][B=2]"),
+            ("A''=1 x", "[A=1][x]"),
+            ("time make -j 4 > log", "[time][make][-j][4]Out>log"),
+            ("cd src && ls", "[cd][src] && [ls]"),
+            (": ; : a ; true ; 'ls' ; \\ls", "[true] ; [true][a] ; [true] ; [ls] ; [ls]"),
+        ] {
+            check(text, expected);
+        }
+    }
+
+    #[test]
+    fn streams_are_as_a_shell_has_them() {
+        for (text, expected) in [
+            ("a >b", "[a]Out>b"),
+            ("a>b 2>>c<d", "[a]Out>bErr>>c<d"),
+            ("a 1>b 2>'c d' >>e", "[a]Out>bErr>c dOut>>e"),
+            ("a 2 >b", "[a][2]Out>b"),
+            ("a '2'>b x2>b", "[a][2][x2]Out>bOut>b"),
+            ("a \\2>b", "[a][2]Out>b"),
+            (">b a x <y z", "[a][x][z]Out>b<y"),
+            ("a 2>&1 >b | c", "[a]Err>&OutOut>b | [c]"),
+            ("a >b 2>&1", "[a]Out>bErr>&Out"),
+            ("a 1>&2; b >&2; c >& 2", "[a]Out>&Err ; [b]Out>&Err ; [c]Out>&Err"),
+            (
+                "cat <<'E' | wc\nx $y `z` \\\nw\nE\nls",
+                "[cat]<<\"x $y `z` \\\\\\nw\\n\" | [wc] ; [ls]",
+            ),
+            ("cat <<\\E <<\"F\"\na\nE\nb\nF", "[cat]<<\"a\\n\"<<\"b\\n\""),
+            ("cat <<-'E' && ls\n\t\ta\n\t b\n\tE\n", "[cat]<<\"a\\n b\\n\" && [ls]"),
+            ("cat <<'E' &&\nE\nls", "[cat]<<\"\" && [ls]"),
+            ("cat <<'E' # c\n# d\nE", "[cat]<<\"# d\\n\""),
+            ("cat <<E''F\na\nEF", "[cat]<<\"a\\n\""),
+            ("cat <<< a; cat <<<'b c'", "[cat]<<\"a\\n\" ; [cat]<<\"b c\\n\""),
+        ] {
+            check(text, expected);
+        }
+    }
+
+    #[test]
+    fn braces_and_patterns_are_as_bash_has_them() {
+        for (text, expected) in [
+            ("x {a,b}{1..3}", "[x][a1][a2][a3][b1][b2][b3]"),
+            ("x a{,b}c {,} {'',d}", "[x][ac][abc][][d]"),
+            ("x {} {a} {a{b,c}} {{a,b},c}", "[x][{}][{a}][{ab}][{ac}][a][b][c]"),
+            ("x {3..1} {-1..1} {a..c} {C..A}", "[x][3][2][1][-1][0][1][a][b][c][C][B][A]"),
+            (
+                "x {01..3} {1..9..4} {9..1..-4} {-01..1}",
+                "[x][01][02][03][1][5][9][9][5][1][-01][000][001]",
+            ),
+            ("x {''1..3} {1..3''} '{a,b}' \\{a,b}", ""),
+            ("x '{a,b}' {a\\,b} {'a,b'} {1'..'3}", "[x][{a,b}][{a,b}][{a,b}][{1..3}]"),
+            (
+                "x a* ?.rs [a-c0-9_]* [!x]y [] [!] a[ []a]",
+                "[x]<a*><?.rs><[a-c0-9_]*><[!x]y>[[]][[!]][a[]<[]a]>",
+            ),
+            ("x '*' \\* \"[a]\" \\[a]", "[x][*][*][[a]][[a]]"),
+            ("x {a,b}* {\\*,?}", "[x]<a*><b*>[*]<?>"),
+            ("x .[!.]* .git* a.* ./*", "[x]<.[!.]*><.git*><a.*><./*>"),
+            ("x [a-c-] [-a]", "[x]<[a-c-]><[-a]>"),
+        ] {
+            if expected.is_empty() {
+                refused(text, UnsupportedSyntax::Brace, "{''1..3}");
+            } else {
+                check(text, expected);
+            }
+        }
+    }
+
+    /// Every construct is refused for what it is, and what is said to do instead can be done.
+    #[test]
+    fn refusals_teach() {
+        for construct in UnsupportedSyntax::ALL.iter().copied() {
+            let text = construct.refused();
+            let refusal = parse(text).expect_err(text);
+            assert_eq!(refusal.construct, construct, "{text:?}");
+            assert!(text.get(refusal.span.clone()).is_some(), "{text:?} {:?}", refusal.span);
+            let instead = construct.instead();
+            if !instead.is_empty() {
+                parse(instead).expect(instead);
+            }
+            let says = [construct.message(), construct.suggestion(), &refusal.message];
+            for said in says.into_iter().chain(RESERVED_COMMANDS.iter().map(|row| row.2)) {
+                let first = said.chars().next().unwrap();
+                assert!(!first.is_uppercase() && !said.ends_with('.'), "{said}");
+            }
+        }
+        for (words, construct, _) in RESERVED_COMMANDS {
+            for word in *words {
+                let refusal = parse(&alloc::format!("A=1 {word} x")).expect_err(word);
+                assert_eq!(refusal.construct, *construct, "{word}");
+            }
+        }
+        for form in GRAMMAR {
+            parse(form.example).expect(form.example);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_underlined() {
+        use UnsupportedSyntax as C;
+        for (text, construct, underlined) in [
+            ("rm -r $HOME/x", C::Variable, "$HOME"),
+            ("rm -r \"${HOME}/x\"", C::Variable, "${HOME}"),
+            ("echo \"a $\\\nHOME\"", C::Variable, "$\\\nHOME"),
+            ("echo $? $1", C::SpecialParameter, "$?"),
+            ("echo $é", C::Variable, "$é"),
+            ("x $[1+1]", C::Arithmetic, "$[1+1]"),
+            ("x $((1+1))", C::Arithmetic, "$((1+1))"),
+            ("((a=1))", C::Arithmetic, "(("),
+            ("x {$,y}HOME", C::Variable, "$"),
+            ("x {$,y}'a'", C::AnsiQuotes, "$"),
+            ("x $'a\\x41'", C::AnsiQuotes, "\\x"),
+            ("x $'\\101'", C::AnsiQuotes, "\\1"),
+            ("x $'a", C::OpenQuote, "$'"),
+            ("x a=~/y", C::Home, "~"),
+            ("x A=a:~", C::Home, "~"),
+            ("A=a:~ x", C::Home, "~"),
+            ("x {a,~}/y", C::Home, "~"),
+            ("x > ~/y", C::Home, "~"),
+            ("x ~root ~+", C::Home, "~"),
+            ("x **", C::RecursivePattern, "**"),
+            ("x a/**", C::RecursivePattern, "a/**"),
+            ("x a/**/", C::RecursivePattern, "a/**/"),
+            ("x a**/b", C::RecursivePattern, "a**/b"),
+            ("x **//b", C::RecursivePattern, "**//b"),
+            ("x **/**/b", C::RecursivePattern, "**/**/b"),
+            ("x **/./b", C::RecursivePattern, "**/./b"),
+            ("x **/../b", C::RecursivePattern, "**/../b"),
+            ("x **/a/..", C::RecursivePattern, "**/a/.."),
+            ("x **/a/**/b/**/c/**/d", C::RecursivePattern, "**/a/**/b/**/c/**/d"),
+            ("x ***/b", C::RecursivePattern, "***/b"),
+            ("x **'/'b", C::RecursivePattern, "**'/'b"),
+            ("x **/.*", C::HiddenPattern, "**/.*"),
+            ("x {*,a}*", C::RecursivePattern, "{*,a}*"),
+            ("x +(a)", C::ExtendedPattern, "("),
+            ("x [^a]", C::PatternClass, "[^a]"),
+            ("x [a-Z]", C::PatternClass, "[a-Z]"),
+            ("x [{]", C::PatternClass, "[{]"),
+            ("x {[\\,,{]a,b}c]", C::Brace, "{"),
+            ("x [é]", C::PatternClass, "[é]"),
+            ("x [\"a\"]", C::PatternClass, "[\"a\"]"),
+            ("x a/.?", C::HiddenPattern, "a/.?"),
+            ("x .?*", C::HiddenPattern, ".?*"),
+            ("l? -a", C::ProgramPattern, "l?"),
+            ("x > {a,b}", C::TargetPattern, "{a,b}"),
+            ("x <<< *", C::TargetPattern, "*"),
+            ("x {a},b}", C::Brace, "}"),
+            ("x {1..{2,3}}", C::Brace, "{1..{2,3}}"),
+            ("x {a..Z}", C::Brace, "{a..Z}"),
+            ("x {1..+3}", C::Brace, "{1..+3}"),
+            ("x >& a", C::BothStreams, ">& a"),
+            ("x &>> a", C::BothStreams, "&>"),
+            ("x >&- y", C::Descriptor, ">&-"),
+            ("x 0< a", C::Descriptor, "0<"),
+            ("x 10> a", C::Descriptor, "10>"),
+            ("x {fd}> a", C::Descriptor, "{fd}>"),
+            ("x 2>&1>a", C::Descriptor, "2>&1"),
+            ("x <<<2>&1", C::Descriptor, "<<<2"),
+            ("x >1<y", C::Descriptor, ">1"),
+            ("x 2>&3", C::Descriptor, "2>&3"),
+            ("x <&1", C::Descriptor, "<&"),
+            ("x > # a", C::NoTarget, "> "),
+            ("x > ''", C::NoTarget, "> ''"),
+            ("x <<< ", C::NoTarget, "<<< "),
+            ("x & y", C::Background, "&"),
+            ("x | ; y", C::EmptyCommand, ";"),
+            ("| x", C::EmptyCommand, "|"),
+            ("x |", C::EmptyCommand, ""),
+            ("x &&", C::EmptyCommand, ""),
+            ("x ;; y", C::EmptyCommand, ";"),
+            ("# x", C::EmptyCommand, ""),
+            ("", C::EmptyCommand, ""),
+            ("f () { x; }", C::Function, "("),
+            ("x )", C::Parenthesis, ")"),
+            ("A=(a b)", C::VariableForm, "("),
+            ("a[0]=1 x", C::VariableForm, "a[0]=1"),
+            ("UID=0 x", C::VariableForm, "UID=0"),
+            ("for f in $(ls); do", C::Keyword, "for"),
+            ("x && while true", C::Keyword, "while"),
+            ("'eval' x", C::Builtin, "'eval'"),
+            ("x | command y", C::Builtin, "command"),
+            ("%1", C::Builtin, "%1"),
+            ("{,}", C::NoProgram, "{,}"),
+            ("time x | y", C::Time, "time"),
+            ("time x 2> y", C::Time, "time"),
+            ("time", C::Time, "time"),
+            ("cat <<'E'", C::OpenHereDocument, "<<'E'"),
+            ("cat <<'E'\na\nE ", C::OpenHereDocument, "<<'E'"),
+            ("cat <<'a b'\na b", C::HereDelimiter, "<<'a b'"),
+            ("cat <<$'E'\na\nE", C::HereDelimiter, "<<$'E'"),
+            ("cat <<E\nE", C::UnquotedHereDocument, "<<E"),
+            ("echo \"a", C::OpenQuote, "\""),
+            ("x 'a\r\nb'", C::CarriageReturn, "\r"),
+            ("x \0", C::Control, "\0"),
+            ("x \u{202e}y", C::Invisible, "\u{202e}"),
+            ("x '\u{202e}y'", C::Invisible, "\u{202e}"),
+            ("x a\u{200d}b", C::Invisible, "\u{200d}"),
+            ("x \\\u{2003}", C::Space, "\u{2003}"),
+        ] {
+            refused(text, construct, underlined);
+        }
+    }
+
+    #[test]
+    fn two_stars_around_nothing_are_refused() {
+        for text in ["x *''*", "x a'*'*\"\"*b", "x *\"\\\n\"*", "x */*''*"] {
+            assert_eq!(
+                parse(text).unwrap_err().construct,
+                UnsupportedSyntax::RecursivePattern,
+                "{text}"
+            );
+        }
+        assert!(parse("x '*'* *'*' *?*").is_ok());
+    }
+
+    /// A1, A2, A4, A5, A7, A8, A10, A11, A13, A14, A16, A17, A22, A25, A26: what each attack on the
+    /// reading of a command is to this language. What is accepted is there for a policy to judge,
+    /// word by word.
+    #[test]
+    fn attacks_on_the_reading_are_met() {
+        for (text, expected) in [
+            ("ls && rm -rf x", "[ls] && [rm][-rf][x]"),
+            ("ls\nrm -rf x", "[ls] ; [rm][-rf][x]"),
+            ("ls | tee out", "[ls] | [tee][out]"),
+            ("ls > ../out", "[ls]Out>../out"),
+            ("r\\\nm -r\\\nf x", "[rm][-rf][x]"),
+            ("'r'm -rf x", "[rm][-rf][x]"),
+            ("sh <<'E'\nid\nE", "[sh]<<\"id\\n\""),
+            ("python3 <<< 'import os'", "[python3]<<\"import os\\n\""),
+            ("GIT_PAGER='sh -c id' git log", "GIT_PAGER=sh -c id:[git][log]"),
+            ("sh \\-c id", "[sh][-c][id]"),
+            ("𝐫𝐦 x", "[𝐫𝐦][x]"),
+            ("RM x", "[RM][x]"),
+        ] {
+            check(text, expected);
+        }
+        for text in [
+            "echo $(id)",
+            "echo `id`",
+            "echo \"$(echo $(id))\"",
+            "diff <(cat /etc/passwd) x",
+            "tee >(sh)",
+            "git log &&& rm",
+            "git log \"",
+            "ls &> x",
+            "ls >| x",
+            "ls <> x",
+            "ls | tee ~/.bashrc",
+            "$'\\x72\\x6d' -rf /",
+            "$(echo rm) -rf x",
+            "${x:-rm} -rf x",
+            "P1=~/.ssh P2=id_rsa; cat $P1/$P2",
+            "r\u{200b}m x",
+            "r\u{2060}m x",
+            "ls \u{202e}x",
+            "ls \0x",
+            "FOO=bar",
+            "bash -c id &",
+            "[[ x =~ $(id) ]]",
+            "cat < /dev/tcp/1.1.1.1/80",
+        ] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn everything_is_bounded() {
+        let many = |part: &str, count: usize| part.repeat(count);
+        for text in [
+            many("x", limits::COMMAND_BYTES + 1),
+            many("x;", limits::COMMAND_ELEMENTS + 1),
+            many("x|", limits::PIPELINE_STAGES) + "x",
+            many("x ", limits::ARGV_WORDS + 1),
+            String::from("x ") + &many(">a ", limits::STAGE_REDIRECTS + 1),
+            many("A=1 ", limits::STAGE_VARIABLES + 1) + "x",
+            String::from("x ") + &many("{a,b}", 11),
+            String::from("x ") + &many("{1..1000}", 2) + &many("y", 1000),
+            String::from("x {1..1000}") + &many("y", limits::ARGV_BYTES / 999),
+            String::from("x {a,b,c,d}") + &many("y", limits::ARGV_BYTES / 3),
+            String::from("x {1..999999999}"),
+            String::from("x ") + &many("{a,", 100_000),
+            String::from("x ") + &many("{a,", 20) + "b" + &many("}", 20),
+            String::from("cat <<'E'\n") + &many("x\n", limits::STDIN_BYTES / 2 + 1) + "E",
+        ] {
+            let refusal = parse(&text).unwrap_err();
+            assert_eq!(refusal.construct, UnsupportedSyntax::TooMuch, "{} bytes", text.len());
+        }
+        let most = [many("x;", limits::COMMAND_ELEMENTS), many("x ", limits::ARGV_WORDS)];
+        assert!(most.iter().all(|text| parse(text).is_ok()));
+    }
+
+    #[test]
+    fn a_refusal_shows_the_place() {
+        for (text, expected) in [
+            ("ls $x -l", "ls $x -l\n   ^^"),
+            ("ls\ncat é $y", "cat é $y\n      ^^"),
+            ("ls a\u{202e}b", "ls a⟨U+202E⟩b\n    ^^^^^^^^"),
+            ("ls |", "ls |\n    ^"),
+            ("echo\t$x", "echo⟨U+0009⟩$x\n            ^^"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().underlined(text), expected, "{text:?}");
+        }
+        let long = alloc::format!("echo {}$x {}", "a".repeat(100), "b".repeat(100));
+        let shown = parse(&long).unwrap_err().underlined(&long);
+        let (a, b) = ("a".repeat(40), "b".repeat(39));
+        assert_eq!(shown, alloc::format!("…{a}$x {b}…\n{}^^", " ".repeat(41)));
+        let diagnostic = parse("ls $x").unwrap_err().diagnostic();
+        assert_eq!(diagnostic.code.slug(), "exec.not-in-language");
+        assert_eq!(diagnostic.span, 3..5);
+    }
+
+    #[test]
+    fn a_command_line_is_written_as_it_is_read() {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (argv, text) in [
+            (words(&["ls", "-l", "a b"]), "ls -l 'a b'"),
+            (
+                words(&["echo", "it's", "", "$x", "{a,b}", "~", "*"]),
+                "echo 'it'\\''s' '' '$x' '{a,b}' '~' '*'",
+            ),
+            (words(&["A=1", "x"]), "'A=1' x"),
+            (words(&["x", "\r'\\n\n*"]), "x $'\\r\\'\\\\n\n*'"),
+        ] {
+            assert_eq!(quote_argv(&argv).as_deref(), Ok(text));
+        }
+        for argv in [words(&[]), words(&["eval", "x"]), words(&["ls", "a\0b"]), words(&["time"])] {
+            assert!(quote_argv(&argv).is_err(), "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        let text = "A=1 x 'a b' *.[!a-c]? 2>&1 >>y <z | w <<'E'\nt\nE\n";
+        let script = parse(text).unwrap().normalized();
+        let kept = serde_json::to_string(&script).unwrap();
+        assert!(!kept.contains("span") && !kept.contains("quoted"), "{kept}");
+        assert_eq!(serde_json::from_str::<Script>(&kept).ok(), Some(script));
+    }
+
+    /// Texts of the pieces that matter, put together at random.
+    fn texts() -> impl Strategy<Value = String> {
+        let atoms = prop::sample::select(ATOMS.to_vec());
+        prop::collection::vec(atoms, 0..24).prop_map(|atoms| atoms.concat())
+    }
+
+    const ATOMS: &[&str] = &[
+        "a",
+        "b",
+        "x",
+        "1",
+        "2",
+        "01",
+        " ",
+        " ",
+        " ",
+        "\t",
+        "\n",
+        ";",
+        "|",
+        "||",
+        "&&",
+        "&",
+        "'",
+        "\"",
+        "\\",
+        "\\\n",
+        "`",
+        "$",
+        "$'",
+        "\\r",
+        "\\n",
+        "${",
+        "(",
+        ")",
+        "{",
+        "}",
+        ",",
+        "..",
+        "{a,b}",
+        "{1..3}",
+        "*",
+        "?",
+        "[",
+        "]",
+        "[a-z]",
+        "!",
+        "^",
+        "-",
+        ".",
+        "/",
+        "~",
+        "=",
+        "A=",
+        ":",
+        "#",
+        "<",
+        ">",
+        ">>",
+        "2>",
+        "2>&1",
+        ">&2",
+        "<<<",
+        "<<'E'\n",
+        "<<-\"E\"\n",
+        "\nE\n",
+        "\tE\n",
+        "time",
+        "if",
+        "é",
+        "\u{a0}",
+        "\u{200d}",
+        "\r",
+        "\u{202e}",
+        "%",
+        "@",
+        "+",
+    ];
+
+    fn holds(text: &str) {
+        match parse(text) {
+            Ok(script) => {
+                let written = script.to_string();
+                let again = parse(&written).map(Script::normalized);
+                assert_eq!(again, Ok(script.clone().normalized()), "{text:?} as {written:?}");
+                for stage in script.stages() {
+                    assert!(stage.words[0].literal().is_some());
+                    let words = stage.words.iter().map(|word| word.span.clone());
+                    for span in words.chain([stage.span.clone()]) {
+                        assert!(text.get(span).is_some(), "{text:?}");
+                    }
+                }
+            }
+            Err(refusal) => {
+                assert!(text.get(refusal.span.clone()).is_some(), "{text:?} {refusal:?}");
+                let shown = refusal.underlined(text);
+                assert_eq!(shown.lines().count(), 2, "{shown:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_read_from_a_word_may_hold_a_carriage_return() {
+        for text in ["cat <<<$'\\r'", "cat <<<$'a\\r\\n'", "cat <<<$'\\n\\r'"] {
+            assert!(parse(text).is_ok(), "{text}");
+            holds(text);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn no_text_breaks_the_reading(text in texts()) {
+            holds(&text);
+        }
+
+        #[test]
+        fn no_characters_break_the_reading(text in "\\PC{0,30}|[ -~\\n\\t]{0,40}") {
+            holds(&text);
+        }
+
+        #[test]
+        fn any_command_line_is_read_back(argv in prop::collection::vec("[ -~\\n\\té]{0,12}", 1..6)) {
+            match quote_argv(&argv) {
+                Ok(text) => {
+                    let script = parse(&text).unwrap();
+                    let words = script.elements[0].pipeline.stages[0].words.iter();
+                    let read: Option<Vec<&str>> = words.map(ShellWord::literal).collect();
+                    prop_assert_eq!(read, Some(argv.iter().map(String::as_str).collect()));
+                    prop_assert_eq!(script.elements.len(), 1);
+                }
+                Err(refusal) => {
+                    let own = [UnsupportedSyntax::Builtin, UnsupportedSyntax::Keyword, UnsupportedSyntax::Group,
+                        UnsupportedSyntax::Negation, UnsupportedSyntax::Time, UnsupportedSyntax::Function];
+                    // `:` is read as `true`.
+                    let own = [&own[..], &[UnsupportedSyntax::EmptyCommand]].concat();
+                    prop_assert!(own.contains(&refusal.construct), "{:?} {:?}", argv, refusal);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Which paths a word of a command line names.
+//!
+//! A word may be a path, a revision, or a revision with a path in it. Where it is not known which,
+//! every reading counts: one that is surely a path is judged as one, one that may be a path is
+//! judged where something stands there or a rule closes the name.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::specs::{ArgKind, embedded};
+
+/// A path that a word names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathUse {
+    /// The path.
+    pub path: String,
+    /// What would be done with it.
+    pub access: PathAccess,
+    /// Where it is seen from.
+    pub origin: PathOrigin,
+    /// Whether it surely is a path. One that may be something else counts where it is there.
+    pub is_certain: bool,
+    /// Whether it is the value of an option.
+    pub is_option_value: bool,
+    /// Whether it is a folder that the command works in.
+    pub is_work_directory: bool,
+    /// Whether it is a name or a pattern for names, wherever they are.
+    pub is_name: bool,
+    /// Whether it only stands in a program text.
+    pub guessed: bool,
+}
+
+/// What would be done with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathAccess {
+    /// It is read.
+    Read,
+    /// It is read, with all that is beneath it.
+    ReadTree,
+    /// It is written.
+    Write,
+    /// What is beneath it may be changed or removed.
+    Change,
+    /// It is removed, with all that is beneath it.
+    Delete,
+}
+
+/// Where a path is seen from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathOrigin {
+    /// The folder that the command runs in.
+    WorkDirectory,
+    /// That folder or any above it: the top of a repository, wherever that is.
+    AnyAncestor,
+}
+
+/// Where a word stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArgPosition {
+    /// It is the value of an option.
+    Option,
+    /// Among the operands, where it may be a revision.
+    BeforeDashes,
+    /// Behind `--`, where it is a path.
+    AfterDashes,
+}
+
+impl ArgPosition {
+    pub(super) const fn of(options_end: bool) -> Self {
+        if options_end { Self::AfterDashes } else { Self::BeforeDashes }
+    }
+}
+
+impl PathUse {
+    /// A path that is read, found from the working directory.
+    #[must_use]
+    pub fn read(path: &str) -> Self {
+        Self {
+            path: path.to_string(),
+            access: PathAccess::Read,
+            origin: PathOrigin::WorkDirectory,
+            is_certain: true,
+            is_option_value: false,
+            is_work_directory: false,
+            is_name: false,
+            guessed: false,
+        }
+    }
+
+    /// A place that a command changes without naming it.
+    pub(super) fn touched(place: &str) -> Self {
+        Self { access: PathAccess::Write, origin: PathOrigin::AnyAncestor, ..Self::read(place) }
+    }
+
+    /// A word of which nothing is known, if it surely leads somewhere else than beneath this folder.
+    #[must_use]
+    pub fn outside(text: &str) -> Option<Self> {
+        let away = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
+        (away && text != "/dev/null" && !text.starts_with("//")).then(|| Self::read(text))
+    }
+
+    /// The same for a word that leads somewhere on the machine, where it may as well be an address of
+    /// a program's own, such as `/api/users`.
+    pub(super) fn absolute(text: &str) -> Option<Self> {
+        Self::outside(text).filter(|_| is_system_path(text))
+    }
+
+    fn tree(path: &str, sure: bool) -> Self {
+        Self { access: PathAccess::ReadTree, is_certain: sure, ..Self::read(path) }
+    }
+
+    /// The same, seen from a folder that an option named.
+    pub(super) fn in_directory(self, folder: Option<&str>) -> Self {
+        Self { path: join_directory(folder, &self.path), ..self }
+    }
+}
+
+/// A path seen from a folder that an option named.
+pub(super) fn join_directory(folder: Option<&str>, path: &str) -> String {
+    match folder {
+        Some(folder) if !path.starts_with(['/', '~', '$']) => format!("{folder}/{path}"),
+        _ => path.to_string(),
+    }
+}
+
+/// The paths that a word may name; none where that cannot be told.
+pub(super) fn argument_paths(
+    place: ArgPosition,
+    kind: ArgKind,
+    text: &str,
+) -> Option<Vec<PathUse>> {
+    let mut found = paths_by_kind(place, kind, text)?;
+    for item in &mut found {
+        item.is_option_value = place == ArgPosition::Option;
+        item.is_work_directory = kind == ArgKind::Directory;
+        item.is_name = kind == ArgKind::Name;
+        item.guessed = kind == ArgKind::Code;
+    }
+    Some(found)
+}
+
+fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<PathUse>> {
+    // What is never a file of the workspace: nothing, and standard input or output.
+    if matches!(text, "-" | "/dev/null") {
+        return Some(Vec::new());
+    }
+    match (kind, place) {
+        // SQLite and others take the address of a file for its name.
+        (ArgKind::Path | ArgKind::WrittenPath, _) if file_url_path(text).is_some() => {
+            let usage =
+                if kind == ArgKind::WrittenPath { PathAccess::Write } else { PathAccess::Read };
+            let file = file_url_path(text).map(|text| text.split('?').next().unwrap_or_default());
+            let used = |path| PathUse { access: usage, ..PathUse::read(path) };
+            Some(file.into_iter().chain([text]).map(used).collect())
+        }
+        (ArgKind::WrittenPath, _) => {
+            Some(alloc::vec![PathUse { access: PathAccess::Write, ..PathUse::read(text) }])
+        }
+        (ArgKind::DeletedPath, _) => {
+            Some(alloc::vec![PathUse { access: PathAccess::Delete, ..PathUse::read(text) }])
+        }
+        (ArgKind::Url, _) => Some(file_url_path(text).map(PathUse::read).into_iter().collect()),
+        (ArgKind::Setting, _) => {
+            let target = (!text.contains('=')).then(|| PathUse::outside(text)).flatten();
+            Some(target.into_iter().chain(embedded::setting_paths(text)).collect())
+        }
+        (ArgKind::Define, _) => Some(embedded::setting_paths(text)),
+        (ArgKind::Argument, _) => {
+            let value = text.split_once('=').map(|(_, value)| value);
+            Some([Some(text), value].into_iter().flatten().filter_map(PathUse::absolute).collect())
+        }
+        (ArgKind::Code, _) => Some(embedded::code_paths(text)),
+        (ArgKind::Awk, _) => Some(embedded::awk_paths(text)),
+        (ArgKind::Sql, _) => Some(embedded::sql_paths(text)),
+        (ArgKind::Name, _) => {
+            Some(alloc::vec![PathUse { is_certain: false, ..PathUse::read(text) }])
+        }
+        (ArgKind::Sed, _) => Some(embedded::sed_paths(text)),
+        (ArgKind::LineRange, _) => Some(line_range_paths(text)),
+        // An address of another computer is no path.
+        (ArgKind::MaybePath | ArgKind::Script, _) if text.contains("://") => {
+            Some(file_url_path(text).map(PathUse::read).into_iter().collect())
+        }
+        (ArgKind::Path | ArgKind::Directory | ArgKind::Script, _) => {
+            Some(alloc::vec![PathUse::read(text)])
+        }
+        (ArgKind::MaybePath, ArgPosition::AfterDashes) => pathspec(text, true),
+        (ArgKind::MaybePath, ArgPosition::Option | ArgPosition::BeforeDashes) => {
+            let mut paths = alloc::vec![PathUse::tree(text, is_outside_path(text))];
+            paths.extend(in_revision(text));
+            paths.extend(pathspec(text, false)?);
+            Some(paths)
+        }
+        _ => Some(Vec::new()),
+    }
+}
+
+/// Whether a word can only mean a place of the machine. `/api` may be a route, `/static/` an address.
+fn is_system_path(text: &str) -> bool {
+    const ROOTS: [&str; 20] = [
+        "Users", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt",
+        "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
+    ];
+    match text.strip_prefix('/') {
+        Some(rest) => ROOTS.contains(&rest.split('/').next().unwrap_or_default()),
+        None => true,
+    }
+}
+
+/// The file that an address is about, if it is one of this machine.
+fn file_url_path(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.split_once(':')?;
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    scheme.eq_ignore_ascii_case("file").then(|| rest.strip_prefix("localhost").unwrap_or(rest))
+}
+
+/// Whether a word can only be a path. A revision range such as `v1..v2` is none.
+fn is_outside_path(text: &str) -> bool {
+    text.starts_with(['/', '~', '.']) && !text.starts_with("..")
+        || text.split('/').any(|component| component == "..")
+}
+
+/// The paths in `HEAD:docs/a.md`, in `:0:docs/a.md`, and in either end of a range of such.
+fn in_revision(text: &str) -> Vec<PathUse> {
+    let ends = text.contains("..").then(|| text.split(".."));
+    let words = core::iter::once(text).chain(ends.into_iter().flatten());
+    words.filter_map(in_object).collect()
+}
+
+/// The path in the name of an object. A colon in braces belongs to the revision; one that comes
+/// first may also begin a search, `:/text`, or name a stage, `:0:`.
+fn in_object(text: &str) -> Option<PathUse> {
+    let mut depth = 0_usize;
+    let colon = text.char_indices().find(|(_, letter)| {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        *letter == ':' && depth == 0
+    });
+    let (at, _) = colon?;
+    let path = text.get(at + 1..)?;
+    let staged = ["0:", "1:", "2:", "3:"].iter().find_map(|stage| path.strip_prefix(stage));
+    match staged.filter(|_| at == 0) {
+        Some(path) => in_tree(path, true),
+        None => in_tree(path, at > 0),
+    }
+}
+
+/// A path in a tree: from the top of the repository, or from here if it begins with a dot folder.
+fn in_tree(path: &str, sure: bool) -> Option<PathUse> {
+    if path.is_empty() {
+        return None;
+    }
+    let here = path.starts_with("./") || path.starts_with("../");
+    let start = if here { PathOrigin::WorkDirectory } else { PathOrigin::AnyAncestor };
+    Some(PathUse { origin: start, ..PathUse::tree(path, sure) })
+}
+
+/// A path as git takes it: with a prefix that says how it is meant, and with wildcards. Such a
+/// prefix that makes it match more than it spells cannot be judged; one that excludes opens nothing.
+fn pathspec(text: &str, sure: bool) -> Option<Vec<PathUse>> {
+    let Some(magic) = text.strip_prefix(':') else {
+        return Some(pattern_paths(text, PathOrigin::WorkDirectory, sure, true));
+    };
+    let (mut start, mut excludes, mut wild) = (PathOrigin::WorkDirectory, false, true);
+    let path = if let Some(long) = magic.strip_prefix('(') {
+        let Some((words, path)) = long.split_once(')') else {
+            return if sure { None } else { Some(Vec::new()) };
+        };
+        for word in words.split(',') {
+            match word {
+                "top" => start = PathOrigin::AnyAncestor,
+                "exclude" => excludes = true,
+                "literal" => wild = false,
+                "glob" | "" => {}
+                _ => return None,
+            }
+        }
+        path
+    } else {
+        let signs = magic.find(|sign| !matches!(sign, '/' | '!' | '^')).unwrap_or(magic.len());
+        let (signs, path) = magic.split_at_checked(signs)?;
+        excludes = signs.contains(['!', '^']);
+        if signs.contains('/') {
+            start = PathOrigin::AnyAncestor;
+        }
+        path.strip_prefix(':').unwrap_or(path)
+    };
+    Some(if excludes { Vec::new() } else { pattern_paths(path, start, sure, wild) })
+}
+
+/// A path with wildcards names what is beneath the folder before the first of them.
+fn pattern_paths(path: &str, start: PathOrigin, sure: bool, wild: bool) -> Vec<PathUse> {
+    let used = |path: &str, sure| PathUse { origin: start, ..PathUse::tree(path, sure) };
+    let path = if path.is_empty() { "." } else { path };
+    let Some(at) = path.find(['*', '?', '[', '\\']).filter(|_| wild) else {
+        return alloc::vec![used(path, sure)];
+    };
+    let before = path.get(..at).unwrap_or_default();
+    let folder = match before.rsplit_once('/') {
+        Some(("", _)) => "/",
+        Some((folder, _)) => folder,
+        None => ".",
+    };
+    // A file may also be called so.
+    alloc::vec![used(path, false), used(folder, sure)]
+}
+
+/// The file behind a range of lines. The range may hold colons of its own, so every reading counts;
+/// the last one is what most words mean.
+fn line_range_paths(text: &str) -> Vec<PathUse> {
+    let last = text.rfind(':');
+    text.match_indices(':')
+        .filter_map(|(at, _)| Some((Some(at) == last, text.get(at + 1..)?)))
+        .filter(|(_, path)| !path.is_empty())
+        .map(|(sure, path)| PathUse { is_certain: sure, ..PathUse::read(path) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(place: ArgPosition, text: &str, expected: &[(&str, bool, PathOrigin)]) {
+        let found = argument_paths(place, ArgKind::MaybePath, text).unwrap();
+        for (path, sure, start) in expected {
+            assert!(
+                found.iter().any(|used| (used.path.as_str(), used.is_certain, used.origin)
+                    == (*path, *sure, *start)),
+                "{text}: no {path} among {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_reading_of_a_word_counts() {
+        use PathOrigin::{AnyAncestor, WorkDirectory};
+        for (text, expected) in [
+            ("secret/key", &[("secret/key", false, WorkDirectory)][..]),
+            ("./key", &[("./key", true, WorkDirectory)]),
+            (".env", &[(".env", true, WorkDirectory)]),
+            ("../key", &[("../key", true, WorkDirectory)]),
+            ("/etc/passwd", &[("/etc/passwd", true, WorkDirectory)]),
+            ("v1..v2", &[("v1..v2", false, WorkDirectory)]),
+            ("..main", &[("..main", false, WorkDirectory)]),
+            ("HEAD:secret/key", &[("secret/key", true, AnyAncestor)]),
+            ("HEAD:./key", &[("./key", true, WorkDirectory)]),
+            (":secret/key", &[("secret/key", false, AnyAncestor)]),
+            (":0:secret/key", &[("secret/key", true, AnyAncestor)]),
+            ("HEAD@{2026-01-01 10:00}:key", &[("key", true, AnyAncestor)]),
+            ("HEAD^{/a:b}:key", &[("key", true, AnyAncestor)]),
+            ("a:x..b:y", &[("x", true, AnyAncestor), ("y", true, AnyAncestor)]),
+            (":(top)secret/key", &[("secret/key", false, AnyAncestor)]),
+        ] {
+            check(ArgPosition::BeforeDashes, text, expected);
+        }
+        for (text, expected) in [
+            (":(top)secret/key", &[("secret/key", true, AnyAncestor)][..]),
+            (":(top,literal)s*", &[("s*", true, AnyAncestor)]),
+            (":/secret/key", &[("secret/key", true, AnyAncestor)]),
+            ("secret/*", &[("secret", true, WorkDirectory), ("secret/*", false, WorkDirectory)]),
+            ("*.rs", &[(".", true, WorkDirectory)]),
+            ("/etc/*", &[("/etc", true, WorkDirectory)]),
+        ] {
+            check(ArgPosition::AfterDashes, text, expected);
+        }
+    }
+
+    #[test]
+    fn what_excludes_names_nothing_and_what_is_not_clear_says_so() {
+        for text in [":!secret", ":^secret", ":/!secret", ":(exclude)secret", ":(top,exclude)x"] {
+            assert_eq!(
+                argument_paths(ArgPosition::AfterDashes, ArgKind::MaybePath, text),
+                Some(Vec::new()),
+                "{text}"
+            );
+        }
+        for text in [":(icase)SECRET", ":(attr:x)y", ":(top,icase)x", ":(top"] {
+            assert_eq!(
+                argument_paths(ArgPosition::AfterDashes, ArgKind::MaybePath, text),
+                None,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A command line with everything that is known about its program.
+//!
+//! What a program is, its file says: a rule may call it by another name, and a link may too. So
+//! each name counts, the one that was typed and those on disk, and the strictest answer holds.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::program::ProgramFact;
+use crate::specs::{
+    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv, find_spec, toolchain,
+};
+use capsule_base::limits;
+
+/// A command line, read once for all rules.
+#[derive(Clone, Debug)]
+pub struct CommandLine<'c> {
+    /// Its words.
+    pub argv: &'c [String],
+    /// What was found on disk of its program, if that was looked up.
+    pub program: Option<&'c ProgramFact>,
+    /// The names that the program goes by, plainest first.
+    pub names: Vec<String>,
+    /// What is known of it under its names, with the command line read so; without any knowledge
+    /// one reading.
+    pub interpretations: Vec<(Option<&'static CommandSpec>, ParsedArgv)>,
+    /// The command lines that stand among its words: what `env`, `xargs` or `find -exec` start.
+    pub nested: Vec<CommandLine<'c>>,
+    /// Whether command lines stand in one another deeper than is looked.
+    pub too_deep: bool,
+}
+
+/// What distributions append to a program's name to tell its variants apart.
+const VARIANTS: &[&str] =
+    &["openbsd", "traditional", "distrib", "real", "static", "dynamic", "orig", "gnu"];
+
+impl<'c> CommandLine<'c> {
+    /// Reads a command line. `expects` says whether the policy expects subcommands of a program of
+    /// which nothing is known.
+    #[must_use]
+    pub fn parse(argv: &'c [String], program: Option<&'c ProgramFact>, expects: bool) -> Self {
+        Self::parse_nested(argv, program, expects, limits::WRAPPED_COMMANDS)
+    }
+
+    fn parse_nested(
+        argv: &'c [String],
+        program: Option<&'c ProgramFact>,
+        expects: bool,
+        depth: usize,
+    ) -> Self {
+        let mut item: Vec<&str> = argv.first().map(|word| base_name(word)).into_iter().collect();
+        if let Some(program) = program {
+            item.extend([base_name(&program.path), base_name(&program.real)]);
+        }
+        let mut names: Vec<String> = Vec::new();
+        let plain = item.iter().map(|name| strip_version(name));
+        let tools =
+            plain.clone().filter_map(|name| -> Option<&str> { toolchain::strip_target(name) });
+        for name in item.iter().copied().chain(plain).chain(tools) {
+            // Where a file system does not tell `Git` from `git`, both are the same program.
+            for name in [name.to_string(), name.to_ascii_lowercase()] {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let mut readings: Vec<_> = names
+            .iter()
+            .filter_map(|name| find_spec(name))
+            .map(|command| (Some(command), ParsedArgv::parse(argv, Some(command), expects)))
+            .collect();
+        if readings.is_empty() {
+            readings.push((None, ParsedArgv::parse(argv, None, expects)));
+        }
+        if let Some(word) =
+            argv.first().filter(|word| word.contains('/') && !is_system_program(word))
+        {
+            readings.iter_mut().for_each(|(_, reading)| reading.mark_workspace_program(word));
+        }
+        let mut places: Vec<_> =
+            readings.iter().flat_map(|(_, reading)| reading.nested.iter().cloned()).collect();
+        places.dedup();
+        let too_deep = depth == 0 && !places.is_empty();
+        let feeds =
+            readings.iter().any(|(known, _)| known.is_some_and(|known| known.appends_arguments));
+        let inner = places.into_iter().filter(|_| depth > 0).filter_map(|place| {
+            let words = argv.get(place).filter(|words| !words.is_empty())?;
+            let mut inner = Self::parse_nested(words, None, false, depth - 1);
+            if feeds {
+                inner.add_fed_effects();
+            }
+            Some(inner)
+        });
+        Self { argv, program, names, interpretations: readings, nested: inner.collect(), too_deep }
+    }
+
+    /// The words that come from elsewhere may be what is missing here: the subcommand, or the program
+    /// that a wrapper starts. What that does is not known.
+    fn add_fed_effects(&mut self) {
+        for (known, reading) in &mut self.interpretations {
+            let Some(command) = known else { continue };
+            let wraps = command.operands.contains(&ArgKind::Command);
+            let lacks = !command.subcommands.is_empty() && reading.levels.len() == 1
+                || wraps && reading.nested.is_empty();
+            if lacks {
+                reading.base_effects.push(MatchedEffect {
+                    effects: Effects::of(Effect::Starts),
+                    argument: reading
+                        .last_level()
+                        .map(|level| level.name.clone())
+                        .unwrap_or_default(),
+                    why: "does what words from elsewhere say".into(),
+                    alternative: Some("name the subcommand in the command itself".into()),
+                    guessed: false,
+                });
+            }
+        }
+        self.nested.iter_mut().for_each(Self::add_fed_effects);
+    }
+
+    /// It and all command lines that stand in it, itself first.
+    #[must_use]
+    pub fn with_nested(&self) -> Vec<&Self> {
+        let mut lines = alloc::vec![self];
+        let mut at = 0;
+        while let Some(line) = lines.get(at) {
+            let inner: Vec<&Self> = line.nested.iter().collect();
+            lines.extend(inner);
+            at += 1;
+        }
+        lines
+    }
+
+    /// All that it does, with what the command lines in it do.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        let lines = self.with_nested();
+        let readings = lines.iter().flat_map(|line| line.parsed_argvs());
+        readings.fold(Effects::NONE, |sum, reading| sum.union(reading.effects()))
+    }
+
+    /// The readings alone.
+    pub fn parsed_argvs(&self) -> impl Iterator<Item = &ParsedArgv> {
+        self.interpretations.iter().map(|(_, reading)| reading)
+    }
+
+    /// The program with its subcommand, as it is shown.
+    #[must_use]
+    pub fn display_name(&self) -> String {
+        let levels = self.parsed_argvs().next().map(|reading| reading.levels.as_slice());
+        let names: Vec<&str> =
+            levels.unwrap_or_default().iter().map(|level| level.name.as_str()).collect();
+        names.join(" ")
+    }
+}
+
+/// The folders that programs of the system lie in.
+const SYSTEM_DIRECTORIES: &[&str] =
+    &["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// Whether a program is named by its place in one of the system's folders.
+fn is_system_program(word: &str) -> bool {
+    word.rsplit_once('/').is_some_and(|(folder, _)| SYSTEM_DIRECTORIES.contains(&folder))
+}
+
+/// The last component of a program's path.
+#[must_use]
+pub fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A name without its version or variant: `bash5.2`, `nc.openbsd`.
+fn strip_version(name: &str) -> &str {
+    let varied = VARIANTS.iter().find_map(|variant| {
+        let rest = name.strip_suffix(variant)?;
+        rest.strip_suffix(['.', '-']).filter(|rest| !rest.is_empty())
+    });
+    let name = varied.unwrap_or(name);
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    if bare.is_empty() { name } else { bare }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capsule_base::digest::Digest;
+
+    fn names(typed: &str, path: &str, real: &str) -> Vec<String> {
+        let argv = [typed.to_string()];
+        let program =
+            ProgramFact { path: path.into(), real: real.into(), sha256: Digest::of(b"x") };
+        CommandLine::parse(&argv, Some(&program), false).names
+    }
+
+    #[test]
+    fn a_program_goes_by_every_name_of_its_file() {
+        assert_eq!(names("mycat", "/usr/bin/cat", "/usr/bin/cat"), ["mycat", "cat"]);
+        assert_eq!(names("sh", "/bin/sh", "/usr/bin/dash"), ["sh", "dash"]);
+        assert_eq!(names("x", "/bin/x", "/bin/nc.openbsd"), ["x", "nc.openbsd", "nc"]);
+        assert_eq!(names("x", "/bin/bash5.2", "/bin/bash5.2"), ["x", "bash5.2", "bash"]);
+        assert_eq!(names("ls", "/bin/ls", "/bin/busybox"), ["ls", "busybox"]);
+    }
+
+    #[test]
+    fn knowledge_comes_with_the_file_as_well_as_with_the_name() {
+        let argv = ["mycat".to_string(), "a".to_string()];
+        let program = ProgramFact {
+            path: "/usr/bin/cat".into(),
+            real: "/usr/bin/cat".into(),
+            sha256: Digest::of(b"x"),
+        };
+        let line = CommandLine::parse(&argv, Some(&program), false);
+        assert_eq!(line.parsed_argvs().count(), 1);
+        assert!(line.parsed_argvs().all(|reading| reading.known() && reading.paths.len() == 1));
+    }
+}

@@ -1,0 +1,183 @@
+//! Program texts in the words of a command: what can be told of one without running it.
+//!
+//! A text that is given to an interpreter can do anything, so it is never taken for reading. Some texts
+//! say plainly that they start other programs, reach other computers, or leave the workspace; those are
+//! no question for a person. What says it otherwise is held by the sandbox.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::specs::Effect;
+
+/// What starts another program, in the languages that interpreters take.
+const STARTS_PROGRAM: &[&str] = &[
+    "system(",
+    "system ",
+    "popen",
+    "subprocess",
+    "child_process",
+    "execsync",
+    "execfile(",
+    "os.exec",
+    "os.spawn",
+    "pty.spawn",
+    "spawnsync",
+    "shell_exec",
+    "passthru",
+    "proc_open",
+    "%x(",
+    "%x{",
+    "qx(",
+    "qx{",
+    "qx/",
+    "open3",
+    "kernel.exec",
+    "io.popen",
+    "process.start",
+    "runtime.getruntime",
+    "/bin/sh",
+    "/bin/bash",
+    "deno.command",
+    "bun.spawn",
+    "exec \"",
+    "exec '",
+    "$(shell",
+];
+
+/// What talks to another computer.
+const USES_NETWORK: &[&str] = &[
+    "http://",
+    "https://",
+    "ftp://",
+    "urllib",
+    "urlopen",
+    "requests.",
+    "httpx",
+    "aiohttp",
+    "fetch(",
+    "http.get",
+    "https.get",
+    "net::http",
+    "open-uri",
+    "socket",
+    "lwp::",
+    "http::tiny",
+    "smtplib",
+    "ftplib",
+    "paramiko",
+    "curl_exec",
+    "axios",
+    "net.connect",
+    "websocket",
+];
+
+/// What removes whole trees.
+const REMOVES_TREE: &[&str] =
+    &["rmtree", "rmsync", "rm_rf", "rm_r(", "remove_tree", "unlinksync", "rmdirsync"];
+
+/// What a program text says that it does besides computing.
+pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
+    let lower = text.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let mut found = Vec::new();
+    if has(STARTS_PROGRAM) || has_backtick_command(text) {
+        found.push((Effect::Starts, "is a text that starts other programs"));
+    }
+    if has(USES_NETWORK) {
+        found.push((Effect::Publishes, "is a text that talks to other computers"));
+    }
+    if has(REMOVES_TREE) {
+        found.push((Effect::Deletes, "is a text that removes files"));
+        let root = quoted(text)
+            .iter()
+            .any(|text| matches!(text.trim_end_matches('/'), "" | "." | ".." | "~" | "*"));
+        if root || lower.contains("home") {
+            found.push((Effect::Destroys, "is a text that removes more than the workspace"));
+        }
+    }
+    found
+}
+
+/// Backticks with something between them: a command, in Perl, Ruby and PHP. In JavaScript they are a
+/// text, which has a `$` or nothing strange in it.
+fn has_backtick_command(text: &str) -> bool {
+    let mut parts = text.split('`');
+    let _ = parts.next();
+    let inner = parts.next().filter(|_| parts.next().is_some());
+    inner.is_some_and(|inner| {
+        let first = inner.split_whitespace().next().unwrap_or_default();
+        !inner.contains("${") && crate::specs::find_spec(first).is_some()
+    })
+}
+
+/// The paths that a program text names in quotes and that lead out of the workspace.
+pub(super) fn outside_paths(text: &str) -> Vec<String> {
+    let away = |item: &&str| {
+        let leads = item.starts_with('/') && item.len() > 1 && !item.starts_with("//")
+            || item.starts_with("~/");
+        let plain = |c: char| c.is_alphanumeric() || "/._-~".contains(c);
+        let system = [
+            "/etc", "/usr", "/bin", "/home", "/root", "/var", "/proc", "/sys", "/dev", "/tmp",
+            "/opt", "/boot", "/srv", "/mnt", "/lib",
+        ];
+        let is_place = item.starts_with('~') || system.iter().any(|top| item.starts_with(top));
+        leads
+            && is_place
+            && item.chars().all(plain)
+            && !item.starts_with("/dev/std")
+            && *item != "/dev/null"
+    };
+    quoted(text).into_iter().filter(away).map(Into::into).collect()
+}
+
+/// What stands in quotes.
+fn quoted(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for quote in ['\'', '"'] {
+        found.extend(text.split(quote).skip(1).step_by(2));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_only_compute_do_nothing_else() {
+        for text in [
+            "print(1)",
+            "import json; print(json.dumps({}))",
+            "console.log(process.version)",
+            "puts 1",
+            "print '/'.join(['a'])",
+            "import sys; print(sys.version)",
+            "print scalar reverse 'abc'",
+            "console.log(`${1 + 1}`)",
+            "open('data.csv').read()",
+        ] {
+            assert_eq!((effects(text), outside_paths(text)), (Vec::new(), Vec::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_text_says_plainly_is_told() {
+        for (text, effect) in [
+            ("import os; os.system('id')", Effect::Starts),
+            ("require('child_process').execSync('id')", Effect::Starts),
+            ("print `id`", Effect::Starts),
+            ("import pty; pty.spawn('/bin/bash')", Effect::Starts),
+            ("import urllib.request as u; exec(u.urlopen('x').read())", Effect::Publishes),
+            ("fetch('https://x')", Effect::Publishes),
+            ("import shutil; shutil.rmtree('build')", Effect::Deletes),
+            ("import shutil; shutil.rmtree('/')", Effect::Destroys),
+            ("FileUtils.rm_rf(Dir.home)", Effect::Destroys),
+            ("require('fs').rmSync('/',{recursive:true})", Effect::Destroys),
+        ] {
+            let found = effects(text);
+            assert!(found.iter().any(|(own, _)| *own == effect), "{text}: {found:?}");
+        }
+        assert_eq!(outside_paths("open('/etc/passwd').read()"), ["/etc/passwd"]);
+        assert_eq!(outside_paths("open(\"~/.ssh/id_rsa\")"), ["~/.ssh/id_rsa"]);
+    }
+}
