@@ -5,7 +5,8 @@ use capsule_core::decision::Verdict;
 use capsule_core::journal::{ApprovalAnswered, Event};
 use serde::Serialize;
 
-use crate::run_view::{CallView, PayloadLookup, payload_json};
+use crate::payloads::{PayloadLookup, payload_json};
+use crate::run_view::CallView;
 
 /// What became of a question of the policy.
 #[derive(Clone, Debug, Serialize)]

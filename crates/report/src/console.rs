@@ -3,31 +3,30 @@
 mod list;
 mod other_runs;
 mod sandbox;
+mod sign;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::escape;
 use capsule_base::units::{counted, show_duration, show_size};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{Event, StepEnding};
-use capsule_core::outcome::{CodedError, Status};
+use capsule_core::outcome::CodedError;
 use capsule_store::{SignedNote, is_origin};
 
 use crate::approval::{AnsweredBy, ApprovalView};
 use crate::changes::{change_count, change_lines};
 use crate::columns::{Layout, clip, pad, thousands, width, wrap};
 use crate::layers::policy_lines;
-use crate::run_view::{CallView, PayloadLookup, RunHeader, RunView, StepView};
+use crate::payloads::PayloadLookup;
+use crate::run_view::{CallView, RunHeader, RunView, StepView};
+use crate::style::DIMMED;
 use crate::summary::Summary;
+use sign::Sign;
 
 /// How many changed paths are shown with a call.
 const CHANGES_SHOWN: usize = 8;
-
-pub(crate) const SUCCESS: Style = AnsiColor::Green.on_default();
-pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
-const DIMMED: Style = Style::new().dimmed();
 
 /// Makes lines of events as they come.
 #[derive(Clone, Debug)]
@@ -399,49 +398,6 @@ fn header_lines(header: &RunHeader) -> Vec<String> {
     lines.extend(opened.unpulled.map(crate::undo::pending_text));
     lines.push(String::new());
     lines
-}
-
-/// An icon, and always a word with it.
-struct Sign {
-    icon: &'static str,
-    word: &'static str,
-    style: Style,
-}
-
-impl Sign {
-    const fn new(icon: &'static str, word: &'static str, style: Style) -> Self {
-        Self { icon, word, style }
-    }
-
-    fn of_step(step: &StepView) -> Self {
-        match step.ended.ending {
-            StepEnding::Ok => Self::new("✔", "ok", SUCCESS),
-            StepEnding::DeniedAsExpected => Self::new("✔", "denied", SUCCESS),
-            StepEnding::FailedAsExpected => Self::new("✔", "failed", SUCCESS),
-            StepEnding::Denied if step.lacked_approval() => Self::new("?", "ASKED", WARNING),
-            StepEnding::Denied => Self::new("✖", "DENIED", ERROR),
-            StepEnding::Failed if step.was_cancelled() => Self::new("⊘", "CANCELLED", WARNING),
-            StepEnding::Failed if step.ended.goes_on => Self::new("⚠", "failed", WARNING),
-            StepEnding::Failed => Self::new("✖", "FAILED", ERROR),
-            StepEnding::Skipped => Self::new("↷", "skipped", DIMMED),
-            StepEnding::NotReached => Self::new("·", "not run", DIMMED),
-        }
-    }
-
-    fn of_call(call: &CallView) -> Self {
-        match call.status() {
-            _ if call.is_waiting() => Self::new("?", "WAITS", WARNING),
-            _ if call.lacked_approval() => Self::new("?", "ASKED", WARNING),
-            _ if call.was_cancelled() => Self::new("⊘", "CANCELLED", WARNING),
-            // Its parts follow, each with its own end.
-            _ if call.is_list() => Self::new("·", "list", DIMMED),
-            Some(Status::Ok) => Self::new("✔", "ok", SUCCESS),
-            Some(Status::Denied) => Self::new("✖", "DENIED", ERROR),
-            Some(Status::ToolError | Status::RuntimeError) => Self::new("✖", "FAILED", ERROR),
-            None if call.is_unknown() => Self::new("?", "UNKNOWN", WARNING),
-            None => Self::new("…", "running", DIMMED),
-        }
-    }
 }
 
 /// Risk, duration, size and rule of a call.

@@ -2,7 +2,7 @@
 
 use capsule_core::journal::FeedbackGiven;
 
-use crate::run_view::{PayloadLookup, payload_json};
+use crate::payloads::{PayloadLookup, payload_json};
 
 /// What a person said of a decision.
 #[derive(Clone, Debug)]

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::changes::change_json;
 use crate::feedback::FeedbackView;
-use crate::run_view::{AnswerView, CallView, ResumedView, RunView, payload_lookup};
+use crate::payloads::payload_lookup;
+use crate::run_view::{AnswerView, CallView, ResumedView, RunView};
 use crate::runs::run_json;
 
 /// The version of this JSON.

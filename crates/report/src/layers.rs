@@ -3,7 +3,7 @@
 use capsule_base::escape;
 use capsule_core::journal::{LayerOpened, RunOpened};
 
-use crate::console::WARNING;
+use crate::style::WARNING;
 
 /// The policy, what tightened it, and what is not there any more.
 pub(crate) fn policy_lines(opened: &RunOpened) -> Vec<String> {

@@ -13,6 +13,7 @@ mod feedback;
 mod json;
 mod layers;
 mod list;
+mod payloads;
 mod policy;
 mod programs;
 mod prompts;
@@ -21,6 +22,7 @@ mod rule_changes;
 mod run_view;
 mod runs;
 mod stats;
+mod style;
 mod summary;
 mod trace;
 mod undo;
@@ -33,12 +35,12 @@ pub use console::Console;
 pub use detail::call_detail;
 pub use feedback::FeedbackView;
 pub use json::{ReportError, call_json, write_run, write_runs};
+pub use payloads::{PayloadLookup, payload_lookup};
 pub use policy::{RuleLine, RuleProperty, layer_rules, policy_lines, policy_rules};
 pub use prompts::{PromptStats, RulePromptStats};
 pub use rule_changes::{RuleChange, RuleChanges};
 pub use run_view::{
-    AnswerView, CallView, PayloadLookup, ResumedView, RunHeader, RunView, SealedView, StepView,
-    left_running_text, payload_lookup,
+    AnswerView, CallView, ResumedView, RunHeader, RunView, SealedView, StepView, left_running_text,
 };
 pub use runs::{run_line, time_text};
 pub use stats::{Distribution, FrictionStats, RefusalCount, RefusalPattern, SafetyStats, Stats};

@@ -11,32 +11,18 @@ use capsule_core::confinement::ResourceLimit;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, CallFinished, CallProposed,
-    CallStarted, Event, GrantUsed, PayloadRef, RunKind, RunOpened, RunResumed, RunSealed,
-    StepEnded,
+    CallStarted, Event, GrantUsed, RunKind, RunOpened, RunResumed, RunSealed, StepEnded,
 };
 use capsule_core::lifecycle::{recorded_action, recorded_decision};
 use capsule_core::outcome::{CodedError, Ending, Status};
 use capsule_core::tool::ToolName;
 use capsule_redact::holds_mask;
-use capsule_store::StoredPayload;
 use serde_json::Value;
 
 use crate::approval::{AnsweredBy, ApprovalView};
 use crate::feedback::FeedbackView;
+use crate::payloads::{PayloadLookup, payload_json};
 use crate::summary::Tally;
-
-/// Looks up a payload that was kept.
-pub type PayloadLookup<'p> = dyn Fn(&PayloadRef) -> Option<Vec<u8>> + 'p;
-
-/// Looks up the payloads of one event.
-pub fn payload_lookup(
-    payloads: &[(PayloadRef, StoredPayload)],
-) -> impl Fn(&PayloadRef) -> Option<Vec<u8>> {
-    move |wanted| {
-        let (_, payload) = payloads.iter().find(|(item, _)| item == wanted)?;
-        payload.bytes.clone()
-    }
-}
 
 /// What the events of a run add up to.
 #[derive(Clone, Debug, Default)]
@@ -333,13 +319,6 @@ impl RunView {
 
 /// The words of a decision whose text was erased or never kept.
 const MISSING_DECISION_TEXT: &[u8] = br#"{"reason":"(not kept)","suggestion":null}"#;
-
-pub(crate) fn payload_json<T: serde::de::DeserializeOwned>(
-    payloads: &PayloadLookup<'_>,
-    reference: Option<&PayloadRef>,
-) -> Option<T> {
-    serde_json::from_slice(&payloads(reference?)?).ok()
-}
 
 impl StepView {
     /// Whether it needed an approval that nobody was there to give.

@@ -130,12 +130,20 @@ impl From<CodedError> for ChangesError {
     }
 }
 
-impl StagedRun {
-    /// Reads what a run changed.
+/// The beginning of a run and the changes of its calls, as its own events tell them.
+struct RecordedChanges {
+    id: RunId,
+    opened: Box<RunOpened>,
+    texts: PolicyTexts,
+    changes: ChangeSet,
+}
+
+impl RecordedChanges {
+    /// Reads the events of a run.
     ///
     /// # Errors
-    /// When the store cannot be read, or does not hold what the run changed.
-    pub fn read(store: &Store, path: &Path, run: &str) -> Result<Self, ChangesError> {
+    /// When the store cannot be read, or lacks the beginning of the run or changes of a call.
+    fn read(store: &Store, run: &str) -> Result<Self, ChangesError> {
         let incomplete = |what: &str| CodedError::new(Code::ChangeNone, what.to_owned());
         let mut beginning = None;
         let mut changes = ChangeSet::default();
@@ -167,6 +175,17 @@ impl StagedRun {
         let Some((Some(id), opened, texts)) = beginning else {
             return Err(incomplete("the run's beginning is missing").into());
         };
+        Ok(Self { id, opened, texts, changes })
+    }
+}
+
+impl StagedRun {
+    /// Reads what a run changed.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or does not hold what the run changed.
+    pub fn read(store: &Store, path: &Path, run: &str) -> Result<Self, ChangesError> {
+        let RecordedChanges { id, opened, texts, mut changes } = RecordedChanges::read(store, run)?;
         if let Some(subject) = opened.subject
             && opened.origin == RunKind::Resume
         {

@@ -342,7 +342,6 @@ fn recorded_workspace(bound: &BoundPolicy) -> WorkspaceIdentity {
     }
 }
 
-/// Where the policy was read, as it is recorded.
 /// The walls that commands will stand behind; only a run with commands needs to know.
 fn sandbox_status(
     backend: &LiveBackend,
@@ -370,6 +369,21 @@ fn unconfined_text(bound: &BoundPolicy, gone: Result<SandboxStatus, String>) -> 
         Ok(status) => missing_layer(&status),
     };
     NoSandbox { why, unconfined: answered && allows_unconfined(&bound.policy) }
+}
+
+/// Notes the sandbox of the commands in the opening of a run, or why there is none.
+fn note_sandbox(
+    opening: &mut RunOpening<'_>,
+    bound: &BoundPolicy,
+    status: Option<Result<SandboxStatus, String>>,
+) {
+    match status {
+        Some(Ok(status)) if status.meets(SandboxTier::Landlock) => {
+            opening.sandbox_status = Some(status)
+        }
+        Some(gone) => opening.unconfined = Some(unconfined_text(bound, gone)),
+        None => {}
+    }
 }
 
 /// Has the executor build what commands will see while the record is begun, where nothing has to be
@@ -437,13 +451,7 @@ impl<'o> Session<'o> {
         let journal = ObservedJournal::new(writer, start.observer);
         let redactor = backend.redactor().clone();
         let mut run = Run { redactor, ..Run::new(Arc::clone(&bound.policy), journal, backend) };
-        match status {
-            Some(Ok(status)) if status.meets(SandboxTier::Landlock) => {
-                opening.sandbox_status = Some(status)
-            }
-            Some(gone) => opening.unconfined = Some(unconfined_text(bound, gone)),
-            None => {}
-        }
+        note_sandbox(&mut opening, bound, status);
         opening.write(&mut run)?;
         // The record knows the run before anything is laid down that has to be dropped by its name.
         if let Some(with) = with {

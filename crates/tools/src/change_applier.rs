@@ -17,19 +17,20 @@ use capsule_base::digest::Digest;
 use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, flock,
-    fstat, futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, flock,
+    futimens, openat, renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
+use crate::change_path::{
+    ChangePath, NEW_DIRECTORY_MODE, unlink_if_there, with_writable_directory,
+};
 use crate::node;
 use crate::walk::{new_buffer, read_entries};
 use crate::workspace::{
     ExchangeResult, LookupError, Workspace, exchange, file_type, is_unsupported, rename_new,
 };
 
-/// The permissions of a new folder until everything is in it.
-const NEW_DIRECTORY_MODE: u32 = 0o700;
 /// How a folder is opened to be read.
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// How much is copied before it is asked whether to go on.
@@ -435,70 +436,6 @@ pub(crate) const fn replaces_other_kind(change: &Change) -> bool {
         }
         (Some(_), Some(FileState::Directory { .. })) => true,
         _ => false,
-    }
-}
-
-/// Does something in a folder. One that its owner closed against writing is opened for it, as the
-/// command had to do, and closed again.
-pub(crate) fn with_writable_directory<T>(
-    folder: &OwnedFd,
-    act: impl Fn() -> Result<T, Errno>,
-) -> Result<T, Errno> {
-    let done = act();
-    if !matches!(done, Err(Errno::ACCESS | Errno::PERM)) {
-        return done;
-    }
-    let mode = fstat(folder)?.st_mode & 0o7777;
-    fchmod(folder, Mode::from_raw_mode(mode | NEW_DIRECTORY_MODE))?;
-    let done = act();
-    fchmod(folder, Mode::from_raw_mode(mode))?;
-    done
-}
-
-/// A name in a folder that is held.
-pub(crate) struct ChangePath<'c> {
-    /// The folder.
-    pub parent: OwnedFd,
-    /// The name.
-    pub name: &'c str,
-}
-
-impl ChangePath<'_> {
-    /// What the system says of it now.
-    pub(crate) fn stat(&self) -> Result<Option<Stat>, Errno> {
-        node::stat_optional(self.parent.as_fd(), self.name)
-    }
-
-    /// What stands there now.
-    pub(crate) fn node(&self) -> Result<Option<FileState>, Errno> {
-        let Some(stat) = self.stat()? else { return Ok(None) };
-        node::read_node(self.parent.as_fd(), self.name, &stat).map(Some)
-    }
-
-    fn make_directory(&self) -> Result<(), Errno> {
-        let make = || mkdirat(&self.parent, self.name, Mode::from_raw_mode(NEW_DIRECTORY_MODE));
-        match with_writable_directory(&self.parent, make) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(errno),
-        }
-    }
-
-    fn set_mode(&self, mode: u32) -> Result<(), Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let stat = self.stat()?.ok_or(Errno::NOENT)?;
-        if stat.st_mode & 0o7777 == mode {
-            return Ok(());
-        }
-        let folder = openat(&self.parent, self.name, flags, Mode::empty())?;
-        node::set_mode(&folder, Mode::from_raw_mode(mode))
-    }
-}
-
-/// Removes a file of ours, if it is there.
-fn unlink_if_there(folder: &OwnedFd, name: &str) -> Result<(), Errno> {
-    match with_writable_directory(folder, || unlinkat(folder, name, AtFlags::empty())) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno),
     }
 }
 

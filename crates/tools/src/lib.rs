@@ -7,6 +7,7 @@
 mod atomic_write;
 pub mod builtin;
 mod change_applier;
+mod change_path;
 mod command_runner;
 mod command_words;
 mod control_files;
@@ -20,6 +21,7 @@ mod mask_restore;
 mod node;
 mod repository;
 mod staging;
+mod temporary_names;
 mod tool;
 mod unchanged;
 mod undo;

@@ -4,7 +4,7 @@ use capsule_base::escape;
 use capsule_core::confinement::{EnforcementLevel, LayerStatus, SandboxStatus, SandboxTier};
 use capsule_core::journal::NoSandbox;
 
-use crate::console::{ERROR, SUCCESS, WARNING};
+use crate::style::{ERROR, SUCCESS, WARNING};
 
 /// What stands where the walls would.
 pub(super) fn unconfined_lines(bare: &NoSandbox) -> [String; 2] {

@@ -7,10 +7,10 @@ use capsule_base::limits;
 use capsule_core::action::{Action, Facts};
 use capsule_core::approval::{AnswerKind, ApprovalRequest, Card, GrantPattern, PlannedRequest};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::journal::{CallDecided, Event};
+use capsule_core::journal::{CallDecided, Event, PayloadRef};
 use capsule_core::lifecycle::{recorded_action, recorded_decision};
 use capsule_core::tool::ToolName;
-use capsule_store::{Store, StoreError};
+use capsule_store::{Store, StoreError, StoredPayload};
 use serde_json::Value;
 
 use crate::authoring::is_tool_default;
@@ -225,6 +225,32 @@ fn earlier_decisions(
     Ok(all)
 }
 
+/// Reads a decision about a call of a run; none where the call was not understood, or its action or the
+/// text of the decision was erased.
+fn read_past_decision(
+    label: &str,
+    tool: ToolName,
+    decided: &CallDecided,
+    kept: &[(PayloadRef, StoredPayload)],
+) -> Option<PastDecision> {
+    let bytes = |wanted| {
+        let item = kept.iter().find(|(item, _)| Some(*item) == wanted);
+        item.and_then(|(_, payload)| payload.bytes.as_deref())
+    };
+    let (action, facts) = bytes(decided.action).and_then(recorded_action)?;
+    let words = bytes(Some(decided.text)).unwrap_or_default();
+    Some(PastDecision {
+        name: format!("{label}:{}", decided.call),
+        tool,
+        decided: decided.clone(),
+        decision: recorded_decision(decided, words)?,
+        action,
+        facts,
+        denied: false,
+        allowed: false,
+    })
+}
+
 /// The calls of a run that were understood.
 fn decisions_of_run(
     store: &Store,
@@ -240,32 +266,8 @@ fn decisions_of_run(
             }
             Event::CallDecided(decided) => {
                 let kept = store.payloads(stored.leaf, &stored.entry.event)?;
-                let bytes = |wanted| {
-                    let item = kept.iter().find(|(item, _)| Some(*item) == wanted);
-                    item.and_then(|(_, payload)| payload.bytes.as_deref())
-                };
-                let understood = bytes(decided.action).and_then(recorded_action);
-                let words = bytes(Some(decided.text)).unwrap_or_default();
-                let decision = recorded_decision(decided, words);
                 let tool = tools.get(&decided.call).cloned();
-                // What was erased tells nothing.
-                if let (Some((action, facts)), Some(decision), Some(tool)) =
-                    (understood, decision, tool)
-                {
-                    let name = format!("{label}:{}", decided.call);
-                    let decided = decided.clone();
-                    let (denied, allowed) = (false, false);
-                    all.push(PastDecision {
-                        name,
-                        tool,
-                        decided,
-                        decision,
-                        action,
-                        facts,
-                        denied,
-                        allowed,
-                    });
-                }
+                all.extend(tool.and_then(|tool| read_past_decision(label, tool, decided, &kept)));
             }
             Event::ApprovalAnswered(answered) => {
                 for decision in

@@ -37,11 +37,11 @@ pub(super) struct RuleSite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecisionEvidence {
     /// Its decisions name its place.
-    ByName,
+    Name,
     /// It has no word of its own: what it decides would be decided otherwise without it.
-    ByAbsence,
+    Absence,
     /// It hangs on what a run has used, which no test of a policy has.
-    ByUsage,
+    Usage,
 }
 
 /// What a slip of the author could make of a rule.
@@ -77,7 +77,7 @@ pub(super) fn collect_sites(root: &YamlNode, text: &str, name: &str) -> Vec<Rule
         walk.add_site(
             format!("lift {}", shorten_node(name.node)),
             name.node,
-            DecisionEvidence::ByAbsence,
+            DecisionEvidence::Absence,
         );
         walk.add_removal(name.node, TreeEdit::Remove(rule.path));
     }
@@ -197,7 +197,7 @@ impl SiteCollector<'_> {
 
     fn collect_never(&mut self, rule: &NodePath<'_>) {
         let name = rule.get("id").unwrap_or_else(|| rule.clone());
-        self.add_site(shorten_node(name.node), name.node, DecisionEvidence::ByName);
+        self.add_site(shorten_node(name.node), name.node, DecisionEvidence::Name);
         self.add_mutation("the rule is left out", name.node, TreeEdit::Remove(rule.path.clone()));
         for list in ["capabilities", "paths", "argv", "effects", "into"] {
             self.add_item_removals(rule, list, false);
@@ -216,8 +216,7 @@ impl SiteCollector<'_> {
             None => rule.get("decision"),
         };
         let is_silent = path.is_none();
-        let decides =
-            if is_silent { DecisionEvidence::ByAbsence } else { DecisionEvidence::ByName };
+        let decides = if is_silent { DecisionEvidence::Absence } else { DecisionEvidence::Name };
         self.add_site(signature.id, key, decides);
         if is_silent {
             self.add_removal(key, TreeEdit::Remove(rule.path.clone()));
@@ -262,7 +261,7 @@ impl SiteCollector<'_> {
         self.add_limit_removal(rule.get("limits"), "bytes_max", limits::WRITE_BYTES);
         for (key, path) in rule.get("modes").map(|path| path.entries()).unwrap_or_default() {
             let id = format!("{}/modes.{}", signature.id, shorten_node(key));
-            self.add_site(id, key, DecisionEvidence::ByName);
+            self.add_site(id, key, DecisionEvidence::Name);
             self.add_flip(Some(path));
         }
         let open: Vec<String> = match &allow {
@@ -273,7 +272,7 @@ impl SiteCollector<'_> {
             let name = inner.get("id").unwrap_or_else(|| inner.clone());
             let path = inner.get("decision");
             let id = format!("{}/{}", signature.id, shorten_node(name.node));
-            self.add_site(id, name.node, DecisionEvidence::ByName);
+            self.add_site(id, name.node, DecisionEvidence::Name);
             if !self.add_flip(path) {
                 continue;
             }
@@ -321,7 +320,7 @@ impl SiteCollector<'_> {
             self.add_site(
                 format!("{tool}/{}", shorten_node(domain.node)),
                 domain.node,
-                DecisionEvidence::ByAbsence,
+                DecisionEvidence::Absence,
             );
             let edit = TreeEdit::Put(domain.path.clone(), quoted_node(UNMATCHABLE_HOST));
             self.add_removal(domain.node, edit);
@@ -331,7 +330,7 @@ impl SiteCollector<'_> {
             let (id, place) = self.url_rule(tool, item, domains.len() + index);
             let path = item.get("decision");
             let decides =
-                if path.is_some() { DecisionEvidence::ByName } else { DecisionEvidence::ByAbsence };
+                if path.is_some() { DecisionEvidence::Name } else { DecisionEvidence::Absence };
             self.add_site(id, place.node, decides);
             if !self.add_flip(path) {
                 self.add_removal(place.node, unmatchable(&place));
@@ -340,7 +339,7 @@ impl SiteCollector<'_> {
         let deny = long.and_then(|path| path.get("deny"));
         for (index, item) in deny.map(|path| path.items()).unwrap_or_default().iter().enumerate() {
             let (id, place) = self.url_rule(tool, item, index);
-            self.add_site(id, place.node, DecisionEvidence::ByName);
+            self.add_site(id, place.node, DecisionEvidence::Name);
             self.add_mutation("the rule is left out", place.node, unmatchable(&place));
         }
     }
@@ -361,7 +360,7 @@ impl SiteCollector<'_> {
     fn collect_top_level(&mut self, top: &NodePath<'_>) {
         if let Some(path) = top.get("profile") {
             let name = shorten_node(path.node);
-            self.add_site(format!("profile {name}"), path.node, DecisionEvidence::ByAbsence);
+            self.add_site(format!("profile {name}"), path.node, DecisionEvidence::Absence);
             let edit = match name == Profile::supervised().name {
                 true => TreeEdit::Put(path.path, word_node(&Profile::readonly().name)),
                 false => TreeEdit::Remove(path.path),
@@ -369,7 +368,7 @@ impl SiteCollector<'_> {
             self.add_mutation("another profile holds", path.node, edit);
         }
         for (key, profile) in top.get("profiles").map(|path| path.entries()).unwrap_or_default() {
-            self.add_site(format!("profile/{}", shorten_node(key)), key, DecisionEvidence::ByName);
+            self.add_site(format!("profile/{}", shorten_node(key)), key, DecisionEvidence::Name);
             let words = profile.get("decide").map(|path| path.entries()).unwrap_or_default();
             for (capability, path) in words {
                 if let Some(verdict) = path.node.text().and_then(Verdict::from_keyword) {
@@ -388,13 +387,13 @@ impl SiteCollector<'_> {
             let raised = path.get("risk").filter(|path| path.node.text() != Some("low"));
             if let Some(risk) = raised {
                 let name = format!("capabilities.{}", shorten_node(key));
-                self.add_site(name, risk.node, DecisionEvidence::ByAbsence);
+                self.add_site(name, risk.node, DecisionEvidence::Absence);
                 self.add_mutation("`risk` is left out", risk.node, TreeEdit::Remove(risk.path));
             }
         }
         self.collect_risk(top);
         if let Some(budgets) = top.get("budgets") {
-            self.add_site("budgets", budgets.node, DecisionEvidence::ByUsage);
+            self.add_site("budgets", budgets.node, DecisionEvidence::Usage);
             self.add_limit_removal(budgets.get("run"), "written", u64::MAX);
         }
         let tools = top.get("tools").map(|path| path.entries()).unwrap_or_default();
@@ -406,7 +405,7 @@ impl SiteCollector<'_> {
             .any(|(key, _)| matches!(shape(key), Some(ToolShape::Exec | ToolShape::Test)));
         let level = top.get("sandbox").and_then(|path| path.get("level"));
         if let Some(level) = level.filter(|_| has_programs) {
-            self.add_site("sandbox", level.node, DecisionEvidence::ByAbsence);
+            self.add_site("sandbox", level.node, DecisionEvidence::Absence);
             let text = level.node.text().unwrap_or_default();
             let other = if text == "strict" { "workspace-write" } else { "strict" };
             let edit = TreeEdit::Put(level.path.clone(), word_node(other));
@@ -418,7 +417,7 @@ impl SiteCollector<'_> {
         let Some(risk) = top.get("risk") else { return };
         let block = risk.get("block_at");
         let place = block.as_ref().map_or(risk.node, |path| path.node);
-        self.add_site("risk", place, DecisionEvidence::ByName);
+        self.add_site("risk", place, DecisionEvidence::Name);
         if let Some(path) = block {
             let is = path.node.text().unwrap_or_default();
             let other = if is == "none" { "high" } else { "none" };

@@ -30,14 +30,14 @@ impl EditablePolicy<'_> {
     pub fn rule_usage(&self, decide: impl Fn(&Arc<Policy>) -> Vec<Decision>) -> Vec<RuleUsage> {
         let decided = decide(&self.authored);
         let count = |site: &RuleSite| match site.decides {
-            DecisionEvidence::ByUsage => None,
-            DecisionEvidence::ByName => {
+            DecisionEvidence::Usage => None,
+            DecisionEvidence::Name => {
                 let item = |decision: &&Decision| decision.at.as_ref() == Some(&site.shown);
                 Some(decided.iter().filter(item).count())
             }
             // A rule without a word of its own leaves no name. What would be decided otherwise
             // without it was decided because of it.
-            DecisionEvidence::ByAbsence => Some(self.decisions_lost(site, &decided, &decide)),
+            DecisionEvidence::Absence => Some(self.decisions_lost(site, &decided, &decide)),
         };
         let used = |site: &RuleSite| RuleUsage {
             rule: site.rule.clone(),

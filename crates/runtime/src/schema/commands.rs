@@ -173,7 +173,8 @@ fn program(tool: &ToolSignature) -> Value {
     )
 }
 
-pub(super) fn definitions() -> Map<String, Value> {
+/// The schema of the options of a command.
+fn flags() -> Value {
     // YAML reads `-1` as a number.
     let flag = || {
         list(json!({
@@ -184,6 +185,20 @@ pub(super) fn definitions() -> Map<String, Value> {
             ]
         }))
     };
+    with_description(
+        "Options that may be used.",
+        object(
+            &[],
+            [
+                ("allow", with_description("Only these.", flag())),
+                ("deny", with_description("None of these.", flag())),
+            ],
+        ),
+    )
+}
+
+/// The schema of the subcommands of a command.
+fn subcommands() -> Value {
     let command = object(
         &[],
         [
@@ -197,28 +212,17 @@ pub(super) fn definitions() -> Map<String, Value> {
             ("writes", definition_ref("writes")),
         ],
     );
+    json!({
+        "description": "Subcommands by name; `*` is any other.",
+        "type": "object",
+        "additionalProperties": { "anyOf": [definition_ref("word"), command] }
+    })
+}
+
+pub(super) fn definitions() -> Map<String, Value> {
     let item = [
-        (
-            "flags",
-            with_description(
-                "Options that may be used.",
-                object(
-                    &[],
-                    [
-                        ("allow", with_description("Only these.", flag())),
-                        ("deny", with_description("None of these.", flag())),
-                    ],
-                ),
-            ),
-        ),
-        (
-            "subcommands",
-            json!({
-                "description": "Subcommands by name; `*` is any other.",
-                "type": "object",
-                "additionalProperties": { "anyOf": [definition_ref("word"), command] }
-            }),
-        ),
+        ("flags", flags()),
+        ("subcommands", subcommands()),
         (
             "powers",
             with_description(

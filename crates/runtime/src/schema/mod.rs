@@ -81,23 +81,13 @@ fn integer_schema_from(least: u64, about: &str, most: Option<u64>) -> Value {
 }
 
 fn policy(tools: Catalogue) -> Value {
-    let names: Vec<String> = builtin_names()
-        .flat_map(|name| [format!("builtin:{name}"), format!("builtin:{name}@1")])
-        .collect();
-    let extends = names.iter().map(String::as_str);
     object(
         &["version"],
         [
             ("version", json!({ "enum": [1, "1"], "description": "The version of the language." })),
             ("name", text("What the policy is called.")),
             ("description", text("What the policy is for.")),
-            (
-                "extends",
-                with_description(
-                    "The policy that this one is laid over; `builtin:base` always applies.",
-                    enum_schema(extends),
-                ),
-            ),
+            ("extends", extends()),
             (
                 "layer",
                 with_description(
@@ -105,16 +95,7 @@ fn policy(tools: Catalogue) -> Value {
                     enum_schema(LayerKind::ALL.map(LayerKind::keyword)),
                 ),
             ),
-            (
-                "workspace",
-                with_description(
-                    "The folder that tools work in.",
-                    object(
-                        &["root"],
-                        [("root", text("The folder, relative to the policy's own place."))],
-                    ),
-                ),
-            ),
+            ("workspace", workspace()),
             ("default", with_description("What is not named is denied.", enum_schema(["deny"]))),
             (
                 "never",
@@ -143,6 +124,26 @@ fn policy(tools: Catalogue) -> Value {
             ("redaction", secrets::redaction()),
             ("audit", audit()),
         ],
+    )
+}
+
+/// The schema of the policy that a policy extends.
+fn extends() -> Value {
+    let names: Vec<String> = builtin_names()
+        .flat_map(|name| [format!("builtin:{name}"), format!("builtin:{name}@1")])
+        .collect();
+    let extends = names.iter().map(String::as_str);
+    with_description(
+        "The policy that this one is laid over; `builtin:base` always applies.",
+        enum_schema(extends),
+    )
+}
+
+/// The schema of the workspace.
+fn workspace() -> Value {
+    with_description(
+        "The folder that tools work in.",
+        object(&["root"], [("root", text("The folder, relative to the policy's own place."))]),
     )
 }
 

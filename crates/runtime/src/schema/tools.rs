@@ -51,24 +51,7 @@ fn tool_schema(tool: &ToolSignature) -> Value {
     put("output", output());
     put("examples", examples(tool));
     match tool.shape {
-        ToolShape::Files => {
-            put("limits", file_limits(tool));
-            put("paths", definition_ref("paths"));
-            put("hidden", hidden());
-            put("symlinks", symlinks());
-            put("rules", list(path_rule(tool)));
-            if tool.id == "fs.write" {
-                let each = WriteMode::ALL.map(|mode| (mode.keyword(), definition_ref("word")));
-                put(
-                    "modes",
-                    with_description("A word for each way of writing.", object(&[], each)),
-                );
-            }
-            put(
-                "undo",
-                with_description("There is always an undo record.", enum_schema(["always"])),
-            );
-        }
+        ToolShape::Files => file_keys(tool, &mut put),
         ToolShape::Fetch => {
             put("limits", fetch_limits());
             put("urls", urls());
@@ -101,6 +84,20 @@ fn tool_schema(tool: &ToolSignature) -> Value {
         }
         _ => json!({ "description": tool.about, "anyOf": [definition_ref("word"), long] }),
     }
+}
+
+/// Puts the keys of a tool that works on files.
+fn file_keys(tool: &ToolSignature, put: &mut impl FnMut(&str, Value)) {
+    put("limits", file_limits(tool));
+    put("paths", definition_ref("paths"));
+    put("hidden", hidden());
+    put("symlinks", symlinks());
+    put("rules", list(path_rule(tool)));
+    if tool.id == "fs.write" {
+        let each = WriteMode::ALL.map(|mode| (mode.keyword(), definition_ref("word")));
+        put("modes", with_description("A word for each way of writing.", object(&[], each)));
+    }
+    put("undo", with_description("There is always an undo record.", enum_schema(["always"])));
 }
 
 fn git_limits(tool: &ToolSignature) -> Value {

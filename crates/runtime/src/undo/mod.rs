@@ -48,6 +48,29 @@ fn nothing_to_undo(message: impl Into<String>) -> CodedError {
     CodedError::new(Code::UndoNone, message).with_suggestion(Code::UndoNone.next_step())
 }
 
+/// The runs among some that were killed before their end.
+///
+/// # Errors
+/// When the store cannot be read, or one of the runs still goes on.
+fn interrupted_runs(store: &Store, involved: Vec<String>) -> Result<Vec<String>, ChangesError> {
+    let mut interrupted = Vec::new();
+    for run in involved {
+        match store.state(&run)? {
+            RunState::Sealed(_) => continue,
+            RunState::Crashed => {
+                interrupted.push(run);
+                continue;
+            }
+            RunState::Running => {}
+        }
+        let message = "a run is at work on it; it can be undone at its end";
+        return Err(CodedError::new(Code::UndoConflict, message)
+            .with_suggestion("wait for its end")
+            .into());
+    }
+    Ok(interrupted)
+}
+
 impl UndoRequest {
     /// Reads what a run, or one of its calls, changed in the workspace.
     ///
@@ -76,21 +99,7 @@ impl UndoRequest {
             }
         }
         involved.extend(store.runs_about(run, RunKind::Undo)?);
-        let mut again = Vec::new();
-        for run in involved {
-            match store.state(&run)? {
-                RunState::Sealed(_) => continue,
-                RunState::Crashed => {
-                    again.push(run);
-                    continue;
-                }
-                RunState::Running => {}
-            }
-            let message = "a run is at work on it; it can be undone at its end";
-            return Err(CodedError::new(Code::UndoConflict, message)
-                .with_suggestion("wait for its end")
-                .into());
-        }
+        let mut again = interrupted_runs(store, involved)?;
         again.extend(record.applies().filter(|_| !again.is_empty()));
         let leaf = applied.iter().chain(&record.calls).map(|call| call.leaf).max().unwrap_or(0);
         let mut undoing = Self {

@@ -179,26 +179,7 @@ impl<'t> AttestationCheck<'t> {
             return Err(fault(place, what));
         }
         self.report.checkpoints += 1;
-        let mut is_good = false;
-        for key in &self.trust.keys {
-            match note.verify(key) {
-                SignatureCheck::Valid if self.is_ours(key.name(), &checkpoint.origin) => {
-                    is_good = true
-                }
-                SignatureCheck::Valid => {
-                    return Err(fault(
-                        place,
-                        format!("it is of another log, `{}`", checkpoint.origin),
-                    ));
-                }
-                SignatureCheck::Invalid => {
-                    let what = format!("its signature is not that of `{}`", key.name());
-                    return Err(fault(place, what));
-                }
-                SignatureCheck::Absent => continue,
-            }
-            self.report.signers.insert((key.name().to_owned(), key.key_number()));
-        }
+        let is_good = self.check_signatures(place, &note, &checkpoint.origin)?;
         if let Some(run) = run_of_origin(&checkpoint.origin) {
             // Whoever signed it, it is about a tree that holds this run and nothing else.
             if !matches!(&self.runs, RunsInTree::Single(one) if *one == run) {
@@ -221,6 +202,31 @@ impl<'t> AttestationCheck<'t> {
         }
         self.origins.insert(checkpoint.origin);
         Ok(())
+    }
+
+    /// Checks the signatures of a checkpoint with the known keys; says whether one of the keys signed it.
+    fn check_signatures(
+        &mut self,
+        place: &str,
+        note: &SignedNote,
+        origin: &str,
+    ) -> Result<bool, Fault> {
+        let mut is_good = false;
+        for key in &self.trust.keys {
+            match note.verify(key) {
+                SignatureCheck::Valid if self.is_ours(key.name(), origin) => is_good = true,
+                SignatureCheck::Valid => {
+                    return Err(fault(place, format!("it is of another log, `{origin}`")));
+                }
+                SignatureCheck::Invalid => {
+                    let what = format!("its signature is not that of `{}`", key.name());
+                    return Err(fault(place, what));
+                }
+                SignatureCheck::Absent => continue,
+            }
+            self.report.signers.insert((key.name().to_owned(), key.key_number()));
+        }
+        Ok(is_good)
     }
 
     /// Whether a key signs trees of that name: its log, or the one run of it that this tree is.

@@ -9,8 +9,9 @@ use capsule_base::code::Code;
 use capsule_core::change::Change;
 use capsule_core::outcome::{CodedError, Output};
 
-use super::apply::{differs_problem, temporary_name};
+use super::apply::differs_problem;
 use crate::change_applier::{ChangeApplier, link_paths};
+use crate::temporary_names::apply_name;
 use crate::workspace::Workspace;
 
 /// Changes that are looked for in the workspace.
@@ -34,7 +35,7 @@ impl AppliedChanges {
         let workspace = Rc::clone(workspace);
         let applier = ChangeApplier {
             workspace,
-            temporary_name: temporary_name(&run),
+            temporary_name: apply_name(&run),
             leftover_names: leftovers,
             link_paths: links,
             conflict_problem: differs_problem,

@@ -17,15 +17,16 @@ use capsule_core::path_aliases::PathAliases;
 use rustix::fs::Timestamps;
 use rustix::io::Errno;
 
-use super::judge::APPLY_PREFIX;
 use super::{Staging, is_index};
 use crate::change_applier::{
-    ChangeApplier, ChangePath, ChangeSource, is_half_applied, link_paths, replaced_size,
-    replaces_other_kind, split_parent, system_problem, try_lock,
+    ChangeApplier, ChangeSource, is_half_applied, link_paths, replaced_size, replaces_other_kind,
+    split_parent, system_problem, try_lock,
 };
+use crate::change_path::ChangePath;
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
 use crate::repository::{Reviewed, RunChanges};
+use crate::temporary_names::apply_name;
 use crate::tool::Cancel;
 use crate::undo::{BackupStore, CallBackup};
 use crate::workspace::LookupError;
@@ -52,11 +53,6 @@ pub(crate) struct StagedApply {
     _locks: [OwnedFd; 2],
 }
 
-/// The name under which something stands beside its target until it takes that one's place.
-pub(crate) fn temporary_name(run: &str) -> String {
-    format!("{APPLY_PREFIX}{run}.tmp")
-}
-
 impl StagedApply {
     /// # Errors
     /// [`Code::ChangeConflict`] while somebody else applies something to the same workspace.
@@ -72,7 +68,7 @@ impl StagedApply {
         let links = link_paths(&changes);
         let applier = ChangeApplier {
             workspace,
-            temporary_name: temporary_name(&run),
+            temporary_name: apply_name(&run),
             leftover_names: leftovers,
             link_paths: links,
             conflict_problem: differs_problem,

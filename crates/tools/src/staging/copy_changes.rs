@@ -21,10 +21,11 @@ use capsule_core::outcome::CodedError;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::scan::{entry_names, not_found_text};
+use super::refusals::not_found_text;
+use super::scan::entry_names;
 use super::workspace_copy::{CopyResult, Omission};
 use super::{Staging, split_os_path, too_many_problem};
-use crate::change_applier::with_writable_directory;
+use crate::change_path::with_writable_directory;
 use crate::node;
 use crate::workspace::{LookupError, file_type, lookup_error};
 

@@ -27,12 +27,10 @@ use crate::control_files::{
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
 use crate::repository::{Protects, Reviewed, RunChanges, review};
+use crate::temporary_names;
 use crate::workspace::git_pointer::COMMONDIR;
 use crate::workspace::store_files::{is_store, stores_of};
 use crate::workspace::{LookupError, Workspace, file_type, listed};
-
-/// How the names begin that applying gives its unfinished files.
-pub(super) const APPLY_PREFIX: &str = ".capsule-apply-";
 
 /// Operation whose effects are collected, judged and recorded.
 pub(crate) struct StagedOperation {
@@ -94,35 +92,12 @@ impl Operation for StagedOperation {
             None => self.staging.collect((&hidden_paths.borrow(), workspace)),
         };
         let outcome = match collected {
-            Ok(changes) => {
-                let by_name = |change: &Change, aliases: &PathAliases| {
-                    hidden_paths.borrow().alias_refusal(aliases, change)
-                };
-                let reviewed = {
-                    let hidden_paths = hidden_paths.borrow();
-                    let known = self.staging.last_scan.borrow();
-                    let all = RunChanges::new(&known.0, &changes);
-                    self.staging.reviewed(
-                        (all, changes.iter()),
-                        (&aliases, &hidden_paths.protecting(&aliases)),
-                    )
-                };
-                let scope = match writes {
-                    WriteScope::Command(scope) => Some(scope),
-                    WriteScope::File | WriteScope::Deletion(_) => None,
-                };
-                let question = |change: &Change| {
-                    let is_new = |path: &WorkspacePath| self.staging.is_new(path);
-                    hidden_paths.borrow().question(&aliases, change, scope, &is_new)
-                };
-                let reasons = Reasons {
-                    orders: &aliases,
-                    by_name: &by_name,
-                    reviewed: &reviewed,
-                    question: &question,
-                };
-                self.staging.judge_changes(outcome, changes, (writes, &self.redactor), &reasons)
-            }
+            Ok(changes) => self.staging.judge_collected(
+                (outcome, changes),
+                writes,
+                (&hidden_paths.borrow(), &aliases),
+                &self.redactor,
+            ),
             Err(problem) => unreadable_outcome(outcome, problem),
         };
         self.staging.recorded.borrow_mut().add(outcome.changes.clone());
@@ -202,6 +177,39 @@ fn write_scope(bounds: &Restrictions) -> Option<WriteScope<'_>> {
 }
 
 impl Staging {
+    /// Judges the changes of a call by its rule, by the other names of what is protected, and by what git
+    /// would make of them.
+    fn judge_collected(
+        &self,
+        (outcome, changes): (Outcome, Vec<Change>),
+        writes: WriteScope<'_>,
+        (hidden_paths, aliases): (&HiddenPaths, &PathAliases),
+        redactor: &Redactor,
+    ) -> Outcome {
+        let by_name =
+            |change: &Change, aliases: &PathAliases| hidden_paths.alias_refusal(aliases, change);
+        let reviewed = {
+            let known = self.last_scan.borrow();
+            let all = RunChanges::new(&known.0, &changes);
+            self.reviewed((all, changes.iter()), (aliases, &hidden_paths.protecting(aliases)))
+        };
+        let scope = match writes {
+            WriteScope::Command(scope) => Some(scope),
+            WriteScope::File | WriteScope::Deletion(_) => None,
+        };
+        let question = |change: &Change| {
+            let is_new = |path: &WorkspacePath| self.is_new(path);
+            hidden_paths.question(aliases, change, scope, &is_new)
+        };
+        let reasons = Reasons {
+            orders: aliases,
+            by_name: &by_name,
+            reviewed: &reviewed,
+            question: &question,
+        };
+        self.judge_changes(outcome, changes, (writes, redactor), &reasons)
+    }
+
     fn judge_changes(
         &self,
         outcome: Outcome,
@@ -413,7 +421,7 @@ fn change_refusal(change: &Change, redactor: &Redactor) -> Option<String> {
     }
     split_parent(&change.path)
         .1
-        .starts_with(APPLY_PREFIX)
+        .starts_with(temporary_names::APPLY_PREFIX)
         .then(|| "it has a name that applying uses itself".into())
 }
 

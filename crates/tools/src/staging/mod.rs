@@ -13,6 +13,7 @@ mod diff;
 mod indexes;
 mod judge;
 mod place;
+mod refusals;
 mod scan;
 mod workspace_copy;
 
@@ -38,14 +39,16 @@ use capsule_sandbox as sandbox;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, unlinkat};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::change_applier::{ChangePath, split_parent};
+use crate::change_applier::split_parent;
+use crate::change_path::ChangePath;
 use crate::command_runner::{CommandRunner, StageError, staging_problem};
 use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
 use crate::node;
+use crate::temporary_names::apply_name;
 use crate::tool::{Cancel, ToolHost};
 use crate::workspace::{LookupError, Workspace};
 pub(crate) use applied_changes::AppliedChanges;
-pub(crate) use apply::{StagedApply, temporary_name as applying};
+pub(crate) use apply::StagedApply;
 use copy_changes::CopiedWorkspace;
 pub(crate) use indexes::{is_index, read as read_index};
 pub(crate) use judge::{StagedOperation, UnstageableOperation};
@@ -337,7 +340,7 @@ impl Staging {
 
     /// Removes what applying them left beside its targets when it was killed.
     pub fn remove_leftovers(&self, run: &str, changes: &ChangeSet) {
-        let name = apply::temporary_name(run);
+        let name = apply_name(run);
         let folders: BTreeSet<&str> = changes.0.keys().map(|path| split_parent(path).0).collect();
         for folder in folders {
             // One that is another folder by now holds nothing of ours.

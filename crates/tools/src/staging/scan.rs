@@ -21,6 +21,7 @@ use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
 
 use super::copy_changes::{CopyDifference, WalkEntry, walk_changes};
+use super::refusals::{CHANGED_MEANWHILE, UNREADABLE_LINK, not_found_text};
 use super::{OriginalNode, Staging, join, too_many_problem};
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
@@ -283,25 +284,7 @@ impl<'s> ChangeScan<'s> {
             (_, Some(stat)) if copied.is_some_and(|workspace| workspace.is_opaque(path)) => {
                 OriginalNode { node: Some(node::opaque_node(&stat)), refusal: None }
             }
-            (Some(folder), Some(stat)) => {
-                if file_type(&stat) == FileType::RegularFile {
-                    self.count_size(&stat)?;
-                }
-                // Commands may see what stood there when it was first looked up: the kernel does not
-                // notice what becomes of a workspace beneath the changes.
-                let meanwhile = node::change_time(&stat) >= staging.created_at
-                    || copied.is_some_and(|workspace| workspace.is_replaced(path, Some(&stat)));
-                let (node, why) = match node::read_node(folder, name, &stat) {
-                    Ok(node) => (node, None),
-                    Err(errno) => {
-                        (FileState::Special, Some(format!("it could not be read ({errno})")))
-                    }
-                };
-                let meanwhile = meanwhile && !self.is_refreshed(path, folder, (name, &stat));
-                self.keep_index(path, folder, (name, &stat, &node));
-                let refused = meanwhile.then(|| CHANGED_MEANWHILE.to_owned()).or(why);
-                OriginalNode { node: Some(node), refusal: refused }
-            }
+            (Some(folder), Some(stat)) => self.read_original(path, folder, (name, &stat))?,
             _ => {
                 let meanwhile = copied.is_some_and(|workspace| workspace.is_replaced(path, None));
                 OriginalNode {
@@ -312,6 +295,31 @@ impl<'s> ChangeScan<'s> {
         };
         first.insert(path.to_owned(), item.clone());
         Ok(item)
+    }
+
+    /// Reads a file, folder or link of the workspace for the first time.
+    fn read_original(
+        &mut self,
+        path: &str,
+        folder: BorrowedFd<'_>,
+        (name, stat): (&str, &Stat),
+    ) -> Result<OriginalNode, CodedError> {
+        if file_type(stat) == FileType::RegularFile {
+            self.count_size(stat)?;
+        }
+        // Commands may see what stood there when it was first looked up: the kernel does not
+        // notice what becomes of a workspace beneath the changes.
+        let copied = self.staging.copied.as_ref();
+        let meanwhile = node::change_time(stat) >= self.staging.created_at
+            || copied.is_some_and(|workspace| workspace.is_replaced(path, Some(stat)));
+        let (node, why) = match node::read_node(folder, name, stat) {
+            Ok(node) => (node, None),
+            Err(errno) => (FileState::Special, Some(format!("it could not be read ({errno})"))),
+        };
+        let meanwhile = meanwhile && !self.is_refreshed(path, folder, (name, stat));
+        self.keep_index(path, folder, (name, stat, &node));
+        let refused = meanwhile.then(|| CHANGED_MEANWHILE.to_owned()).or(why);
+        Ok(OriginalNode { node: Some(node), refusal: refused })
     }
 
     /// A name that is gone, and everything beneath it.
@@ -422,16 +430,6 @@ impl<'s> ChangeScan<'s> {
     }
 }
 
-/// Why a change is refused whose file somebody wrote to under the run's hands.
-const CHANGED_MEANWHILE: &str = "somebody changed it in the workspace while the run went on";
-
-/// Why one is refused of a folder with such permissions.
-const UNREADABLE_DIRECTORY: &str =
-    "its permissions let nobody look into it, so what is in it is not known";
-
-/// Why a link is refused whose target is not text.
-const UNREADABLE_LINK: &str = "it is a link to a name that is not text, which no record holds";
-
 fn is_directory(node: &FileState) -> bool {
     matches!(node, FileState::Directory { .. })
 }
@@ -460,15 +458,6 @@ pub(super) fn entry_names(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
     }
     names.sort();
     Ok(names)
-}
-
-pub(super) fn not_found_text(why: LookupError) -> String {
-    match why {
-        LookupError::Missing => "it is not there".into(),
-        LookupError::Outside(problem) => format!("its path {}", problem.reason()),
-        LookupError::Refused(Errno::ACCESS) => UNREADABLE_DIRECTORY.into(),
-        LookupError::Refused(errno) => format!("it cannot be read ({errno})"),
-    }
 }
 
 fn scan_problem(path: &str, errno: Errno) -> CodedError {

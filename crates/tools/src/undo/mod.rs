@@ -10,6 +10,7 @@ mod backup_quota;
 mod backup_reader;
 mod backup_store;
 mod comparison;
+mod entry;
 mod restore;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,8 +22,9 @@ pub use backup_reader::BackupReader;
 pub(crate) use backup_reader::MissingBackup;
 pub use backup_store::BackupStore;
 pub(crate) use backup_store::CallBackup;
+pub use entry::{UndoEntry, UndoStatus};
 pub(crate) use restore::Restoration;
-pub use restore::{UndoEntry, UndoPlan, UndoStatus};
+pub use restore::UndoPlan;
 
 use crate::walk::{new_buffer, read_entries};
 use crate::workspace::file_type;

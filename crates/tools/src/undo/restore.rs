@@ -21,6 +21,7 @@ use capsule_core::outcome::{CodedError, Output};
 use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Timestamps};
 
+use super::entry::{UndoEntry, UndoStatus, differs_problem};
 use super::{BackupReader, BackupStore, MissingBackup};
 use crate::atomic_write::changed_line_counts;
 use crate::change_applier::{
@@ -29,15 +30,14 @@ use crate::change_applier::{
 };
 use crate::hidden_paths::HiddenPaths;
 use crate::repository::is_same_index;
-use crate::staging::{applying, is_index, read_index};
+use crate::staging::{is_index, read_index};
+use crate::temporary_names::{apply_name, undo_name};
 use crate::tool::Cancel;
 use crate::undo::comparison::{is_before, is_left};
 use crate::workspace::{Workspace, file_type};
 
 /// The largest file whose lines are counted for a preview.
 const MAX_COUNTED_BYTES: u64 = 1_000_000;
-/// How the names begin of what stands beside its place until it takes it.
-const UNDO_PREFIX: &str = ".capsule-undo-";
 
 /// What is to be undone.
 pub struct UndoPlan {
@@ -60,69 +60,6 @@ fn busy() -> CodedError {
         .with_suggestion("wait for its end")
 }
 
-/// What an undo leaves beside its targets when it is killed.
-fn temporary_name(run: &str) -> String {
-    format!("{UNDO_PREFIX}{run}.tmp")
-}
-
-/// How a path stands to what is to be undone there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UndoStatus {
-    /// It is what the call left, and what stood there before can be brought back.
-    Ready {
-        /// The lines that come and go, where it is text.
-        lines: Option<(u64, u64)>,
-        /// Whether what goes for it is kept, so that it comes back by an undo of this one. What is more
-        /// than is kept for one call needs only be what the call left.
-        backed_up: bool,
-    },
-    /// It is already what it was before.
-    AlreadyRestored,
-    /// The call made this folder; something else is in it by now, so it stays.
-    DirectoryInUse,
-    /// It is something else, last changed at this time, in seconds since 1970, if that can be told.
-    Changed {
-        /// What stands there.
-        now: Option<FileState>,
-        /// When it last changed.
-        at: Option<i64>,
-    },
-    /// What stood there before is not kept any more.
-    BackupGone,
-    /// What was kept of it is something else by now.
-    BackupDamaged,
-}
-
-/// One path of an undo.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UndoEntry {
-    /// What comes of it; what stands there now is what was found.
-    pub change: Change,
-    /// How it stands.
-    pub status: UndoStatus,
-}
-
-impl UndoEntry {
-    /// Why nothing can be undone because of this path.
-    #[must_use]
-    pub fn problem(&self) -> Option<CodedError> {
-        let path = &self.change.path;
-        let (code, message) = match self.status {
-            UndoStatus::Ready { .. } | UndoStatus::AlreadyRestored | UndoStatus::DirectoryInUse => {
-                return None;
-            }
-            UndoStatus::Changed { .. } => return Some(differs_problem(&self.change)),
-            UndoStatus::BackupGone => {
-                (Code::UndoGone, format!("what stood at `{path}` before is not kept"))
-            }
-            UndoStatus::BackupDamaged => {
-                (Code::UndoDamaged, format!("what was kept of `{path}` is something else by now"))
-            }
-        };
-        Some(CodedError::new(code, message).with_suggestion(code.next_step()))
-    }
-}
-
 impl UndoPlan {
     /// What calls of a run changed in a workspace, the other way round. It is looked for among what the
     /// run, or else another one, has kept. `again` are the runs that began to undo it, or are undone, and
@@ -137,7 +74,7 @@ impl UndoPlan {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         // Whoever was killed may have been undoing it, or applying it.
         let all = again.iter().chain(again.first().map(|_| &run));
-        let leftovers = all.flat_map(|run| [temporary_name(run), applying(run)]).collect();
+        let leftovers = all.flat_map(|run| [undo_name(run), apply_name(run)]).collect();
         let (workspace, beside) = (Rc::clone(workspace), String::new());
         let applier = ChangeApplier {
             workspace,
@@ -354,7 +291,7 @@ impl Restoration {
     ) -> Result<Self, CodedError> {
         let aliases = hidden_paths.borrow().path_aliases_now(&undo.applier.workspace)?;
         let names = (Rc::clone(hidden_paths), aliases);
-        undo.applier.temporary_name = temporary_name(&backups.run());
+        undo.applier.temporary_name = undo_name(&backups.run());
         let lock = undo.applier.lock_workspace().ok_or_else(busy)?;
         let (ready, looked, unkept) = (Vec::new(), Vec::new(), BTreeSet::new());
         Ok(Self {
@@ -526,11 +463,6 @@ fn countable_text(mut file: File) -> Option<Vec<u8>> {
     file.rewind().ok()?;
     file.take(MAX_COUNTED_BYTES + 1).read_to_end(&mut text).ok()?;
     (u64::try_from(text.len()).ok()? <= MAX_COUNTED_BYTES).then_some(text)
-}
-
-fn differs_problem(change: &Change) -> CodedError {
-    let message = format!("`{}` is not what the call left", change.path);
-    CodedError::new(Code::UndoConflict, message).with_suggestion(Code::UndoConflict.next_step())
 }
 
 #[cfg(test)]

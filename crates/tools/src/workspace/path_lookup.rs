@@ -49,6 +49,18 @@ impl MissingEntry {
     }
 }
 
+/// The other names of a file with its location. A file with a name that cannot be told counts as outside.
+fn names_or_outside(
+    names: Option<Result<Vec<WorkspacePath>, PathProblem>>,
+    real: PathLocation,
+) -> (Vec<WorkspacePath>, PathLocation) {
+    match names {
+        None => (Vec::new(), real),
+        Some(Ok(names)) => (names, real),
+        Some(Err(problem)) => (Vec::new(), PathLocation::Outside(problem)),
+    }
+}
+
 impl Workspace {
     /// Looks at a path once: what is to be judged, and what holds its place.
     pub(crate) fn look_up(
@@ -76,19 +88,10 @@ impl Workspace {
         let linked = found.filter(is_linked).map(|path| (path.stat.st_dev, path.stat.st_ino));
         let aliases =
             linked.map(|(device, inode)| hidden_paths.protected_names(self, device, inode));
-        let (mut names, real) = match aliases {
-            None => (Vec::new(), real),
-            Some(Ok(names)) => (names, real),
-            // Protected under a name that cannot be told.
-            Some(Err(problem)) => (Vec::new(), PathLocation::Outside(problem)),
-        };
+        let (mut names, real) = names_or_outside(aliases, real);
         let alias = (!names.is_empty()).then(|| names.remove(0));
         let closed = linked.map(|(device, inode)| hidden_paths.closed_names(self, device, inode));
-        let (closed, real) = match closed {
-            None => (Vec::new(), real),
-            Some(Ok(names)) => (names, real),
-            Some(Err(problem)) => (Vec::new(), PathLocation::Outside(problem)),
-        };
+        let (closed, real) = names_or_outside(closed, real);
         let real = match real {
             PathLocation::Inside(real)
                 if hidden_paths.directory_moved(self, directory_of(&real, kind), false) =>

@@ -116,6 +116,22 @@ fn merge_insertions<'a>(offers: impl Iterator<Item = &'a CandidateRules>) -> Yam
     offers.fold(no_insertion(), |all, rules| all.merge(rules.narrowest_insertion()))
 }
 
+/// Proposes the narrowest rule of each group, with the number of its calls that a person approved.
+fn rule_proposals(
+    past: &[PastCall],
+    offers: impl Iterator<Item = (CandidateRules, Vec<ProposalStep>)>,
+) -> Vec<RuleProposal> {
+    let proposals = offers.filter_map(|(offer, steps)| {
+        let rule = offer.candidates.into_iter().next()?.rule;
+        let (decision, calls) = (offer.verdict, offer.calls);
+        let said_yes =
+            |call: &&PastCall| call.answer == RecordedAnswer::Yes && calls.contains(&call.label);
+        let approved = past.iter().filter(said_yes).count();
+        Some(RuleProposal { rule, decision, calls, approvals: approved, steps })
+    });
+    proposals.collect()
+}
+
 impl EditablePolicy<'_> {
     /// Proposes rules for what recorded calls were refused. Each is the narrowest that answers them;
     /// none touches an invariant, the base policy or a program that runs whatever it is given.
@@ -143,10 +159,42 @@ impl EditablePolicy<'_> {
         if !wrong.is_empty() {
             return Err(LearnError::InvalidPolicy(wrong));
         }
-        let base = self.base_policy().map_err(LearnError::InvalidPolicy)?;
         let mut learned = LearnReport::default();
+        let asked = past.iter().filter(|call| about.contains(&call.label));
+        let groups = self.group_missing_rules(asked, &mut learned)?;
+        let trial = PolicyTrial::new(self, past, assertions(policy));
+        let mut offers = self.candidate_rules(&groups, &trial, &mut learned);
+        let steps = proposal_steps(&trial, &mut offers, &mut learned);
+        if offers.is_empty() {
+            return Ok(learned);
+        }
+        let wanted = merge_insertions(offers.iter());
+        let wanted =
+            with_tests(&trial, wanted, offers.iter().filter_map(|offer| offer.candidates.first()))
+                .map_err(LearnError::Refused)?;
+        let patched = trial.patch(&wanted).map_err(LearnError::Refused)?;
+        self.check_proposal(&patched, &trial)?;
+        learned.changed = trial.changed_decisions(&patched.layered);
+        // What one of the rules changes as well does not stay as it is.
+        let changed: BTreeSet<&str> =
+            learned.changed.iter().map(|decision| decision.call.as_str()).collect();
+        learned.still_refused.retain(|call| !changed.contains(call.call.as_str()));
+        learned.text = Some(patched.text);
+        learned.proposals = rule_proposals(past, offers.into_iter().zip(steps));
+        Ok(learned)
+    }
+
+    /// Groups the rules that would answer calls. A call that the policy allows by now, or that no rule may
+    /// answer, is noted in the report.
+    fn group_missing_rules<'c>(
+        &self,
+        calls: impl Iterator<Item = &'c PastCall>,
+        learned: &mut LearnReport,
+    ) -> Result<RuleGroups, LearnError> {
+        let policy = &self.authored;
+        let base = self.base_policy().map_err(LearnError::InvalidPolicy)?;
         let mut groups = RuleGroups::new();
-        for call in past.iter().filter(|call| about.contains(&call.label)) {
+        for call in calls {
             let decision = call.decide(&self.bound_policy.policy);
             if decision.verdict == Verdict::Allow {
                 learned.allowed.push(call.label.clone());
@@ -171,35 +219,7 @@ impl EditablePolicy<'_> {
                 }),
             }
         }
-        let trial = PolicyTrial::new(self, past, assertions(policy));
-        let mut offers = self.candidate_rules(&groups, &trial, &mut learned);
-        let steps = proposal_steps(&trial, &mut offers, &mut learned);
-        if offers.is_empty() {
-            return Ok(learned);
-        }
-        let wanted = merge_insertions(offers.iter());
-        let wanted =
-            with_tests(&trial, wanted, offers.iter().filter_map(|offer| offer.candidates.first()))
-                .map_err(LearnError::Refused)?;
-        let patched = trial.patch(&wanted).map_err(LearnError::Refused)?;
-        self.check_proposal(&patched, &trial)?;
-        learned.changed = trial.changed_decisions(&patched.layered);
-        // What one of the rules changes as well does not stay as it is.
-        let changed: BTreeSet<&str> =
-            learned.changed.iter().map(|decision| decision.call.as_str()).collect();
-        learned.still_refused.retain(|call| !changed.contains(call.call.as_str()));
-        learned.text = Some(patched.text);
-        let proposals = offers.into_iter().zip(steps).filter_map(|(offer, steps)| {
-            let rule = offer.candidates.into_iter().next()?.rule;
-            let (decision, calls) = (offer.verdict, offer.calls);
-            let said_yes = |call: &&PastCall| {
-                call.answer == RecordedAnswer::Yes && calls.contains(&call.label)
-            };
-            let approved = past.iter().filter(said_yes).count();
-            Some(RuleProposal { rule, decision, calls, approvals: approved, steps })
-        });
-        learned.proposals = proposals.collect();
-        Ok(learned)
+        Ok(groups)
     }
 
     /// The base policy by itself, bound as the author's is.

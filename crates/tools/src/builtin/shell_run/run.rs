@@ -26,7 +26,7 @@ use crate::direct_write::DirectWriteGuard;
 use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
 use crate::staging::Staging;
 use crate::tool::{Cancel, OutputKind, Sink, ToolHost};
-use crate::workspace::Workspace;
+use crate::workspace::{LinkChain, Workspace};
 
 /// A program that is ready to run.
 pub(in crate::builtin) struct ReadyStage {
@@ -160,17 +160,14 @@ impl CommandOperation {
         self.wait_for_end(CommandProgress::Prepared(held), (None, None)).map(|(exit, _)| exit)
     }
 
-    /// Has the programs made ready.
+    /// Finds the paths that are hidden from the programs, and the links that lead to protected paths.
     ///
     /// # Errors
-    /// They cannot be run as they must be.
-    fn prepare_command(
+    /// They cannot be found.
+    fn find_hidden_paths(
         &self,
-        confinement: &Confinement,
-        environment: &EnvironmentRule,
         reads: Option<&PathScope>,
-        mut ground: Option<&mut DirectWriteGuard<'_>>,
-    ) -> Result<PreparedCommand, CodedError> {
+    ) -> Result<(Vec<OsString>, LinkChain), CodedError> {
         let drawn = |hidden_paths: &HiddenPaths| {
             Ok((hidden_paths.hidden_now(&self.workspace)?, hidden_paths.link_chain()))
         };
@@ -190,7 +187,21 @@ impl CommandOperation {
                 )
             }
         };
-        let (hidden, link_chain) = drawn.map_err(HiddenPathsError::problem)?;
+        drawn.map_err(HiddenPathsError::problem)
+    }
+
+    /// Has the programs made ready.
+    ///
+    /// # Errors
+    /// They cannot be run as they must be.
+    fn prepare_command(
+        &self,
+        confinement: &Confinement,
+        environment: &EnvironmentRule,
+        reads: Option<&PathScope>,
+        mut ground: Option<&mut DirectWriteGuard<'_>>,
+    ) -> Result<PreparedCommand, CodedError> {
+        let (hidden, link_chain) = self.find_hidden_paths(reads)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         let mut masks: Vec<HiddenPath> =
             hidden.into_iter().map(|path| HiddenPath { path }).collect();

@@ -1,0 +1,187 @@
+//! Words that this project does not use: `xtask/glossary.toml` names each with the word to use instead. What
+//! is left of one from before may only become less (house rule 24).
+
+use serde::Deserialize;
+
+use crate::repository::Repository;
+use crate::rust::{Source, Token};
+use crate::tidy::TidyFinding;
+
+/// The words.
+const GLOSSARY: &str = "xtask/glossary.toml";
+
+/// Pages whose sentences are checked; the others are history.
+const PAGES: &[&str] = &["README.md", "ARCHITECTURE.md", "THREATS.md", "CONTRIBUTING.md", "docs/book/"];
+
+/// How much less than the glossary allows may be left, in hundredths, before its number has to fall.
+const MAX_SLACK_PERCENT: usize = 3;
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Glossary {
+    /// Words that are no part of a name in code, or of a file's path.
+    #[serde(default)]
+    names: Vec<Entry>,
+    /// Words that stand in no sentence: in comments, in texts of the code, in pages.
+    #[serde(default)]
+    prose: Vec<Entry>,
+}
+
+/// A word.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// The word that is not used, in small letters.
+    not: String,
+    /// The word to use instead.
+    instead: String,
+    /// How often it may still be used.
+    #[serde(default)]
+    left: usize,
+}
+
+/// Where a word is used.
+struct Use {
+    word: String,
+    location: String,
+}
+
+pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
+    let Some(file) = house.tree.files.iter().find(|file| file.path == GLOSSARY) else {
+        return Vec::new();
+    };
+    let glossary: Glossary = match toml::from_str(file.text.as_deref().unwrap_or_default()) {
+        Ok(glossary) => glossary,
+        Err(error) => return vec![TidyFinding::at(GLOSSARY, error.message())],
+    };
+    let names: Vec<Use> = house.sources.iter().flat_map(used_in_names).collect();
+    let mut prose: Vec<Use> = house.sources.iter().flat_map(used_in_prose).collect();
+    prose.extend(house.tree.files.iter().filter(|file| is_page(&file.path)).flat_map(|file| {
+        let lines = file.text.as_deref().unwrap_or_default().lines();
+        lines.enumerate().flat_map(|(index, line)| used_in_line(&file.path, index + 1, line))
+    }));
+    let mut found = check_entries("names", &glossary.names, &names);
+    found.extend(check_entries("sentences", &glossary.prose, &prose));
+    found
+}
+
+/// Whether the sentences of a page are checked.
+fn is_page(path: &str) -> bool {
+    path.ends_with(".md") && PAGES.iter().any(|page| path.starts_with(page))
+}
+
+fn check_entries(kind: &str, entries: &[Entry], uses: &[Use]) -> Vec<TidyFinding> {
+    let check = |Entry { not, instead, left }: &Entry| {
+        let mut used = uses.iter().filter(|used| used.word == *not);
+        let (first, count) = (used.next(), uses.iter().filter(|used| used.word == *not).count());
+        let what = if count > *left {
+            format!("{count} {kind} say `{not}`, at most {left} may; say {instead}")
+        } else if count * (100 + MAX_SLACK_PERCENT) < left * 100 {
+            format!("{count} {kind} say `{not}`; lower what is left of it from {left}")
+        } else {
+            return None;
+        };
+        let at = first.filter(|_| *left == 0).map_or(GLOSSARY, |used| used.location.as_str());
+        Some(TidyFinding::at(at, what))
+    };
+    entries.iter().filter_map(check).collect()
+}
+
+/// The words of the names in a file, and of its path.
+fn used_in_names(source: &Source) -> Vec<Use> {
+    let path = source.path.strip_suffix(".rs").unwrap_or(&source.path);
+    let of_path = path.split('/').flat_map(split_words);
+    let mut used: Vec<Use> =
+        of_path.map(|word| Use { word, location: source.path.clone() }).collect();
+    for (name, line) in source.tokens.names().filter(|(_, line)| !source.is_test(*line)) {
+        let location = || format!("{}:{line}", source.path);
+        used.extend(split_words(name).into_iter().map(|word| Use { word, location: location() }));
+    }
+    used
+}
+
+/// The words of comments and texts in a file.
+fn used_in_prose(source: &Source) -> Vec<Use> {
+    let numbered = || (1..).zip(&source.lines).filter(|(line, _)| !source.is_test(*line));
+    let comments = numbered().filter_map(|(line, text)| Some((line, text.split_once("//")?.1)));
+    let mut used: Vec<Use> =
+        comments.flat_map(|(line, text)| used_in_line(&source.path, line, text)).collect();
+    for placed in source.tokens.0.iter().filter(|placed| !source.is_test(placed.line)) {
+        if let Token::Literal(text) = &placed.token {
+            used.extend(used_in_line(&source.path, placed.line, text));
+        }
+    }
+    used
+}
+
+fn used_in_line(path: &str, line: usize, text: &str) -> Vec<Use> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let used = |word: &str| Use { word: word.to_lowercase(), location: format!("{path}:{line}") };
+    words.map(used).collect()
+}
+
+/// The words of a name, in lower case, however they are joined.
+fn split_words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_capital = false;
+    for letter in name.chars() {
+        let begins = letter.is_uppercase() && !after_capital;
+        if begins || !letter.is_alphanumeric() {
+            words.push(String::new());
+        }
+        after_capital = letter.is_uppercase();
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: &str = r#"
+        names = [{ not = "helper", instead = "the subject" }, { not = "veil", instead = "hidden paths", left = 2 }]
+        prose = [{ not = "nobody", instead = "who it is" }]
+    "#;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let mut files = files.to_vec();
+        files.push((GLOSSARY, WORDS));
+        let findings = check(&Repository::from_files(&files));
+        findings.into_iter().map(|finding| format!("{}: {}", finding.location, finding.what)).collect()
+    }
+
+    #[test]
+    fn words_that_are_not_used_are_found_in_names_paths_and_sentences() {
+        let veils = "fn veil(veil: u8) {}";
+        assert_eq!(found(&[("crates/x/src/a.rs", veils)]), [""; 0]);
+        let text = "struct PathHelper;\n/// Nobody knows.\nfn unveiled() -> &'static str { \"nobody is there\" }";
+        assert_eq!(
+            found(&[("crates/x/src/a.rs", veils), ("crates/x/src/helper.rs", text), ("README.md", "For nobody.")]),
+            [
+                "crates/x/src/helper.rs: 2 names say `helper`, at most 0 may; say the subject",
+                "crates/x/src/helper.rs:2: 3 sentences say `nobody`, at most 0 may; say who it is",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_left_may_only_become_less() {
+        let more = "fn veil(veil: u8, veils: u8) { veil() }";
+        let expected = "xtask/glossary.toml: 3 names say `veil`, at most 2 may; say hidden paths";
+        assert_eq!(found(&[("crates/x/src/a.rs", more)]), [expected]);
+        let less = "xtask/glossary.toml: 1 names say `veil`; lower what is left of it from 2";
+        assert_eq!(found(&[("crates/x/src/a.rs", "fn veil() {}")]), [less]);
+    }
+
+    #[test]
+    fn names_fall_into_words() {
+        assert_eq!(split_words("RunManager"), ["run", "manager"]);
+        assert_eq!(split_words("HTTPUtil"), ["httputil"]);
+        assert_eq!(split_words("in_common-place"), ["in", "common", "place"]);
+    }
+}
