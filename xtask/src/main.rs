@@ -20,8 +20,8 @@ mod rust;
 mod tidy;
 mod tree;
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 /// What a task gives, or why it could not be done.
 pub(crate) type TaskResult<T> = Result<T, String>;
@@ -36,6 +36,10 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
         "check licences, sources, duplicates and advisories of the dependencies: --advisories",
     ),
     ("dist", "build the binary as it is shipped: one file, with the C library in it"),
+    (
+        "nightly",
+        "everything that the gate checks, with long fuzzing, all suites and optimised builds",
+    ),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];
 
@@ -63,6 +67,7 @@ fn run_task(words: &[&str]) -> TaskResult<bool> {
         ["deny"] => deny::run(&root, false),
         ["deny", "--advisories"] => deny::run(&root, true),
         ["dist"] => dist::build(&root).map(|()| true),
+        ["nightly"] => nightly(&root),
         ["bench", options @ ..] => bench::run(&root, options),
         _ => {
             let lines =
@@ -71,6 +76,16 @@ fn run_task(words: &[&str]) -> TaskResult<bool> {
             Err(format!("no such task\n{}", lines.join("\n")))
         }
     }
+}
+
+/// Runs the gate with the long forms of its steps.
+fn nightly(root: &Path) -> TaskResult<bool> {
+    let mut gate = Command::new(root.join(".ci/run"));
+    gate.arg("nightly").current_dir(root);
+    // The script chooses where it builds.
+    gate.env_remove("CARGO_MANIFEST_DIR");
+    let status = gate.status().map_err(|error| format!(".ci/run: {error}"))?;
+    Ok(status.success())
 }
 
 /// The repository: the folder above this package.

@@ -6,7 +6,7 @@
 mod keys;
 mod lexer;
 
-pub use keys::{Judgement, judge};
+pub use keys::{KeyJudgement, judge};
 pub use lexer::{Setting, settings};
 
 use crate::command_words::CommandWords;
@@ -103,24 +103,24 @@ impl Setting {
         let path = || value.strip_prefix(b":(optional)").unwrap_or(value).to_vec();
         let path_of = |named: fn(Vec<u8>) -> Named| vec![named(path())];
         match judge(&whole) {
-            Some(Judgement::Data) => Vec::new(),
-            Some(Judgement::Hooks) => path_of(Named::Hooks),
-            Some(Judgement::Config) => path_of(Named::Config),
-            Some(Judgement::Attributes) => path_of(Named::Attributes),
-            Some(Judgement::Worktree) => path_of(Named::Worktree),
-            Some(Judgement::Directory | Judgement::Trust) => vec![Named::Path(short, path())],
-            Some(Judgement::Alias) => match value.strip_prefix(b"!") {
+            Some(KeyJudgement::Data) => Vec::new(),
+            Some(KeyJudgement::Hooks) => path_of(Named::Hooks),
+            Some(KeyJudgement::Config) => path_of(Named::Config),
+            Some(KeyJudgement::Attributes) => path_of(Named::Attributes),
+            Some(KeyJudgement::Worktree) => path_of(Named::Worktree),
+            Some(KeyJudgement::Directory | KeyJudgement::Trust) => vec![Named::Path(short, path())],
+            Some(KeyJudgement::Alias) => match value.strip_prefix(b"!") {
                 Some(value) => command(&short, value),
                 None if section == "alias" => alias(&short, value, depth),
                 None => Vec::new(),
             },
-            Some(Judgement::Address) => {
+            Some(KeyJudgement::Address) => {
                 // What an address is replaced by is what its section is about.
                 let address = if section == "url" { subsection.as_deref() } else { Some(value) };
                 let value = address.and_then(|address| address.strip_prefix(b"ext::"));
                 value.map(|value| command(&short, value)).unwrap_or_default()
             }
-            Some(Judgement::Command) => command(&short, value),
+            Some(KeyJudgement::Command) => command(&short, value),
             None => unknown(&short, path(), value),
         }
     }

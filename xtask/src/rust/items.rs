@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, Block, Meta, Signature};
+use syn::{Attribute, Block, Meta, Signature, UseName, UseRename, UseTree, Visibility};
 
 use crate::rust::TestCase;
 
@@ -20,6 +20,8 @@ pub(crate) struct Items {
     pub(crate) enumerations: Vec<Enumeration>,
     /// Every structure with named fields.
     pub(crate) structures: Vec<Structure>,
+    /// The paths that it imports or names by their modules, with their lines; not what it hands on.
+    pub(crate) imports: Vec<(Vec<String>, usize)>,
     /// The lines of modules and functions that only tests have.
     pub(crate) tests: Vec<RangeInclusive<usize>>,
     /// The lines on which a test returns before its end.
@@ -57,6 +59,8 @@ pub(crate) struct Declared {
     pub(crate) name: String,
     /// Where.
     pub(crate) line: usize,
+    /// Whether other crates may see it, as far as its own visibility goes.
+    pub(crate) is_public: bool,
 }
 
 /// `impl Trait for Type`.
@@ -129,8 +133,35 @@ impl ItemVisitor<'_> {
     }
 
     fn declare(&mut self, kind: &'static str, name: &syn::Ident) {
+        self.declare_visible(kind, name, &Visibility::Inherited);
+    }
+
+    fn declare_visible(&mut self, kind: &'static str, name: &syn::Ident, to: &Visibility) {
         let line = name.span().start().line;
-        self.items.declared.push(Declared { kind, name: name.to_string(), line });
+        let is_public = matches!(to, Visibility::Public(_));
+        self.items.declared.push(Declared { kind, name: name.to_string(), line, is_public });
+    }
+
+    /// Notes every path of an import.
+    fn import(&mut self, tree: &UseTree, mut path: Vec<String>) {
+        match tree {
+            UseTree::Path(inner) => {
+                path.push(inner.ident.to_string());
+                self.import(&inner.tree, path);
+            }
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|inner| self.import(inner, path.clone()));
+            }
+            UseTree::Name(UseName { ident }) | UseTree::Rename(UseRename { ident, .. }) => {
+                let line = ident.span().start().line;
+                path.push(ident.to_string());
+                self.items.imports.push((path, line));
+            }
+            UseTree::Glob(glob) => {
+                let line = glob.star_token.spans.first().map_or(0, |span| span.start().line);
+                self.items.imports.push((path, line));
+            }
+        }
     }
 }
 
@@ -153,6 +184,22 @@ impl<'ast> Visit<'ast> for ItemVisitor<'_> {
         visit::visit_trait_item_fn(self, item);
     }
 
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if matches!(item.vis, Visibility::Inherited) {
+            self.import(&item.tree, Vec::new());
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        let is_of_module = |name: &String| matches!(name.as_str(), "crate" | "super" | "self");
+        if names.len() > 1 && names.first().is_some_and(is_of_module) {
+            let line = path.segments.first().map_or(0, |part| part.ident.span().start().line);
+            self.items.imports.push((names, line));
+        }
+        visit::visit_path(self, path);
+    }
+
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         self.declare("module", &item.ident);
         if let Some((brace, _)) = item.content.as_ref().filter(|_| is_test_only(&item.attrs)) {
@@ -164,7 +211,7 @@ impl<'ast> Visit<'ast> for ItemVisitor<'_> {
     }
 
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        self.declare("type", &item.ident);
+        self.declare_visible("type", &item.ident, &item.vis);
         let field = |field: &syn::Field| {
             let name = field.ident.as_ref()?;
             let mut mentioned = MentionedTypes::default();
@@ -177,7 +224,7 @@ impl<'ast> Visit<'ast> for ItemVisitor<'_> {
     }
 
     fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        self.declare("type", &item.ident);
+        self.declare_visible("type", &item.ident, &item.vis);
         let variant =
             |variant: &syn::Variant| (variant.ident.to_string(), variant.ident.span().start().line);
         let variants = item.variants.iter().map(variant).collect();
@@ -186,12 +233,12 @@ impl<'ast> Visit<'ast> for ItemVisitor<'_> {
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.declare("type", &item.ident);
+        self.declare_visible("type", &item.ident, &item.vis);
         visit::visit_item_trait(self, item);
     }
 
     fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
-        self.declare("type", &item.ident);
+        self.declare_visible("type", &item.ident, &item.vis);
         visit::visit_item_type(self, item);
     }
 

@@ -11,7 +11,8 @@ use crate::tidy::TidyFinding;
 const GLOSSARY: &str = "xtask/glossary.toml";
 
 /// Pages whose sentences are checked; the others are history.
-const PAGES: &[&str] = &["README.md", "ARCHITECTURE.md", "THREATS.md", "CONTRIBUTING.md", "docs/book/"];
+const PAGES: &[&str] =
+    &["README.md", "ARCHITECTURE.md", "THREATS.md", "CONTRIBUTING.md", "docs/book/"];
 
 /// How much less than the glossary allows may be left, in hundredths, before its number has to fall.
 const MAX_SLACK_PERCENT: usize = 3;
@@ -152,7 +153,10 @@ mod tests {
         let mut files = files.to_vec();
         files.push((GLOSSARY, WORDS));
         let findings = check(&Repository::from_files(&files));
-        findings.into_iter().map(|finding| format!("{}: {}", finding.location, finding.what)).collect()
+        findings
+            .into_iter()
+            .map(|finding| format!("{}: {}", finding.location, finding.message))
+            .collect()
     }
 
     #[test]
@@ -161,7 +165,11 @@ mod tests {
         assert_eq!(found(&[("crates/x/src/a.rs", veils)]), [""; 0]);
         let text = "struct PathHelper;\n/// Nobody knows.\nfn unveiled() -> &'static str { \"nobody is there\" }";
         assert_eq!(
-            found(&[("crates/x/src/a.rs", veils), ("crates/x/src/helper.rs", text), ("README.md", "For nobody.")]),
+            found(&[
+                ("crates/x/src/a.rs", veils),
+                ("crates/x/src/helper.rs", text),
+                ("README.md", "For nobody.")
+            ]),
             [
                 "crates/x/src/helper.rs: 2 names say `helper`, at most 0 may; say the subject",
                 "crates/x/src/helper.rs:2: 3 sentences say `nobody`, at most 0 may; say who it is",

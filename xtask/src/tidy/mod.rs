@@ -1,19 +1,21 @@
 //! The rules of the house as tests. Every finding is reported, not only the first; what is not
 //! checked here is advice.
 
-mod banned_names;
 mod banned_texts;
 mod ceilings;
 mod code_spans;
 mod codes;
+mod cycles;
 mod dependencies;
 mod documents;
+mod glossary;
 mod invariants;
 mod module_docs;
 mod pages;
 mod threats;
 mod tracked_files;
 mod trusted_sites;
+mod type_names;
 mod unsafe_code;
 
 use std::path::Path;
@@ -51,7 +53,9 @@ const RULES: &[(&str, Check)] = &[
     ("arrows", dependencies::check),
     ("ceilings", ceilings::check),
     ("module-docs", module_docs::check),
-    ("names", banned_names::check),
+    ("glossary", glossary::check),
+    ("cycles", cycles::check),
+    ("type-names", type_names::check),
     ("codes", codes::check),
     ("sites", trusted_sites::check),
     ("unsafe", unsafe_code::check),

@@ -7,7 +7,7 @@ const TABLE: &str = include_str!("keys.txt");
 
 /// What the value of a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum KeyJudgement {
     /// No program, and no file that git takes orders from.
     Data,
     /// A program, or a command for a shell.
@@ -33,13 +33,13 @@ pub enum Judgement {
 /// A line of the table.
 struct Line {
     key: &'static str,
-    judgement: Judgement,
+    judgement: KeyJudgement,
 }
 
 /// What the value of a key is, written `section.key` or `section.subsection.key`, in small letters but for
 /// the subsection; none where the table does not know the key.
 #[must_use]
-pub fn judge(key: &str) -> Option<Judgement> {
+pub fn judge(key: &str) -> Option<KeyJudgement> {
     static LINES: LazyLock<Vec<Line>> = LazyLock::new(|| TABLE.lines().filter_map(line).collect());
     LINES.iter().find(|line| fits(line.key, key)).map(|line| line.judgement)
 }
@@ -48,16 +48,16 @@ fn line(text: &'static str) -> Option<Line> {
     let mut columns = text.split('|').map(str::trim);
     let (key, judgement) = (columns.next()?, columns.next()?);
     let judgement = match judgement {
-        "data" => Judgement::Data,
-        "command" => Judgement::Command,
-        "alias" => Judgement::Alias,
-        "address" => Judgement::Address,
-        "directory" => Judgement::Directory,
-        "trust" => Judgement::Trust,
-        "hooks" => Judgement::Hooks,
-        "config" => Judgement::Config,
-        "attributes" => Judgement::Attributes,
-        "worktree" => Judgement::Worktree,
+        "data" => KeyJudgement::Data,
+        "command" => KeyJudgement::Command,
+        "alias" => KeyJudgement::Alias,
+        "address" => KeyJudgement::Address,
+        "directory" => KeyJudgement::Directory,
+        "trust" => KeyJudgement::Trust,
+        "hooks" => KeyJudgement::Hooks,
+        "config" => KeyJudgement::Config,
+        "attributes" => KeyJudgement::Attributes,
+        "worktree" => KeyJudgement::Worktree,
         _ => return None,
     };
     Some(Line { key, judgement })
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn keys_are_judged() {
-        use Judgement::{Address, Alias, Command, Config, Data, Directory, Hooks, Trust};
+        use KeyJudgement::{Address, Alias, Command, Config, Data, Directory, Hooks, Trust};
         for (key, judgement) in [
             ("core.hookspath", Some(Hooks)),
             ("core.fsmonitor", Some(Command)),
