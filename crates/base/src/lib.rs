@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod code;
+mod command_status;
 mod confusables;
 pub mod diagnostic;
 pub mod digest;
