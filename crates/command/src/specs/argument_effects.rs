@@ -6,7 +6,9 @@ use core::mem;
 
 use crate::specs::argv_parser::ArgvParser;
 use crate::specs::embedded;
-use crate::specs::{ArgKind, Effect, EffectSpec, Effects, MatchedEffect, PathUse, argument_paths};
+use crate::specs::{
+    ArgKind, Effect, EffectSpec, Effects, MatchedEffect, PathUse, argument_paths, path_use,
+};
 
 impl ArgvParser {
     /// What an option is given. What it names to be loaded is started by a program that else starts
@@ -81,7 +83,7 @@ impl ArgvParser {
         }
         if kind == ArgKind::Directory {
             let outer = mem::take(&mut self.base_directory);
-            self.base_directory = Some(argument_paths::join_directory(outer.as_deref(), text));
+            self.base_directory = Some(path_use::join_directory(outer.as_deref(), text));
         }
         added
     }

@@ -137,7 +137,7 @@ impl ArgvParser {
                 }
                 options_end |= knowledge.is_some_and(|command| command.options_end_at_operand);
             }
-            own = match self.module(own, &mut seen, rest.as_slice()) {
+            own = match self.enter_module(own, &mut seen, rest.as_slice()) {
                 Some(level) => level,
                 None => return,
             };

@@ -1,14 +1,36 @@
 //! What a level of a command line does, once all of its words are read.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::specs::argv_parser::{ArgvParser, LevelState};
+use crate::specs::module::find_module_spec;
+use crate::specs::parsed_argv::new_level;
 use crate::specs::{
     CommandLevel, CommandSpec, Effect, EffectSpec, Effects, MatchedEffect, PathAccess,
     argument_paths,
 };
 
 impl ArgvParser {
+    /// Goes on with the words of the program that is run by its name, if something is known of it; gives back
+    /// the level otherwise. What runs it can be what it likes, so that its effects come to those of whoever runs
+    /// it.
+    pub(super) fn enter_module(
+        &mut self,
+        level: CommandLevel,
+        seen: &mut LevelState,
+        rest: &[String],
+    ) -> Option<CommandLevel> {
+        let named = seen.module.take().and_then(|name| Some((find_module_spec(&name)?, name)));
+        let Some((inner, name)) = named else { return Some(level) };
+        self.parsed.argument_effects.append(&mut seen.operand_effects);
+        self.parsed.levels.push(level);
+        self.parsed.names_script = false;
+        self.read_level(new_level(&name, true), rest, Some(inner), false);
+        self.parsed.modules.push(name);
+        None
+    }
+
     /// The end of the last level: what depends on all of its words.
     pub(super) fn finish_level(
         &mut self,

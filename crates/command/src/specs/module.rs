@@ -2,34 +2,13 @@
 
 use alloc::string::{String, ToString};
 
-use crate::specs::argv_parser::{ArgvParser, LevelState};
-use crate::specs::parsed_argv::new_level;
-use crate::specs::{ArgKind, CommandLevel, CommandSpec, base_name, find_spec};
-
-impl ArgvParser {
-    /// Goes on with the words of the program that is run by its name, if something is known of it; gives back
-    /// the level otherwise. What runs it can be what it likes, so that its effects come to those of whoever runs
-    /// it.
-    pub(super) fn module(
-        &mut self,
-        level: CommandLevel,
-        seen: &mut LevelState,
-        rest: &[String],
-    ) -> Option<CommandLevel> {
-        let named = seen.module.take().and_then(|name| Some((by_module(&name)?, name)));
-        let Some((inner, name)) = named else { return Some(level) };
-        self.parsed.argument_effects.append(&mut seen.operand_effects);
-        self.parsed.levels.push(level);
-        self.parsed.names_script = false;
-        self.read_level(new_level(&name, true), rest, Some(inner), false);
-        self.parsed.modules.push(name);
-        None
-    }
-}
+use crate::specs::command_line::base_name;
+use crate::specs::command_spec::{ArgKind, CommandSpec};
+use crate::specs::registry::find_spec;
 
 /// What is known of a program by the name of the module that it is in Python: `pip`, `pip_audit`,
 /// `twine.__main__`.
-fn by_module(name: &str) -> Option<&'static CommandSpec> {
+pub(super) fn find_module_spec(name: &str) -> Option<&'static CommandSpec> {
     let first = name.split('.').next().unwrap_or_default();
     find_spec(name)
         .or_else(|| find_spec(&name.replace('_', "-")))
@@ -41,7 +20,7 @@ fn by_module(name: &str) -> Option<&'static CommandSpec> {
 
 /// The program that a script is by its name: one that was installed beside others, or is known by its whole
 /// name (`setup.py`).
-pub(super) fn installed(script: &str) -> Option<&str> {
+fn installed(script: &str) -> Option<&str> {
     let name = base_name(script);
     let folder = script.strip_suffix(name)?.trim_end_matches('/');
     let is_installed = base_name(folder).ends_with("bin") || name.contains('.');

@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 
 use once_cell::race::OnceBox;
 
+use crate::specs::command_spec::CommandSpec;
 use crate::specs::packed::unpack;
-use crate::specs::{CommandSpec, parse_spec};
+use crate::specs::spec_parser::parse_spec;
 
 /// Where a text stands in `SPEC_TEXTS`: its first byte, and the one behind its last.
 #[derive(Clone, Copy)]

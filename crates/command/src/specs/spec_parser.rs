@@ -3,10 +3,10 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::specs::{
-    ANY_SUBCOMMAND, ArgKind, CommandSpec, Effect, EffectSpec, Effects, NamedEffect, OptionSpec,
-    OptionStyle,
+use crate::specs::command_spec::{
+    ANY_SUBCOMMAND, ArgKind, CommandSpec, NamedEffect, OptionSpec, OptionStyle,
 };
+use crate::specs::effect::{Effect, EffectSpec, Effects};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::yaml::POLICY_DIALECT;

@@ -11,7 +11,7 @@ mod sql;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::specs::argument_paths::{PathAccess, PathUse};
+use crate::specs::path_use::{PathAccess, PathUse};
 use crate::specs::{ArgKind, Effect};
 use capsule_base::url::HttpUrl;
 

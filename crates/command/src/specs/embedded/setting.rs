@@ -4,7 +4,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::specs::argument_paths::PathUse;
+use crate::specs::path_use::PathUse;
 use crate::specs::{CommandLine, Effect, Effects, ParsedArgv, base_name, matches_wildcard};
 use crate::variables::{VariableKind, variable_kind_with_value};
 
