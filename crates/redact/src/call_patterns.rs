@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
+use crate::masked_value::classify;
 use crate::matches::{MaskLabel, PASSWORD, SecretMatch};
 use crate::quoted_value::{is_blank, is_quote, read_quoted};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::{ValueLook, classify};
+use crate::value::ValueLook;
 
 /// A function, and which of its arguments is secret.
 #[derive(Clone, Copy, Debug)]

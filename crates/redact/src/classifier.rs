@@ -4,9 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use crate::expression::{is_code, is_constant, is_number};
+use crate::masked_value::classify;
 use crate::setting_names::SecretCategory;
 use crate::value::{
-    CharCounts, ValueLook, classify, is_hex, is_placeholder_word, is_sentence, is_uuid, words,
+    CharCounts, ValueLook, is_hex, is_placeholder_word, is_sentence, is_uuid, words,
 };
 
 /// What stands between a name and a value.

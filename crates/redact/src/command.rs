@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 
-use crate::holds_mask;
-use crate::matches::{MaskLabel, PASSWORD, SecretMatch};
+use crate::masked_value::{classify, is_placeholder};
+use crate::matches::{MaskLabel, PASSWORD, SecretMatch, holds_mask};
 use crate::program_table::{PasswordProgram, PasswordSyntax};
 use crate::quoted_value::{SEPARATOR, is_quote};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::{CharCounts, ValueLook, classify, is_placeholder};
+use crate::value::{CharCounts, ValueLook};
 
 /// How much of a command line is looked at.
 const MAX_LINE: usize = 1 << 10;

@@ -1,7 +1,7 @@
 //! What is looked for, and the bytes that each begins with.
 
 use crate::call_patterns::CALLS;
-use crate::prefilter::Prefix;
+use crate::prefix::Prefix;
 use crate::program_table::{PROGRAMS, PasswordProgram};
 use crate::rules::{self, Rule};
 

@@ -4,10 +4,11 @@
 use core::ops::Range;
 
 use crate::classifier::is_basic;
+use crate::masked_value::{classify, is_placeholder};
 use crate::matches::{MaskLabel, SECRET, SecretMatch, TOKEN};
 use crate::quoted_value::{SEPARATOR, is_blank, is_name, is_quote};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::{CharCounts, ValueLook, classify, is_placeholder};
+use crate::value::{CharCounts, ValueLook};
 
 /// The longest header.
 const MAX_HEADER: usize = 1 << 14;

@@ -31,10 +31,12 @@ pub mod limits;
 mod lines;
 mod mask_context;
 mod mask_restore;
+mod masked_value;
 mod matches;
 mod name_tables;
 mod pem;
 mod prefilter;
+mod prefix;
 mod program_table;
 mod quoted_value;
 mod reader;
@@ -66,6 +68,7 @@ use once_cell::race::OnceBox;
 
 pub use custom_pattern::CustomPattern;
 pub use mask_restore::UnresolvedMask;
+pub use matches::{holds_mask, masks};
 pub use secret::Secret;
 pub use stream::MaskingStream;
 
@@ -298,15 +301,4 @@ pub fn excerpt(text: &str, most_chars: usize) -> Cow<'_, str> {
     let beginning = text.get(..end).unwrap_or_default();
     let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     Cow::Owned(format!("{}…", beginning.trim_end_matches(goes_on)))
-}
-
-/// Whether a text holds a mask of ours.
-#[must_use]
-pub fn holds_mask(text: &[u8]) -> bool {
-    matches::masks(text).next().is_some()
-}
-
-/// The masks in a text.
-pub fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    matches::masks(text)
 }

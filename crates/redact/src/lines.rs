@@ -3,8 +3,9 @@
 use core::ops::Range;
 
 use crate::classifier::is_phrase;
-use crate::quoted_value::{MAX_VALUE, QuotedValue, SEPARATOR, is_blank, is_name};
-use crate::setting::{MAX_BLANKS, skip_blanks};
+use crate::quoted_value::{
+    MAX_BLANKS, MAX_VALUE, QuotedValue, SEPARATOR, is_blank, is_name, skip_blanks,
+};
 use crate::text_window::{Lookahead, TextWindow};
 
 /// The longest line that is one setting and nothing else.

@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::matches::SecretMatch;
-use crate::{DeliveryWindow, Redactor, holds_mask};
+use crate::matches::{SecretMatch, holds_mask};
+use crate::{DeliveryWindow, Redactor};
 
 /// What a mask stands for cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use core::ops::Range;
 use sha2::{Digest, Sha256};
 
 use crate::rules;
-use crate::value::{ValueLook, classify};
+use crate::value::{ValueLook, classify_unmasked};
 
 /// What a secret is called in its mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl MaskLabel {
         let mixed =
             has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
         let strange = if by_policy && !mixed { ValueLook::Random } else { ValueLook::PersonMade };
-        self.is_built_in() || classify(self.rule.as_bytes()) < strange
+        self.is_built_in() || classify_unmasked(self.rule.as_bytes()) < strange
     }
 
     /// The mask of a secret. Two places with one secret can be told to be the same by a digest; what
@@ -112,8 +112,14 @@ pub(super) const CLOSE_LAST: u8 = 0xbb;
 /// The longest mask.
 pub(super) const MASK_BYTES: usize = 120;
 
-/// The masks of a text: where each stands.
-pub(super) fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+/// Whether a text holds a mask of ours.
+#[must_use]
+pub fn holds_mask(text: &[u8]) -> bool {
+    masks(text).next().is_some()
+}
+
+/// The masks in a text: where each stands.
+pub fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     labelled_masks(text).map(|(range, _)| range)
 }
 

@@ -6,10 +6,11 @@
 
 use core::ops::Range;
 
+use crate::masked_value::is_placeholder;
 use crate::matches::{KEY, MaskLabel, SecretMatch, find_bytes as find_text};
 use crate::quoted_value::{SEPARATOR, is_quote};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::{CharCounts, is_placeholder, wordiness};
+use crate::value::{CharCounts, wordiness};
 
 /// The most that is masked as one; a longer key is masked in parts.
 const KEY_BYTES: usize = 1 << 16;

@@ -8,6 +8,7 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use crate::detectors::SHIPPED;
+use crate::prefix::Prefix;
 use crate::token_pattern::{ByteRun, ByteSet, MAX_RUN, PatternItem, PatternItems};
 
 /// How many bytes of a rule are looked for.
@@ -80,13 +81,6 @@ struct Entry {
     candidate: Candidate,
     /// The next entry of the same slot.
     next: u16,
-}
-
-/// What a rule is found by: this text, and behind it what has this form.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Prefix<'f> {
-    pub(super) text: &'f [u8],
-    pub(super) pattern: &'f str,
 }
 
 /// A table of where rules could fit.

@@ -7,6 +7,8 @@ use crate::text_window::{Lookahead, TextWindow};
 
 /// The longest value.
 pub(super) const MAX_VALUE: usize = 1 << 12;
+/// The most blanks between a name and its value.
+pub(super) const MAX_BLANKS: usize = 64;
 
 /// What belongs to a name.
 pub(super) fn is_name(byte: u8) -> bool {
@@ -17,6 +19,11 @@ pub(super) fn is_name(byte: u8) -> bool {
 
 pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | SEPARATOR)
+}
+
+/// The place behind the blanks that begin here.
+pub(super) fn skip_blanks(view: &TextWindow<'_>, at: usize) -> Lookahead<usize> {
+    view.run_end(at, MAX_BLANKS, is_blank)
 }
 
 /// What stands between the texts of a list while they are looked at together.

@@ -14,6 +14,7 @@ use crate::detectors::{Detector, LITERALS, SHIPPED};
 use crate::header;
 use crate::known_secrets::KnownSecret;
 use crate::mask_context;
+use crate::masked_value::classify;
 use crate::matches::{MaskLabel, PATTERN, SecretMatch};
 use crate::pem;
 use crate::prefilter::{Candidate, NEEDLE_BYTES, Prefilter};
@@ -23,7 +24,7 @@ use crate::setting;
 use crate::text_window::{Lookahead, TextWindow};
 use crate::tokens;
 use crate::url;
-use crate::value::{ValueLook, classify};
+use crate::value::ValueLook;
 
 /// How far before its place a rule may begin, as long as no blank stands between.
 pub(super) const LOOKBACK: usize = 128;

@@ -9,18 +9,18 @@ use core::ops::Range;
 
 use crate::classifier::{Joiner, ValueContext, is_secret};
 use crate::lines::{block, whole_line};
+use crate::masked_value::classify;
 use crate::matches::{KEY, MASK_FIRST, MaskLabel, SecretMatch};
 use crate::quoted_value::{
-    MAX_VALUE, QuotedValue, SEPARATOR, is_blank, is_name, is_quote, read_quoted,
+    MAX_BLANKS, MAX_VALUE, QuotedValue, SEPARATOR, is_blank, is_name, is_quote, read_quoted,
+    skip_blanks,
 };
 use crate::setting_names::{self, SecretCategory};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::{ValueLook, classify};
+use crate::value::ValueLook;
 
 /// The longest name that is looked at.
 const MAX_NAME: usize = 80;
-/// The most blanks between a name and its value.
-pub(super) const MAX_BLANKS: usize = 64;
 
 /// The value behind a name of which a part stands here.
 pub(super) fn find_value(view: &TextWindow<'_>, at: usize) -> Lookahead<Option<SecretMatch>> {
@@ -135,10 +135,6 @@ impl Joint {
     const fn quoted(joined: Joiner, at: usize) -> Self {
         Self { joined, at, quoted: true }
     }
-}
-
-pub(super) fn skip_blanks(view: &TextWindow<'_>, at: usize) -> Lookahead<usize> {
-    view.run_end(at, MAX_BLANKS, is_blank)
 }
 
 /// What closes the name: quotes, also escaped ones, brackets, and the stars of a list.

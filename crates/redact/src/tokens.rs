@@ -5,15 +5,14 @@ use core::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use crate::masked_value::{classify, is_masked, is_placeholder};
 use crate::matches::{MaskLabel, SecretMatch, find_bytes as find_text};
 use crate::prefilter::Candidate;
 use crate::rules::{Check, Rule};
 use crate::scan_state::Continuation;
 use crate::text_window::{Lookahead, TextWindow};
 use crate::token_pattern::{MAX_RUN, PatternFit, PatternItem, PatternItems, match_pattern};
-use crate::value::{
-    CharCounts, ValueLook, classify, is_masked, is_placeholder, is_template, wordiness,
-};
+use crate::value::{CharCounts, ValueLook, is_template, wordiness};
 
 /// A credential of a format, of which the bytes that are looked for stand here.
 pub(super) fn find_token(

@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
+use crate::masked_value::{classify, is_masked};
 use crate::matches::{MaskLabel, PASSWORD, SECRET, SecretMatch};
 use crate::quoted_value::{SEPARATOR, is_quote};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::{CharCounts, ValueLook, classify, is_hex, is_masked, is_template, words};
+use crate::value::{CharCounts, ValueLook, is_hex, is_template, words};
 
 /// The longest name and password of an address.
 const MAX_USERINFO: usize = 1 << 10;

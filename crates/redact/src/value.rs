@@ -3,7 +3,6 @@
 
 use alloc::vec::Vec;
 
-use crate::matches::labelled_masks;
 use crate::word_tables::{
     BIGRAM_SCORES, PLACEHOLDER_WORDS, SENTENCE_WORDS, STRONG_PLACEHOLDER_WORDS,
 };
@@ -125,11 +124,13 @@ pub(super) fn is_sentence(value: &[u8]) -> bool {
     words(value).any(|word| is_among(SENTENCE_WORDS, word))
 }
 
-/// How a value looks.
-pub(super) fn classify(value: &[u8]) -> ValueLook {
-    if is_placeholder(value) {
-        return ValueLook::Placeholder;
-    }
+/// How a value looks in which no mask of ours stands.
+pub(super) fn classify_unmasked(value: &[u8]) -> ValueLook {
+    if is_unmasked_placeholder(value) { ValueLook::Placeholder } else { classify_letters(value) }
+}
+
+/// How the letters of a value look that stands for no other one.
+pub(super) fn classify_letters(value: &[u8]) -> ValueLook {
     let count = CharCounts::of(value);
     let wordy = wordiness(value) >= WORDINESS_THRESHOLD && !is_number(value, &count);
     let random = !wordy
@@ -152,19 +153,19 @@ fn is_number(value: &[u8], count: &CharCounts) -> bool {
     count.digit * 4 > value.len() && value.iter().all(plain)
 }
 
-/// Whether a value stands for another one.
-pub(super) fn is_placeholder(value: &[u8]) -> bool {
+/// Whether a value in which no mask of ours stands is there for another one.
+pub(super) fn is_unmasked_placeholder(value: &[u8]) -> bool {
     value.is_empty()
         || !value.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
-        || is_masked(value)
+        || has_fillers(value)
         || is_template(value)
         || is_reference(value)
         || is_sequence(value)
         || has_placeholder_words(value)
 }
 
-/// Stars and dots in place of letters, and our own masks.
-pub(super) fn is_masked(value: &[u8]) -> bool {
+/// Whether a value has stars, dots and their like in place of letters.
+pub(super) fn has_fillers(value: &[u8]) -> bool {
     const FILLERS: &[u8] = b"xX*.#_-?";
     let mut last = (0, 0);
     let filled = value.iter().any(|byte| {
@@ -173,30 +174,7 @@ pub(super) fn is_masked(value: &[u8]) -> bool {
     });
     let all_filler = value.iter().all(|byte| FILLERS.contains(byte));
     let bullet = value.windows(3).any(|item| item == "•".as_bytes());
-    filled || all_filler || bullet || is_covered(value) || is_quoted_placeholder(value)
-}
-
-/// Whether masks cover all of a value that could be a secret.
-fn is_covered(value: &[u8]) -> bool {
-    let (mut rest, mut at) = (Vec::new(), 0);
-    for (range, _) in labelled_masks(value).filter(|(_, label)| label.is_name()) {
-        rest.extend_from_slice(value.get(at..range.start).unwrap_or_default());
-        at = range.end;
-    }
-    if at == 0 {
-        return false;
-    }
-    rest.extend_from_slice(value.get(at..).unwrap_or_default());
-    rest.is_empty() || classify(&rest) < ValueLook::PersonMade
-}
-
-/// `«your password»`: words in the signs of a mask, or the beginning of one that was cut off.
-fn is_quoted_placeholder(value: &[u8]) -> bool {
-    let (open, close) = ("«".as_bytes(), "»".as_bytes());
-    value.strip_prefix(open).is_some_and(|inner| {
-        let inner = inner.strip_suffix(close).unwrap_or(inner);
-        labelled_masks(value).next().is_none() && classify(inner) < ValueLook::PersonMade
-    })
+    filled || all_filler || bullet
 }
 
 /// A variable of a shell, of a template, of a statement.
@@ -347,38 +325,6 @@ mod tests {
         for table in [PLACEHOLDER_WORDS, STRONG_PLACEHOLDER_WORDS, SENTENCE_WORDS] {
             assert!(table.is_sorted(), "{table:?}");
             assert!(table.iter().all(|word| word.len() <= 16));
-        }
-    }
-
-    #[test]
-    fn values_look_like_what_they_are() {
-        for (text, wanted) in [
-            ("", ValueLook::Placeholder),
-            ("********", ValueLook::Placeholder),
-            ("xxxxxxxxxxxx", ValueLook::Placeholder),
-            ("your-api-key", ValueLook::Placeholder),
-            ("changeme", ValueLook::Placeholder),
-            ("mypassword", ValueLook::Placeholder),
-            ("${TOKEN}", ValueLook::Placeholder),
-            ("$TOKEN", ValueLook::Placeholder),
-            ("<token>", ValueLook::Placeholder),
-            ("%PASSWORD%", ValueLook::Placeholder),
-            ("{{ password }}", ValueLook::Placeholder),
-            ("/run/secrets/db_password", ValueLook::Placeholder),
-            ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ValueLook::Placeholder),
-            ("abcdefghijklmnop", ValueLook::Placeholder),
-            ("1234567890", ValueLook::Placeholder),
-            ("«password:key:12»", ValueLook::Placeholder),
-            ("nightly-warehouse-loader", ValueLook::Words),
-            ("letmein", ValueLook::Words),
-            ("hunter2", ValueLook::PersonMade),
-            ("tr0ub4dor&3", ValueLook::PersonMade),
-            ("Summer2026!", ValueLook::PersonMade),
-            ("9Xk2mQz7Lp4R", ValueLook::Random),
-            ("3f8a1c9be07d42565b1f", ValueLook::Random),
-            ("qzkwvxjhpmtbgfrd", ValueLook::Random),
-        ] {
-            assert_eq!(classify(text.as_bytes()), wanted, "{text}");
         }
     }
 
