@@ -7,9 +7,10 @@ use alloc::sync::Arc;
 
 use crate::decision::Verdict;
 use crate::policy::budget::Budgets;
-use crate::policy::model::{Constraint, Policy, Quota, SourceLocation, ToolRule};
+use crate::policy::model::{Constraint, Policy, Quota, ToolRule};
 use crate::policy::profile::Profile;
 use crate::policy::risk_policy::RiskPolicy;
+use crate::policy::source_location::SourceLocation;
 use crate::tool::ToolName;
 use capsule_base::limits;
 use capsule_base::units;

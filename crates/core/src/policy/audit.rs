@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::decision::Verdict;
 use crate::journal::Event;
 use crate::outcome::Status;
-use crate::policy::model::SourceLocation;
+use crate::policy::source_location::SourceLocation;
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

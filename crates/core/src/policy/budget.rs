@@ -1,7 +1,7 @@
 //! How much one run may do in all, and when it goes round in circles.
 
 use crate::approval::PromptBudget;
-use crate::policy::model::SourceLocation;
+use crate::policy::source_location::SourceLocation;
 
 /// The budgets of a run. What is not named is not bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

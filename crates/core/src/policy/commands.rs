@@ -3,13 +3,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use regex::bytes::Regex;
-
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
-use crate::policy::model::SourceLocation;
-use crate::policy::patterns::PathPattern;
+use crate::policy::argv_pattern::TokenMatcher;
+use crate::policy::path_pattern::PathPattern;
+use crate::policy::source_location::SourceLocation;
 use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
 use capsule_command::specs::Effect;
@@ -99,26 +98,6 @@ pub struct DeniedToken {
     pub source: SourceLocation,
     /// The word, or what words it is.
     pub token: TokenMatcher,
-}
-
-/// One word, or many.
-#[derive(Clone, Debug)]
-pub enum TokenMatcher {
-    /// This word.
-    Exact(String),
-    /// The words that this expression matches as a whole.
-    Regex(Regex),
-}
-
-impl TokenMatcher {
-    /// Whether it is this word.
-    #[must_use]
-    pub fn matches(&self, word: &str) -> bool {
-        match self {
-            Self::Exact(text) => text == word,
-            Self::Regex(regex) => regex.is_match(word.as_bytes()),
-        }
-    }
 }
 
 /// What programs find in their environment besides what every sandbox sets.

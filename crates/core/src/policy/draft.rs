@@ -7,10 +7,12 @@ use core::ops::Range;
 
 use crate::capability::{Capabilities, Capability};
 use crate::policy::builtin::{self, builtin_text};
-use crate::policy::layer::{LayerKind, PolicyLayer};
-use crate::policy::model::{Constraint, DroppedRule, HardDenyRule, Policy, SourceLocation};
+use crate::policy::layer::LayerKind;
+use crate::policy::model::PolicyLayer;
+use crate::policy::model::{Constraint, DroppedRule, HardDenyRule, Policy};
 use crate::policy::parse::{self, ExtendedLookup, ExtendedText, ParsedPolicy};
-use crate::policy::patterns::{NameIndex, PathPattern};
+use crate::policy::path_pattern::{NameIndex, PathPattern};
+use crate::policy::source_location::SourceLocation;
 use crate::tool::Catalogue;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};

@@ -5,16 +5,9 @@
 //! and the strictest counts. What comes out cannot be looser than the policy alone, whatever the
 //! layer says: that rests on `max` and on intersections, and not on how the layer is read.
 
-use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-
 use serde::{Deserialize, Serialize};
 
-use crate::policy::model::{Policy, SandboxRule};
-use crate::policy::profile::{Profile, Unattended};
 use capsule_base::diagnostic::Diagnostic;
-use capsule_base::digest::Digest;
 use capsule_base::yaml;
 use capsule_base::yaml::POLICY_DIALECT;
 
@@ -45,17 +38,6 @@ impl LayerKind {
     }
 }
 
-/// A layer that is bound to a workspace.
-#[derive(Clone, Debug)]
-pub struct PolicyLayer {
-    /// Whose it is.
-    pub kind: LayerKind,
-    /// How its place is shown.
-    pub location: String,
-    /// What it judges by.
-    pub policy: Arc<Policy>,
-}
-
 /// Whether a text says of itself that it is a layer.
 ///
 /// # Errors
@@ -63,45 +45,4 @@ pub struct PolicyLayer {
 pub fn is_layer(text: &str) -> Result<bool, Diagnostic> {
     let root = yaml::parse(text, &POLICY_DIALECT)?;
     Ok(root.is_some_and(|root| root.get(LayerKind::KEY).is_some()))
-}
-
-impl Policy {
-    /// The same policy, tightened.
-    #[must_use]
-    pub fn with_layers(mut self, layers: Vec<PolicyLayer>) -> Self {
-        for layer in &layers {
-            self.digest = Digest::of_parts(&[&self.digest.0, &layer.policy.digest.0]);
-        }
-        self.layers = layers;
-        self
-    }
-
-    /// It and its layers: whatever holds has to hold under all of them.
-    pub fn self_and_layers(&self) -> impl Iterator<Item = &Self> {
-        core::iter::once(self).chain(self.layers.iter().map(|layer| layer.policy.as_ref()))
-    }
-
-    /// What commands are confined to under all of them.
-    #[must_use]
-    pub fn sandbox_in_force(&self) -> SandboxRule {
-        self.self_and_layers().fold(self.sandbox, |held, policy| SandboxRule {
-            floor: held.floor.max(policy.sandbox.floor),
-            network: held.network.min(policy.sandbox.network),
-            workspace: held.workspace.min(policy.sandbox.workspace),
-            read_only: held.read_only,
-            writes_by_default: held.writes_by_default && policy.sandbox.writes_by_default,
-            optional: held.optional && policy.sandbox.optional,
-        })
-    }
-
-    /// The profiles that hold: its own, and those that layers name.
-    pub fn profiles_in_force(&self) -> impl Iterator<Item = &Profile> {
-        self.self_and_layers().map(|layer| &layer.profile)
-    }
-
-    /// Whether a question that nobody is there to answer ends the run.
-    #[must_use]
-    pub fn fails_unattended(&self) -> bool {
-        self.profiles_in_force().any(|profile| profile.unattended == Unattended::Fail)
-    }
 }

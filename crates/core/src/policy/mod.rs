@@ -5,46 +5,52 @@
 //! that can [`decide`]. One function decides for enforcement, explanation, examples and replay.
 
 mod apply;
+mod argv_pattern;
 mod audit;
 mod budget;
 mod builtin;
 mod commands;
 mod decide;
 mod draft;
+mod expectation;
 mod foreign;
 mod git_and_tests;
 mod layer;
 mod model;
 mod parse;
-mod patterns;
+mod path_pattern;
+mod policy_in_force;
 mod profile;
 mod restrictions;
 mod risk_policy;
 mod secrets;
+mod source_location;
 mod usage;
 
 pub use apply::{APPLY_TOOL, UNDO_TOOL};
+pub use argv_pattern::{ArgumentPattern, ArgvPattern, TokenMatcher};
 pub use audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
 pub use budget::Budgets;
 pub use builtin::{builtin_names, builtin_text};
 pub use commands::{
     CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
-    ProgramRule, TokenMatcher, WorkDirectories,
+    ProgramRule, WorkDirectories,
 };
 pub use decide::{DecisionTrace, Judgement, PolicyCheck, PolicyInput, decide, written_by_words};
 pub use draft::{BindRoots, ExtendedPolicy, LayerDraft, PolicyDraft};
+pub use expectation::{DecisionExpectation, ExampleExpectation, PolicyExample, PolicyTest};
 pub use git_and_tests::{GitRule, TestRule};
-pub use layer::{LayerKind, PolicyLayer, is_layer};
+pub use layer::{LayerKind, is_layer};
 pub use model::{
-    Constraint, DecisionExpectation, DroppedRule, ExampleExpectation, FetchRule, FileRule,
-    HardDenyRule, PathRule, Policy, PolicyExample, PolicyTest, Quota, SandboxRule, SourceLocation,
-    ToolRule, UrlRule,
+    Constraint, DroppedRule, FetchRule, FileRule, HardDenyRule, PathRule, Policy, PolicyLayer,
+    Quota, SandboxRule, ToolRule, UrlRule,
 };
-pub use patterns::{ArgumentPattern, ArgvPattern, PathPattern};
+pub use path_pattern::PathPattern;
 pub use profile::{Profile, ProfileRequirements, Unattended};
 pub use restrictions::{
     ContentScope, EgressScope, Invariants, ListingScope, PathScope, Restrictions,
 };
 pub use risk_policy::{Hazard, RiskPolicy};
 pub use secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
+pub use source_location::SourceLocation;
 pub use usage::{ToolUsage, Usage};

@@ -2,34 +2,32 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::IpAddr;
-use core::ops::Range;
-
-use serde_json::Value;
 
 use crate::action::WriteMode;
 use crate::approval::GrantPolicy;
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
+use crate::policy::argv_pattern::ArgvPattern;
 use crate::policy::audit::AuditRule;
 use crate::policy::budget::Budgets;
 use crate::policy::commands::ExecRule;
+use crate::policy::expectation::{PolicyExample, PolicyTest};
 use crate::policy::git_and_tests::{GitRule, TestRule};
-use crate::policy::layer::PolicyLayer;
-use crate::policy::patterns::{ArgvPattern, NameIndex, PathPattern};
+use crate::policy::layer::LayerKind;
+use crate::policy::path_pattern::{NameIndex, PathPattern};
 use crate::policy::profile::Profile;
 use crate::policy::risk_policy::RiskPolicy;
 use crate::policy::secrets::{RedactionRule, SecretRule};
-use crate::risk::Risk;
+use crate::policy::source_location::SourceLocation;
 use crate::tool::ToolName;
-use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::net;
 use capsule_base::path::WorkspacePath;
 use capsule_base::spelling::Spelling;
-use capsule_base::url::UrlPattern;
+use capsule_base::url::{HttpUrl, UrlPattern};
 use capsule_command::specs::Effects;
 
 /// A policy that is bound to a workspace and can decide.
@@ -81,13 +79,15 @@ pub struct Policy {
     pub(crate) extended_digest: Option<Digest>,
 }
 
-/// Where a rule stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourceLocation {
-    /// File, line and column as they are shown.
-    pub at: String,
-    /// The bytes of the text.
-    pub span: Range<usize>,
+/// A layer that is bound to a workspace.
+#[derive(Clone, Debug)]
+pub struct PolicyLayer {
+    /// Whose it is.
+    pub kind: LayerKind,
+    /// How its place is shown.
+    pub location: String,
+    /// What it judges by.
+    pub policy: Arc<Policy>,
 }
 
 /// A rule of the base policy that a policy drops.
@@ -325,62 +325,6 @@ pub struct SandboxRule {
     pub optional: bool,
 }
 
-/// What a policy's author says that a rule decides.
-#[derive(Clone, Debug)]
-pub struct PolicyExample {
-    /// Where it stands.
-    pub source: SourceLocation,
-    /// What is decided.
-    pub expect: ExampleExpectation,
-    /// The arguments of the call.
-    pub args: Value,
-    /// The rule that it is an example of.
-    pub rule: String,
-}
-
-/// What a policy's author says that it decides on a call.
-#[derive(Clone, Debug)]
-pub struct PolicyTest {
-    /// Where it stands.
-    pub source: SourceLocation,
-    /// What it is called.
-    pub name: String,
-    /// The profiles that it is asked under; the policy's own if none is named.
-    pub profiles: Vec<String>,
-    /// The tool.
-    pub tool: ToolName,
-    /// The arguments of the call.
-    pub args: Value,
-    /// What the host resolves to.
-    pub resolves: Vec<IpAddr>,
-    /// What is decided.
-    pub expect: DecisionExpectation,
-}
-
-/// What a decision has to be, as far as it is said.
-#[derive(Clone, Debug, Default)]
-pub struct DecisionExpectation {
-    /// The word.
-    pub decision: Option<Verdict>,
-    /// The rule that decides.
-    pub rule: Option<String>,
-    /// The code.
-    pub code: Option<Code>,
-    /// The risk.
-    pub risk: Option<Risk>,
-    /// What the call needs.
-    pub capabilities: Option<Capabilities>,
-}
-
-/// What an example says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExampleExpectation {
-    /// The call is decided so.
-    Verdict(Verdict),
-    /// The rule is not the one that decides.
-    NoMatch,
-}
-
 impl Policy {
     /// The same under another of its profiles, or one that is built in; none if there is no such
     /// profile.
@@ -420,6 +364,23 @@ impl Policy {
         let tainting =
             |rule: &ToolRule| rule.untrusted || matches!(rule.constraint, Constraint::Fetch(_));
         self.self_and_layers().any(|layer| layer.tool(tool).is_some_and(tainting))
+    }
+
+    /// The secrets that a tool sends to an address.
+    pub fn secrets_sent_to<'p>(
+        &'p self,
+        tool: &'p ToolName,
+        address: &'p HttpUrl,
+    ) -> impl Iterator<Item = &'p SecretRule> {
+        let fetch = self.tool(tool).and_then(|rule| match &rule.constraint {
+            Constraint::Fetch(fetch) => Some(fetch),
+            _ => None,
+        });
+        let named = move |(name, id): &(ToolName, String)| {
+            let rules = fetch.filter(|_| name == tool).into_iter().flat_map(|fetch| &fetch.allow);
+            rules.into_iter().any(|rule| rule.id == *id && rule.pattern.matches(address))
+        };
+        self.secrets.iter().filter(move |secret| secret.only_for.iter().any(named))
     }
 
     /// The constraints that the policy puts on paths for a tool.

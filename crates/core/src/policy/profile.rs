@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
-use crate::policy::model::SourceLocation;
+use crate::policy::source_location::SourceLocation;
 
 /// A word for each capability.
 #[derive(Clone, Debug, PartialEq, Eq)]

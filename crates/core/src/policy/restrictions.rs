@@ -23,7 +23,7 @@ use crate::policy::decide::{
     child_placeholder, is_listable, judge_address, judge_url, reason_or, verdict_text,
 };
 use crate::policy::model::{Constraint, FetchRule, HardDenyRule, Policy};
-use crate::policy::patterns::PathPattern;
+use crate::policy::path_pattern::PathPattern;
 use crate::policy::secrets::SecretRule;
 use crate::tool::ToolName;
 use capsule_base::code::Code;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
-use crate::policy::model::SourceLocation;
+use crate::policy::source_location::SourceLocation;
 use crate::risk::Risk;
 
 /// What a policy says about risk.

@@ -4,9 +4,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::policy::model::{Constraint, Policy, SourceLocation};
+use crate::policy::source_location::SourceLocation;
 use crate::tool::ToolName;
-use capsule_base::url::HttpUrl;
 use capsule_redact::CustomPattern;
 
 /// What is masked, and what becomes of masks.
@@ -75,31 +74,5 @@ impl SecretRule {
     pub fn header_value(&self, secret: &str) -> String {
         let (before, behind) = &self.format;
         [before, secret, behind].concat()
-    }
-}
-
-impl Policy {
-    /// The patterns that are masked under it and its layers.
-    #[must_use]
-    pub fn redaction_patterns(&self) -> Vec<CustomPattern> {
-        let rules = self.self_and_layers().flat_map(|layer| &layer.redaction.patterns);
-        rules.map(|rule| rule.pattern.clone()).collect()
-    }
-
-    /// The secrets that a tool sends to an address.
-    pub fn secrets_sent_to<'p>(
-        &'p self,
-        tool: &'p ToolName,
-        address: &'p HttpUrl,
-    ) -> impl Iterator<Item = &'p SecretRule> {
-        let fetch = self.tool(tool).and_then(|rule| match &rule.constraint {
-            Constraint::Fetch(fetch) => Some(fetch),
-            _ => None,
-        });
-        let named = move |(name, id): &(ToolName, String)| {
-            let rules = fetch.filter(|_| name == tool).into_iter().flat_map(|fetch| &fetch.allow);
-            rules.into_iter().any(|rule| rule.id == *id && rule.pattern.matches(address))
-        };
-        self.secrets.iter().filter(move |secret| secret.only_for.iter().any(named))
     }
 }

@@ -11,7 +11,7 @@ use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgum
 use crate::policy::decide::exec::{program_rule, reread_with_subcommands, subcommand};
 use crate::policy::decide::files::denied_pattern;
 use crate::policy::model::{Constraint, Policy, ToolRule};
-use crate::policy::patterns::PathPattern;
+use crate::policy::path_pattern::PathPattern;
 use crate::policy::restrictions::PathScope;
 use crate::tool::ToolName;
 use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv, PathAccess, PathUse};

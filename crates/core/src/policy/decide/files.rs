@@ -8,7 +8,7 @@ use crate::action::{Action, FileKind, PathFact, PathLocation, PathTarget, WriteM
 use crate::decision::Verdict;
 use crate::policy::decide::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FileRule, PathRule, Policy, ToolRule};
-use crate::policy::patterns::PathPattern;
+use crate::policy::path_pattern::PathPattern;
 use crate::policy::secrets::ReturnedMasks;
 use crate::tool::ToolName;
 use capsule_base::code::Code;

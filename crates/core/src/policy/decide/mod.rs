@@ -38,10 +38,11 @@ use crate::decision::{Decision, Verdict};
 use crate::policy::commands::ExecRule;
 use crate::policy::decide::command_line::LocatedCommand;
 use crate::policy::decide::command_scope::CommandScopes;
-use crate::policy::model::{Constraint, Policy, SourceLocation, ToolRule};
+use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{
     EgressScope, ListingScope, PathScope, Restrictions, applicable_path, restorable_path,
 };
+use crate::policy::source_location::SourceLocation;
 use crate::policy::usage::Usage;
 use crate::risk::Risk;
 use crate::tool::ToolName;

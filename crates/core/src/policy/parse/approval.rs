@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use crate::approval::{GrantLifetime, GrantPolicy, PromptBudget};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::millis;
 use capsule_base::code::Code;
 use capsule_base::limits;
+use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
 
 const GRANTS: &[KeySpec] = &[key("offer"), key("default"), key("expire"), key("always")];

@@ -8,18 +8,20 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
+use crate::policy::argv_pattern::TokenMatcher;
 use crate::policy::commands::{
     CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
-    ProgramRule, TokenMatcher, WorkDirectories,
+    ProgramRule, WorkDirectories,
 };
-use crate::policy::model::SourceLocation;
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{bounded_time, in_range, millis, read_decision, text, verdict};
+use crate::policy::parse::rule_value::{bounded_time, in_range, read_decision, text, verdict};
+use crate::policy::source_location::SourceLocation;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::digest::Digest;
 use capsule_base::escape;
 use capsule_base::limits;
+use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
 use capsule_command::specs::Effect;
 use capsule_command::variables::{VariableKind, variable_kind, variable_kind_with_value};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::decision::Verdict;
 use crate::policy::model::{FetchRule, UrlRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{in_range, read_decision, text, untrusted};
+use crate::policy::parse::rule_value::{in_range, read_decision, text, untrusted};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;

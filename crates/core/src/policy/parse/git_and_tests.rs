@@ -8,12 +8,13 @@ use crate::confinement::ProcessLimits;
 use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::parse::Context;
 use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
-use crate::policy::parse::tool::{in_range, millis};
+use crate::policy::parse::rule_value::in_range;
 use crate::tool::ToolSignature;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
+use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key};
 
 pub(super) const GIT: &[KeySpec] = &[];

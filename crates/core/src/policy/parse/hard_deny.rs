@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 
 use crate::capability::Capability;
 use crate::control_files;
+use crate::policy::argv_pattern::TokenMatcher;
+use crate::policy::argv_pattern::{ArgumentPattern, ArgvPattern};
 use crate::policy::builtin;
-use crate::policy::commands::TokenMatcher;
 use crate::policy::model::{DroppedRule, HardDenyRule};
-use crate::policy::parse::tool::text;
+use crate::policy::parse::rule_value::text;
 use crate::policy::parse::{Context, exec};
-use crate::policy::patterns::{ArgumentPattern, ArgvPattern, NameIndex, PathPattern};
+use crate::policy::path_pattern::{NameIndex, PathPattern};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::yaml::{KeySpec, YamlNode, key};

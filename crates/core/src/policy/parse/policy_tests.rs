@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::policy::model::{DecisionExpectation, PolicyTest};
+use crate::policy::expectation::{DecisionExpectation, PolicyTest};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::verdict;
+use crate::policy::parse::rule_value::verdict;
 use crate::policy::profile::Profile;
 use crate::risk::Risk;
 use crate::tool::ToolName;

@@ -6,11 +6,11 @@ use alloc::string::ToString;
 use crate::capability::Capability;
 use crate::decision::Verdict;
 use crate::policy::budget::Budgets;
-use crate::policy::parse::tool::millis;
 use crate::policy::parse::{Context, approval};
 use crate::policy::risk_policy::{Hazard, RiskPolicy};
 use crate::risk::Risk;
 use capsule_base::code::Code;
+use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, key, unsupported_key};
 
 const CAPABILITY: &[KeySpec] = &[key("risk"), key("label")];

@@ -1,21 +1,20 @@
 //! Reads what a policy says about one tool: what is common to all, then what its shape adds.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
-use core::time::Duration;
 
 use serde_json::Value;
 
 use crate::decision::Verdict;
-use crate::policy::model::{Constraint, ExampleExpectation, PolicyExample, Quota, ToolRule};
+use crate::policy::expectation::{ExampleExpectation, PolicyExample};
+use crate::policy::model::{Constraint, Quota, ToolRule};
+use crate::policy::parse::rule_value::{bounded_time, read_decision, text, untrusted, verdict};
 use crate::policy::parse::{Context, exec, fetch, files, git_and_tests};
 use crate::tool::{ToolShape, ToolSignature};
 use capsule_base::code::Code;
-use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
-pub(super) use capsule_base::units::millis;
+use capsule_base::units::millis;
 use capsule_base::yaml::{self, KeySpec, Section, YamlNode, key, unsupported_key};
 
 /// The keys that every tool has; each shape adds its own.
@@ -77,28 +76,6 @@ pub(super) fn rule(
     Some(rule)
 }
 
-/// Whether nobody vouches for what comes of it. What came from elsewhere is untrusted in any case; the key is
-/// there so that a reader sees it.
-pub(super) fn untrusted(context: &mut Context<'_>, section: &Section<'_>) -> bool {
-    let node = section.get("output");
-    node.is_some_and(|node| context.reader.only_supported(node, "untrusted", &[]))
-}
-
-/// The word of a rule.
-pub(super) fn read_decision(context: &mut Context<'_>, section: &Section<'_>) -> Option<Verdict> {
-    section.get("decision").and_then(|node| verdict(context, node))
-}
-
-/// A verdict by its word.
-pub(super) fn verdict(context: &mut Context<'_>, node: &YamlNode) -> Option<Verdict> {
-    context.reader.keyword(node, &Verdict::KEYWORDS).and_then(Verdict::from_keyword)
-}
-
-/// A text of a rule.
-pub(super) fn text(context: &mut Context<'_>, section: &Section<'_>, name: &str) -> Option<String> {
-    section.get(name).and_then(|node| context.reader.text(node)).map(ToString::to_string)
-}
-
 fn timeout(context: &mut Context<'_>, signature: &ToolSignature, section: &Section<'_>) -> u64 {
     // Every shape's `limits` has this key, and checks its other keys itself. Commands have bounds
     // of their own.
@@ -108,38 +85,6 @@ fn timeout(context: &mut Context<'_>, signature: &ToolSignature, section: &Secti
     };
     let timeout = node.and_then(|node| bounded_time(context, node));
     millis(timeout.unwrap_or(limits::TIMEOUT))
-}
-
-/// A duration up to the ceiling.
-pub(super) fn bounded_time(context: &mut Context<'_>, node: &YamlNode) -> Option<Duration> {
-    let duration = context.reader.duration(node)?;
-    if duration.is_zero() || duration > limits::TIMEOUT_CEILING {
-        context.error(Code::PolicyValue, node, "a time limit lies between 1ms and 24h");
-        return None;
-    }
-    Some(duration)
-}
-
-/// A number in a range; a policy that wants more or less is told so instead of being clamped. Less was once let
-/// through, and is read where it was recorded.
-pub(super) fn in_range(
-    context: &mut Context<'_>,
-    node: &YamlNode,
-    value: Option<u64>,
-    range: RangeInclusive<u64>,
-) -> Option<u64> {
-    let value = value?;
-    let limit_text = |which, bound| format!("the {which} that can be allowed is {bound}");
-    if value > *range.end() {
-        context.error(Code::PolicyValue, node, limit_text("most", range.end()));
-        return None;
-    }
-    if value < *range.start() {
-        let message = limit_text("least", range.start());
-        let diagnostic = Diagnostic::warning(Code::PolicyValue, node.span.clone(), message);
-        context.reader.problem(diagnostic);
-    }
-    Some(value)
 }
 
 fn quota(context: &mut Context<'_>, signature: &ToolSignature, node: &YamlNode) -> Quota {
