@@ -39,7 +39,7 @@ const UNCONFINED_VARIANT: (&str, &str, &[&str]) = (
     "Restrictions",
     "Unconfined",
     &[
-        "crates/core/src/policy/decide/mod.rs",
+        "crates/core/src/policy/decide/call_restrictions.rs",
         "crates/core/src/policy/restrictions/intersection.rs",
         "crates/core/src/lifecycle/run.rs",
     ],
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(found("crates/tools/src/builtin/shell_run/unconfined.rs", text), 0);
         let text = "fn f() -> Restrictions { Restrictions::Unconfined { clamped: false } }";
         assert_eq!(found("crates/core/src/policy/decide/command_list.rs", text), 1);
-        assert_eq!(found("crates/core/src/policy/decide/mod.rs", text), 0);
+        assert_eq!(found("crates/core/src/policy/decide/call_restrictions.rs", text), 0);
     }
 
     #[test]

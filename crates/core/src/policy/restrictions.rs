@@ -19,9 +19,9 @@ use crate::confinement::{Confinement, ProcessLimits};
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
 use crate::policy::commands::EnvironmentRule;
-use crate::policy::decide::{
-    child_placeholder, is_listable, judge_address, judge_url, reason_or, verdict_text,
-};
+use crate::policy::decide::fetch::{judge_address, judge_url};
+use crate::policy::decide::files::{child_placeholder, is_listable};
+use crate::policy::decide::finding::{reason_or, verdict_text};
 use crate::policy::model::{Constraint, FetchRule, HardDenyRule, Policy};
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::secrets::SecretRule;

@@ -15,12 +15,16 @@ use crate::capability::{Capabilities, Capability};
 use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
 use crate::decision::{Decision, Verdict};
 use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
+use crate::policy::decide::call::{decide_single, evaluate_call};
 use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, literal_stdin};
+use crate::policy::decide::finding::{Finding, reason_or};
+use crate::policy::decide::instructions::written_by_words;
+use crate::policy::decide::judgement::Judgement;
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::trace::{DecisionTrace, PolicyCheck};
+use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::whole_workspace;
-use crate::policy::decide::{
-    DecisionTrace, Finding, Judgement, PolicyCheck, PolicyInput, decide_single, evaluate_call,
-    files as paths, hard_deny, reason_or, risk, written_by_words,
-};
+use crate::policy::decide::{files as paths, hard_deny, risk};
 use crate::policy::model::{Constraint, HardDenyRule, Policy, ToolRule};
 use crate::policy::restrictions::{PathScope, Restrictions};
 use crate::risk::Risk;
@@ -29,7 +33,6 @@ use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_command::shell_syntax::ShellWord;
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
-use capsule_command::variables::{VariableKind, variable_kind_with_value};
 
 /// Decides a case that is about a command of the language.
 pub(super) fn decide(
@@ -126,43 +129,6 @@ fn check_stage(
     });
     let whole = whole.map(|(_, typed)| whole_workspace(&typed));
     set.map(|(name, value)| variable_finding(exec, name, value)).chain(whole).collect()
-}
-
-/// Whether a command line may not set a variable to a value: because the policy does not list it, or
-/// because of what the value starts, which no list of names can have meant.
-pub(super) fn is_refused(exec: Option<&ExecRule>, name: &str, value: &str) -> bool {
-    exec.is_none_or(|exec| !exec.env.accepts(name, value))
-        || matches!(
-            variable_kind_with_value(name, value),
-            VariableKind::Code | VariableKind::StartsProgram | VariableKind::AlwaysDenied
-        )
-}
-
-/// A variable that the policy does not list: one that decides which code runs is as strange as a
-/// program text, another one as an option that nobody knows; some are never set, but to a value that
-/// starts nothing.
-pub(super) fn variable_finding(exec: Option<&ExecRule>, name: &str, value: &str) -> Finding {
-    let word =
-        |effect| exec.and_then(|exec| exec.effects.as_ref()).map(|rule| rule.verdict(effect).0);
-    let kind = variable_kind_with_value(name, value);
-    let verdict = match kind {
-        VariableKind::Plain => word(Effect::Unknown),
-        VariableKind::Code => word(Effect::Code),
-        VariableKind::StartsProgram => word(Effect::Starts),
-        VariableKind::Location | VariableKind::AlwaysDenied => None,
-    };
-    let reason = match kind {
-        VariableKind::StartsProgram => {
-            format!("the value of `{name}` names what is loaded or started")
-        }
-        _ => format!("the policy does not list the variable `{name}` for commands to set"),
-    };
-    let hint = format!("leave `{name}` out");
-    match verdict {
-        Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::with_verdict(verdict, reason),
-        _ => Finding::deny(Code::ExecVariable, reason),
-    }
-    .with_suggestion(Some(hint))
 }
 
 /// A file of a stream, as the command shows it.

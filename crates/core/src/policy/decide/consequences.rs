@@ -1,6 +1,6 @@
 //! What a command line could cost: how risky it is, and whether it can be brought back.
 
-use crate::policy::decide::PolicyInput;
+use crate::policy::decide::policy_input::PolicyInput;
 use crate::risk::Risk;
 use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
 

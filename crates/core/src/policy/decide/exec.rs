@@ -11,11 +11,13 @@ use crate::policy::commands::{CommandRule, EffectRule, ExecRule, ProgramRule};
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgument};
 use crate::policy::decide::effects::{self, check_effects};
 use crate::policy::decide::files::{self, check_path_argument, outside_finding};
+use crate::policy::decide::finding::{Finding, reason_or, verdict_text};
 use crate::policy::decide::flags::{check_flag_effect, check_flags};
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::program_rule::{program_rule, reread_with_subcommands, subcommand};
+use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::{check_whole_walk, whole_workspace};
-use crate::policy::decide::{
-    Finding, PolicyInput, command_list, instructions, reason_or, sandbox, verdict_text,
-};
+use crate::policy::decide::{instructions, sandbox};
 use crate::policy::model::{Policy, ToolRule};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
@@ -154,8 +156,8 @@ fn check_nesting(line: &CommandLine<'_>) -> Option<Finding> {
 /// Variables that a word of the command line sets for a program behind it.
 fn check_variables(exec: &ExecRule, line: &CommandLine<'_>) -> Vec<Finding> {
     let set = line.parsed_argvs().flat_map(|reading| &reading.variables);
-    let refused = set.filter(|(name, value)| command_list::is_refused(Some(exec), name, value));
-    refused.map(|(name, value)| command_list::variable_finding(Some(exec), name, value)).collect()
+    let refused = set.filter(|(name, value)| is_refused(Some(exec), name, value));
+    refused.map(|(name, value)| variable_finding(Some(exec), name, value)).collect()
 }
 
 /// A command line that cannot be run at all.
@@ -185,15 +187,6 @@ fn check_tokens(exec: &ExecRule, argv: &[String], tool: &str) -> Option<Finding>
         let reason = format!("the word `{word}` is denied");
         let finding = Finding::deny(Code::ExecToken, reason).under_rule(tool, &pattern.source);
         Some(finding.with_suggestion(Some(format!("say it without the word `{word}`"))))
-    })
-}
-
-/// The rule for a program: by its plain name, or by the very path that the rule names.
-pub(super) fn program_rule<'p>(exec: &'p ExecRule, argv: &[String]) -> Option<&'p ProgramRule> {
-    let asked = argv.first()?;
-    exec.programs.iter().find(|program| match asked.contains('/') {
-        true => program.path.as_ref() == Some(asked),
-        false => program.name == *asked,
     })
 }
 
@@ -360,12 +353,6 @@ fn check_command_rule(
     found
 }
 
-pub(super) fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<&'r CommandRule> {
-    let exact = rule.subcommands.iter().find(|(text, _)| text == name);
-    let any = || rule.subcommands.iter().find(|(text, _)| text == "*");
-    exact.or_else(any).map(|(_, inner)| inner)
-}
-
 fn allowed_subcommands(rule: &CommandRule) -> Option<String> {
     let named: Vec<&str> = rule
         .subcommands
@@ -415,14 +402,4 @@ pub(super) fn confinement(
         workspace: WorkspaceAccess::ReadOnly,
         limits: ProcessLimits { timeout_ms, ..bounds },
     }
-}
-
-/// The line read anew, where nothing is known of the program and its rule names subcommands.
-pub(super) fn reread_with_subcommands<'c>(
-    program: &ProgramRule,
-    line: &CommandLine<'c>,
-) -> Option<CommandLine<'c>> {
-    let expects =
-        !program.command.subcommands.is_empty() && !line.parsed_argvs().any(ParsedArgv::known);
-    expects.then(|| CommandLine::parse(line.argv, line.program, true))
 }

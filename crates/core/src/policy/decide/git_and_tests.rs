@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 use crate::action::{PathLocation, PathTarget, RepositoryQuery, show_argv};
 use crate::capability::Capabilities;
 use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
-use crate::policy::decide::{
-    Finding, PolicyInput, Restrictions, default_verdict, files, reason_or, sandbox, verdict_text,
-};
+use crate::policy::decide::default_verdict::default_verdict;
+use crate::policy::decide::finding::{Finding, reason_or, verdict_text};
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::{files, sandbox};
 use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::model::{Policy, ToolRule};
-use crate::policy::restrictions::{ContentScope, PathScope};
+use crate::policy::restrictions::{ContentScope, PathScope, Restrictions};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::limits;

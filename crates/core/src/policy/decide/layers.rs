@@ -2,17 +2,30 @@
 
 use alloc::sync::Arc;
 
+use crate::action::Action;
 use crate::decision::{Decision, Verdict};
-use crate::policy::decide::{Judgement, PolicyInput, decide_unlayered};
+use crate::policy::decide::judgement::Judgement;
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::{call, command_list};
 use crate::policy::model::Policy;
 use crate::policy::restrictions::Restrictions;
 
+/// Decides a case, by the policy and by everything that tightens it.
+#[must_use]
+pub fn decide(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
+    apply_layers(policy, input, decide_unlayered(policy, input))
+}
+
+/// Decides a case by a policy without its layers.
+fn decide_unlayered(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
+    match input.action {
+        Action::Command { steps, .. } => command_list::decide(policy, input, steps),
+        _ => call::decide_single(policy, input),
+    }
+}
+
 /// What the layers make of a judgement that was made without them.
-pub(super) fn apply_layers(
-    policy: &Arc<Policy>,
-    input: &PolicyInput<'_>,
-    judgement: Judgement,
-) -> Judgement {
+fn apply_layers(policy: &Arc<Policy>, input: &PolicyInput<'_>, judgement: Judgement) -> Judgement {
     policy.layers.iter().fold(judgement, |held, layer| match held.decision.verdict {
         // Nothing is stricter.
         Verdict::Deny => held,

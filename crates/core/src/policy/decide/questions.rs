@@ -10,9 +10,9 @@ use crate::capability::Capabilities;
 use crate::change::Change;
 use crate::confinement::WorkspaceAccess;
 use crate::decision::Verdict;
-use crate::policy::decide::{
-    Finding, PolicyInput, child_placeholder, files, reason_or, verdict_text,
-};
+use crate::policy::decide::files::{self, child_placeholder};
+use crate::policy::decide::finding::{Finding, reason_or, verdict_text};
+use crate::policy::decide::policy_input::PolicyInput;
 use crate::policy::model::{HardDenyRule, Policy};
 use crate::policy::restrictions::{Invariants, PathScope};
 use crate::tool::ToolName;

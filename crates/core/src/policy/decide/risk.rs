@@ -7,7 +7,10 @@ use alloc::vec::Vec;
 use crate::action::Action;
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
-use crate::policy::decide::{Finding, PolicyInput, consequences, exec, verdict_text};
+use crate::policy::decide::consequences;
+use crate::policy::decide::finding::{Finding, verdict_text};
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::program_rule::program_rule;
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::risk_policy::Hazard;
 use crate::risk::Risk;
@@ -55,7 +58,7 @@ pub(super) fn assess(
 /// Whether the program is another one than the policy pins. One that was not found does not run.
 fn is_executable_changed(rule: &ToolRule, line: Option<&CommandLine<'_>>) -> bool {
     let (Constraint::Exec(exec), Some(line)) = (&rule.constraint, line) else { return false };
-    let pinned = exec::program_rule(exec, line.argv).and_then(|program| program.sha256);
+    let pinned = program_rule(exec, line.argv).and_then(|program| program.sha256);
     let found = line.program.map(|fact| fact.sha256);
     pinned.zip(found).is_some_and(|(pinned, found)| pinned != found)
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::capability::Capabilities;
 use crate::decision::{Decision, Verdict};
-use crate::policy::decide::Finding;
+use crate::policy::decide::finding::Finding;
 use crate::risk::Risk;
 use capsule_base::code::Code;
 

@@ -1,0 +1,166 @@
+//! The decision about a call that is about one thing.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::action::{Action, ParsedUrl, UrlTarget};
+use crate::capability::{Capabilities, Capability};
+use crate::decision::Verdict;
+use crate::policy::decide::call_restrictions::restrictions;
+use crate::policy::decide::command_line::{self, LocatedCommand};
+use crate::policy::decide::command_scope::{self, CommandScopes};
+use crate::policy::decide::default_verdict::default_verdict;
+use crate::policy::decide::finding::Finding;
+use crate::policy::decide::judgement::Judgement;
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::trace::{PolicyCheck, strictest};
+use crate::policy::decide::{
+    apply, budget, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
+};
+use crate::policy::model::{Constraint, Policy, ToolRule};
+use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
+use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_command::specs::CommandLine;
+
+/// Decides a case that is about one thing.
+pub(super) fn decide_single(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
+    evaluate_call(policy, input, command_line::parse_command_line(input).as_ref())
+}
+
+/// Decides a case that is about one thing; if it is a command line, one that was read.
+pub(super) fn evaluate_call(
+    policy: &Arc<Policy>,
+    input: &PolicyInput<'_>,
+    line: Option<&CommandLine<'_>>,
+) -> Judgement {
+    let command = line.map(|line| LocatedCommand::of(input, line));
+    // A run that has used itself up says so, whatever it asks for.
+    let mut found = alloc::vec![
+        (PolicyCheck::Budgets, budget::check(policy, input)),
+        (PolicyCheck::HardDeny, hard_deny::check(policy, input, command.as_ref())),
+    ];
+    let rule = policy.tool(input.tool);
+    let CommandScopes { reads, writes, needs: named } =
+        match (rule.zip(command.as_ref()), input.action) {
+            (Some((rule, command)), _) => command_scope::command_scopes(policy, rule, command),
+            (None, Action::Test { .. }) => CommandScopes {
+                writes: git_and_tests::test_writes(policy),
+                ..CommandScopes::default()
+            },
+            (None, _) => CommandScopes::default(),
+        };
+    let item = required_capabilities(policy, input).union(named);
+    // What may be written may be removed, too.
+    let capabilities = match writes {
+        Some(_) => item.with(Capability::FsWrite).with(Capability::FsDelete),
+        None => item,
+    };
+    match rule {
+        Some(rule) => {
+            let command = command.as_ref();
+            let rule_findings = check_constraints(policy, rule, input, (command, capabilities));
+            found.extend([
+                (PolicyCheck::Rule, rule_findings),
+                (PolicyCheck::Quota, quota::check(rule, input)),
+            ]);
+        }
+        None => found.push((PolicyCheck::Rule, alloc::vec![no_rule(policy, input)])),
+    }
+    let ceiling = risk::check_ceiling(policy, capabilities).into_iter();
+    let ceiling = ceiling.chain(sandbox::check_unconfined(policy, capabilities)).collect();
+    let (risk, hazards) = risk::assess(policy, rule, input, line, capabilities);
+    let too_risky = risk::check(policy, input, risk, &hazards);
+    let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line)).collect();
+    found.extend([(PolicyCheck::Profile, ceiling), (PolicyCheck::Risk, too_risky)]);
+    let (decision, trace) = strictest(found, capabilities, risk);
+    let bounds = match rule {
+        Some(rule) if decision.verdict != Verdict::Deny => {
+            restrictions(policy, rule, input, (reads, writes))
+        }
+        _ => Restrictions::Nothing,
+    };
+    Judgement { decision, restrictions: bounds, trace, named_capabilities: named }
+}
+
+/// The powers that a call needs: also that of a secret, if one is sent with it.
+fn required_capabilities(policy: &Policy, input: &PolicyInput<'_>) -> Capabilities {
+    let capabilities = input.capabilities();
+    let Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, .. } = input.action
+    else {
+        return capabilities;
+    };
+    match policy.secrets_sent_to(input.tool, address).next() {
+        Some(_) => capabilities.with(Capability::SecretsAccess),
+        None => capabilities,
+    }
+}
+
+fn no_rule(policy: &Policy, input: &PolicyInput<'_>) -> Finding {
+    let named: Vec<&str> = policy.tools.keys().map(ToolName::as_str).collect();
+    let suggestion = match named.as_slice() {
+        [] => "the policy names no tool at all".to_string(),
+        named => format!("the policy names `{}`", named.join("`, `")),
+    };
+    Finding::deny(Code::NoRule, format!("the policy does not name `{}`", input.tool))
+        .with_suggestion(Some(suggestion))
+}
+
+fn check_constraints(
+    policy: &Arc<Policy>,
+    rule: &ToolRule,
+    input: &PolicyInput<'_>,
+    (command, capabilities): (Option<&LocatedCommand<'_>>, Capabilities),
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match (&rule.constraint, input.action) {
+        (
+            Constraint::Files(files),
+            Action::Read { path, .. }
+            | Action::Write { path, .. }
+            | Action::Edit { path, .. }
+            | Action::List { path, .. }
+            | Action::Search { path, .. },
+        ) => findings.extend(files::check(files, rule, input, path)),
+        (Constraint::Files(files), Action::Delete { path, .. }) => {
+            let item = || default_verdict(policy, rule, input.tool, capabilities);
+            findings.extend(files::check_tree(files, rule, input, path, item));
+        }
+        (Constraint::Fetch(fetch), Action::Fetch { url, headers }) => {
+            findings.extend(fetch::check(fetch, rule, input, url, headers));
+        }
+        (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) if let Some(command) = command => {
+            findings.extend(exec::check(policy, exec, rule, input, (argv, cwd), command));
+        }
+        (Constraint::Git(_), Action::Git { query: ask }) => {
+            findings.extend(git_and_tests::check_git(policy, input, ask))
+        }
+        (Constraint::Test(test), Action::Test { filter }) => {
+            let asked = (filter.as_deref(), capabilities);
+            findings.extend(git_and_tests::check_test(policy, (rule, test), input, asked));
+        }
+        (Constraint::Apply, Action::Apply { changes, .. }) => {
+            findings.extend(apply::check_changes(policy, changes, applicable_path));
+        }
+        (Constraint::Apply, Action::Undo { changes, .. }) => {
+            findings.extend(apply::check_changes(policy, changes, restorable_path));
+        }
+        _ => {
+            let reason = format!("`{}` cannot do that", input.tool);
+            findings.push(Finding::deny(Code::EngineFault, reason));
+        }
+    }
+    if let (Constraint::Files(files), Action::Write { mode, .. }, true) =
+        (&rule.constraint, input.action, findings.is_empty())
+    {
+        findings.extend(files::mode_verdict(files, rule, input.tool.as_str(), *mode));
+    }
+    // Nothing in the rule had a word of its own: its own word counts, or else the profile's.
+    if findings.is_empty() {
+        findings.push(default_verdict(policy, rule, input.tool, capabilities));
+    }
+    findings.extend(files::check_content(policy, input));
+    findings
+}

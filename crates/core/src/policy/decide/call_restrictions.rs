@@ -1,0 +1,93 @@
+//! The bounds of a call that is about one thing.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use crate::action::Action;
+use crate::policy::commands::ExecRule;
+use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
+use crate::policy::model::{Constraint, Policy, ToolRule};
+use crate::policy::restrictions::{EgressScope, ListingScope, PathScope, Restrictions};
+
+/// What a call that is not denied is bounded by.
+pub(super) fn restrictions(
+    policy: &Arc<Policy>,
+    rule: &ToolRule,
+    input: &PolicyInput<'_>,
+    (reads, writes): (Option<PathScope>, Option<PathScope>),
+) -> Restrictions {
+    let (timeout_ms, left) = (rule.timeout_ms, quota::bytes_left(rule, input));
+    match (&rule.constraint, input.action) {
+        (Constraint::Files(files), Action::Read { limit, .. }) => {
+            let asked = limit.unwrap_or(files.bytes);
+            let bytes = asked.min(files.bytes_max).min(left);
+            Restrictions::Read { bytes, clamped: bytes < asked, timeout_ms }
+        }
+        (Constraint::Files(files), Action::Search { limit, .. } | Action::List { limit, .. }) => {
+            let asked = limit.unwrap_or(files.results);
+            let results = asked.min(files.results_max);
+            let sight = ListingScope::new(Arc::clone(policy), input.tool.clone());
+            let timeout_ms = match input.action {
+                Action::Search { .. } => timeout_ms.min(SEARCH_MS),
+                _ => timeout_ms,
+            };
+            Restrictions::Listing { results, clamped: results < asked, timeout_ms, scope: sight }
+        }
+        (Constraint::Files(_), Action::Write { .. }) | (Constraint::Apply, _) => {
+            Restrictions::Write { timeout_ms }
+        }
+        (Constraint::Files(files), Action::Edit { .. }) => Restrictions::Edit {
+            bytes: files.bytes_max,
+            quotes: files::names_reading(policy),
+            timeout_ms,
+        },
+        (Constraint::Files(_), Action::Delete { path, .. }) => match path.inside() {
+            Some(path) => {
+                Restrictions::Delete { path: files::resolved_path(input, path).clone(), timeout_ms }
+            }
+            None => Restrictions::Nothing,
+        },
+        (Constraint::Fetch(fetch), Action::Fetch { .. }) => Restrictions::Fetch {
+            egress: EgressScope::new(Arc::clone(policy), input.tool.clone()),
+            bytes_max: fetch.bytes_max.min(left).min(budget::fetch_left(policy, input)),
+            inflated_max: fetch.inflated_max,
+            redirects: fetch.redirects,
+            timeout_ms,
+        },
+        (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
+            run_restrictions(policy, exec, input, (argv, *timeout_ms), (reads, writes))
+        }
+        (Constraint::Git(git), Action::Git { query: ask }) => {
+            git_and_tests::git_restrictions(policy, (rule, git), ask, left)
+        }
+        (Constraint::Test(test), Action::Test { .. }) => {
+            git_and_tests::test_restrictions(policy, test, writes)
+        }
+        _ => Restrictions::Nothing,
+    }
+}
+
+fn run_restrictions(
+    policy: &Policy,
+    exec: &ExecRule,
+    input: &PolicyInput<'_>,
+    (argv, asked_ms): (&[String], Option<u64>),
+    (reads, writes): (Option<PathScope>, Option<PathScope>),
+) -> Restrictions {
+    let mut confinement = exec::confinement(policy, exec, argv, asked_ms);
+    let limits = confinement.limits;
+    let clamped = asked_ms.is_some_and(|asked| asked > limits.timeout_ms);
+    let environment = Box::new(exec.env.clone());
+    if input.action.is_unconfined() {
+        return Restrictions::Unconfined { limits, clamped, environment };
+    }
+    if writes.is_some() {
+        confinement.workspace = policy.sandbox.workspace;
+    }
+    Restrictions::Run { confinement, reads, writes, clamped, environment }
+}
+
+/// The time of a search in milliseconds (NFR-10).
+const SEARCH_MS: u64 = capsule_base::limits::SEARCH_TIME.as_millis() as u64;
