@@ -8,9 +8,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::program;
+use super::program::{self, enumerate_indices};
 use super::redirect::{ProgramStreams, RedirectError};
-use crate::protocol::{AtStep as _, CommandMessage, ExecutorError, ListIndex, SetupError, Step};
+use crate::protocol::{AtStep as _, CommandMessage, ExecutorError, SetupError, Step};
 
 /// Connects the streams of all programs, and opens what they lead to instead, before the first one
 /// is started: none runs in vain, and none can get in the way of another one's files. This process
@@ -74,11 +74,6 @@ pub(super) fn start_programs(
     }
     program::close_range(0, 2).at(Step::Streams)?;
     Ok(StartedPrograms(started))
-}
-
-/// The items of a list with their numbers, as they are told to whoever has the same list.
-pub(super) fn enumerate_indices<T>(items: &[T]) -> impl Iterator<Item = (ListIndex, &T)> {
-    (0..=ListIndex::MAX).zip(items)
 }
 
 /// Programs that were started, and the status of each that has ended.

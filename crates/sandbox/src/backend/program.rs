@@ -10,7 +10,6 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat2, statat
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource};
 
-use super::pipeline::enumerate_indices;
 use super::{host_path, rlimits};
 use crate::FileIdentity;
 use crate::kernel;
@@ -68,6 +67,11 @@ pub(super) fn open_cwd(run: &CommandMessage) -> Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     openat2(CWD, host_path::bytes_to_path(&run.cwd), flags, Mode::empty(), beneath).map(Some)
+}
+
+/// The items of a list with their numbers, as they are told to whoever has the same list.
+pub(super) fn enumerate_indices<T>(items: &[T]) -> impl Iterator<Item = (ListIndex, &T)> {
+    (0..=ListIndex::MAX).zip(items)
 }
 
 /// Each program must be the very file that was decided on, with the content that was decided on.

@@ -10,8 +10,8 @@ use capsule_core::confinement::ProcessLimits;
 use rustix::io::Errno;
 use rustix::thread::sched_getaffinity;
 
+use super::backoff::time_with_backoff;
 use super::sample;
-use super::watch::time_with_backoff;
 use crate::backend::{InitProcess, RunSandbox};
 use crate::protocol::{AtStep as _, SetupError, Step};
 

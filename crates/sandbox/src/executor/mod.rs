@@ -5,6 +5,7 @@
 //! makes of itself before it does anything else, and that forgets with which words it was started. It
 //! does what it is told over that socket and ends when the other end is gone.
 
+mod backoff;
 pub(crate) mod cgroup;
 mod cpu_time;
 pub(crate) mod sample;

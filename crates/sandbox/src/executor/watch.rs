@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use capsule_core::confinement::ProcessLimits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
+use super::backoff::time_with_backoff;
 use super::cpu_time::CpuUsage;
 use super::sample;
 use crate::backend::{InitProcess, RunSandbox};
@@ -254,21 +254,6 @@ impl SampleSchedule {
         seen.cpu_exceeded = self.cpu.check(view, first)?;
         Ok(())
     }
-}
-
-/// Looks, and tells how long to leave it then: what takes long to look at is looked at less often, so that
-/// looking does not itself become what takes the time. On a busy machine only what it takes of a processor is
-/// counted: who keeps others waiting must not be looked at less for it.
-pub(super) fn time_with_backoff<T>(look: impl FnOnce() -> T) -> (T, Duration) {
-    let before = thread_cpu_time();
-    let looked = look();
-    (looked, thread_cpu_time().saturating_sub(before) * 4)
-}
-
-/// How long this thread has had a processor.
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 /// What the deciding process asks during a call, if it can be understood.

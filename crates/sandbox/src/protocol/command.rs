@@ -6,8 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use capsule_base::limits;
 use capsule_core::confinement::ProcessLimits;
 
-use super::wire::{Malformed, Reader, Writer};
-use super::{read_texts, write_texts};
+use super::wire::{Malformed, Reader, Writer, read_texts, write_texts};
 use crate::{FileIdentity, RedirectTarget, StandardStream, StreamRedirect};
 
 /// A command. The first process of its call is the closest to it, so the names of what is hidden are

@@ -21,7 +21,7 @@ pub(crate) use init_result::{InitReport, InitResult, decode_init_result, encode_
 pub(crate) use start_gate::StartGate;
 pub(crate) use step::{AtStep, SetupError, Step};
 pub(crate) use wire::Malformed;
-use wire::{Reader, Writer};
+use wire::{Reader, Writer, read_texts, write_texts};
 
 /// What the executor is asked to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -368,14 +368,4 @@ fn read_direct(reader: &mut Reader<'_>) -> Result<Option<DirectPaths>, Malformed
     })?;
     let direct = all.pop();
     if all.is_empty() { Ok(direct) } else { Err(Malformed) }
-}
-
-fn write_texts(writer: &mut Writer, texts: &[Vec<u8>]) {
-    writer.list(texts, |writer, text| {
-        writer.bytes(text);
-    });
-}
-
-fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, Malformed> {
-    reader.list(|reader| reader.bytes().map(<[u8]>::to_vec))
 }

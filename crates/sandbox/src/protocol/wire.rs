@@ -92,3 +92,15 @@ impl<'a> Reader<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }
 }
+
+/// Writes a list of texts.
+pub(super) fn write_texts(writer: &mut Writer, texts: &[Vec<u8>]) {
+    writer.list(texts, |writer, text| {
+        writer.bytes(text);
+    });
+}
+
+/// Reads a list of texts.
+pub(super) fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, Malformed> {
+    reader.list(|reader| reader.bytes().map(<[u8]>::to_vec))
+}

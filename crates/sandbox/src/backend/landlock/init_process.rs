@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
-use super::CallConfinement;
 use super::access_rules::{self, HiddenTree};
+use super::call_confinement::CallConfinement;
 use crate::backend::no_namespaces::{
     CallResources, InitSockets, ProgramConfinement, run_init as live_plainly,
 };

@@ -13,10 +13,10 @@
 //! signal from inside ends all of them at once, however many they are.
 
 mod access_rules;
+mod call_confinement;
 mod init_process;
 mod prepare;
 mod run_sandbox;
 
 pub(crate) use prepare::{PreparedLandlock, prepare};
-use run_sandbox::CallConfinement;
 pub(crate) use run_sandbox::LandlockSandbox;

@@ -1,12 +1,10 @@
 //! The view of a run in the lower tier: nothing is built, only remembered. Each call works out anew
 //! what it may open.
 
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
+use super::call_confinement::CallConfinement;
 use super::init_process;
 use super::prepare::PreparedLandlock;
 use crate::backend::host_path::{self, reopen};
@@ -15,7 +13,6 @@ use crate::backend::no_namespaces::CallResources;
 use crate::protocol::{
     AtStep as _, CommandMessage, EnterRequest, ExecutorError, SetupError, StagingPaths, Step,
 };
-use crate::seccomp::Filter;
 
 /// What a run sees, and what each call of it needs.
 pub(crate) struct LandlockSandbox {
@@ -23,18 +20,6 @@ pub(crate) struct LandlockSandbox {
     confinement: CallConfinement,
     /// Whether the workspace is a copy, so that commands may change it.
     copied: bool,
-}
-
-/// What is around a call.
-pub(super) struct CallConfinement {
-    pub(super) abi: i32,
-    pub(super) filter: Filter,
-    /// Where the workspace or its copy is: commands see it there.
-    pub(super) workspace_path: PathBuf,
-    /// Where the workspace and its copy are, which no rule for anything else may open.
-    pub(super) workspace_paths: Vec<PathBuf>,
-    /// Programs from elsewhere, and folders of them.
-    pub(super) programs: Vec<OwnedFd>,
 }
 
 impl PreparedLandlock {

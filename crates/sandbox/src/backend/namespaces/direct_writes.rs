@@ -11,11 +11,11 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use capsule_base::path::WORKSPACE_MOUNT;
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 
+use super::hidden_paths;
 use super::root::{self, READ_ONLY_ATTRIBUTES, Submounts};
-use super::{hidden_paths, init_process};
 use crate::backend::mountinfo;
 use crate::kernel::{make_writable, set_mount_attributes};
 use crate::landlock::LandlockAccess;
@@ -58,7 +58,7 @@ pub(super) fn open_writable(
 /// Binds a place onto itself and makes it writable, without what is mounted in it.
 fn make_path_writable(path: &[u8]) -> Result<(), Errno> {
     if path.is_empty() {
-        return make_writable(init_process::workspace()?.as_fd());
+        return make_writable(open_workspace()?.as_fd());
     }
     let copy = bind_onto_itself(path, false)?.ok_or(Errno::NOENT)?;
     make_writable(copy.as_fd())
@@ -78,7 +78,7 @@ fn bind_onto_itself(path: &[u8], held: bool) -> Result<Option<OwnedFd>, Errno> {
 
 /// Finds a place as this call sees it. Each time anew: a mount may lie over it by now.
 fn find_mounted(path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
-    let workspace = init_process::workspace()?;
+    let workspace = open_workspace()?;
     if path.is_empty() {
         return Ok(Some(workspace));
     }
@@ -92,6 +92,11 @@ fn find_mounted(path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
 
 fn is_directory(file: &OwnedFd) -> Result<bool, Errno> {
     fstat(file).map(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Directory)
+}
+
+/// The workspace, as this call has it mounted.
+pub(super) fn open_workspace() -> Result<OwnedFd, Errno> {
+    open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Where something is mounted in the workspace.

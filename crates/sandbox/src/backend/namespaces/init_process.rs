@@ -10,7 +10,6 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use capsule_base::path::WORKSPACE_MOUNT;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags, open, statfs};
 use rustix::io::Errno;
@@ -82,7 +81,8 @@ fn raise_sandbox(
     }
     mount_proc().at(Step::Proc)?;
     mount_tmp(built.tmp_bytes).at(Step::Tmp)?;
-    let written = if built.writes { Some(workspace().at(Step::Staging)?) } else { None };
+    let written =
+        if built.writes { Some(direct_writes::open_workspace().at(Step::Staging)?) } else { None };
     if let Some(workspace) = &written {
         // In this call's own mounts: no other call's workspace becomes writable by it.
         kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
@@ -109,7 +109,7 @@ fn execute_request(own_end: &OwnedFd, direct: bool) -> Result<InitReport, Execut
     let order = program::receive_request(own_end)?;
     // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
     // going up from there would lead past those of this call.
-    workspace().and_then(fchdir).at(Step::Folder)?;
+    direct_writes::open_workspace().and_then(fchdir).at(Step::Folder)?;
     if !order.wait_for_start(own_end).at(Step::Order)? {
         return Err(SetupError { step: Step::Order, errno: Errno::CANCELED }.into());
     }
@@ -152,11 +152,6 @@ fn mount_tmp(bytes: u64) -> Result<(), Errno> {
     let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
-}
-
-/// The workspace, as this call has it mounted.
-pub(super) fn workspace() -> Result<OwnedFd, Errno> {
-    open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// `open` is what a call may change of the workspace.
