@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use capsule_core::journal::{APPLICATION_ID, Frontier, has_wal};
 
 use crate::error::StoreError;
-use crate::export_target::{header, sidecar_path};
 use crate::head::{self, Head, HeadFile, Noted};
-use crate::open::{Store, open_nonblocking};
-use crate::verify::{Fault, fault};
+use crate::open::Store;
+use crate::store_file::{header, open_nonblocking, sidecar_path};
+use crate::verify::fault::{Fault, fault};
 use crate::wal::{self, WalFrames};
 use crate::write::load_frontier;
 

@@ -5,14 +5,15 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use capsule_core::journal::{HEADER_BYTES, SIDECAR_SUFFIXES, has_wal, is_store};
+use capsule_core::journal::{SIDECAR_SUFFIXES, has_wal, is_store};
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::store_file::{header, sidecar_path};
 
 /// Checks that a run of the store at `source` may be written to `to`: nothing is there, or one run
 /// that was written out before, with nothing beside it.
@@ -74,14 +75,6 @@ fn real_store_path(source: &Path) -> Option<PathBuf> {
     source.canonicalize().ok().or_else(|| real_path(source))
 }
 
-/// A file beside a store, by the end of its name (see [`SIDECAR_SUFFIXES`]).
-#[must_use]
-pub fn sidecar_path(store: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(store);
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
 /// A name that nobody else uses, in the folder where a file will be.
 pub(crate) fn unused_path(to: &Path) -> io::Result<PathBuf> {
     let none = || io::Error::other(format!("`{}` names no file", to.display()));
@@ -92,14 +85,6 @@ pub(crate) fn unused_path(to: &Path) -> io::Result<PathBuf> {
     hidden.push(name);
     hidden.push(format!(".{:016x}", u64::from_ne_bytes(random)));
     Ok(to.with_file_name(hidden))
-}
-
-/// The first bytes of a file, which say whether it is a store.
-pub(crate) fn header(file: File) -> io::Result<Vec<u8>> {
-    let mut header = Vec::new();
-    let most = u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX);
-    file.take(most).read_to_end(&mut header)?;
-    Ok(header)
 }
 
 /// Files beside it say that somebody works with it. One that was left behind by another store of

@@ -18,8 +18,7 @@ use capsule_core::journal::{Frontier, HEAD};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::StoreError;
-use crate::export_target::sidecar_path;
-use crate::open::flags;
+use crate::store_file::{flags, sidecar_path};
 
 /// How often a note is tried to be locked while another process writes it; then that one's holds.
 const TRIES: usize = 50;

@@ -8,8 +8,8 @@ use capsule_core::id::RunId;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::StoreError;
-use crate::export_target::sidecar_path;
 use crate::open::create_private_directory;
+use crate::store_file::sidecar_path;
 
 /// Held while a run is alive. A run that is neither sealed nor locked has crashed.
 #[derive(Debug)]

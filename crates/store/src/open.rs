@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use capsule_core::journal::{APPLICATION_ID, has_wal, is_store};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rustix::fs::OFlags;
 
 use crate::cause::Cause;
 use crate::error::StoreError;
-use crate::export_target::{header, sidecar_path};
 use crate::head::{self, HeadFile};
 use crate::schema;
+use crate::store_file::{header, open_nonblocking, sidecar_path};
 
 /// How long a writer waits for another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -262,16 +261,6 @@ fn planted_journal(path: &Path) -> Option<String> {
     let header = open_nonblocking(&real).and_then(header).unwrap_or_default();
     let is_own = !header.is_empty() && has_wal(&header);
     (!is_own).then(|| describe("-wal"))
-}
-
-/// Opens a file to be read. A pipe is not waited for.
-pub(crate) fn open_nonblocking(path: &Path) -> std::io::Result<fs::File> {
-    fs::OpenOptions::new().read(true).custom_flags(flags(OFlags::NONBLOCK)).open(path)
-}
-
-/// Flags as `OpenOptions` has them.
-pub(crate) fn flags(flags: OFlags) -> i32 {
-    i32::try_from(flags.bits()).unwrap_or(0)
 }
 
 /// Makes a folder for its user alone, with those above it; one that is there stays as it is.

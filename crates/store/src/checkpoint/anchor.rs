@@ -13,7 +13,8 @@ use rustix::fs::OFlags;
 use crate::checkpoint::{Checkpoint, SignedNote, is_origin};
 use crate::error::StoreError;
 use crate::export_target::is_store_file;
-use crate::open::{Store, create_private_directory, flags};
+use crate::open::{Store, create_private_directory};
+use crate::store_file::flags;
 
 /// How much of the end of an anchor is read when a run begins: some 300 checkpoints, of which the
 /// largest counts, since processes that write at one time do so in any order.

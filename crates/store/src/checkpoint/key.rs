@@ -23,8 +23,9 @@ use crate::checkpoint::note::{ID_BYTES, Signature, is_note_key_name};
 use crate::checkpoint::signing::run_of_origin;
 use crate::checkpoint::{Checkpoint, SignedNote};
 use crate::error::StoreError;
-use crate::export_target::{sidecar_path, unused_path};
-use crate::open::{create_private_directory, flags};
+use crate::export_target::unused_path;
+use crate::open::create_private_directory;
+use crate::store_file::{flags, sidecar_path};
 
 /// What stands before a private line.
 const PRIVATE_PREFIX: &str = "PRIVATE+KEY+";

@@ -9,7 +9,7 @@ use capsule_core::journal::Frontier;
 
 use crate::checkpoint::signing::{origin_of_run, run_of_origin};
 use crate::checkpoint::{SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints};
-use crate::verify::{Fault, fault};
+use crate::verify::fault::{Fault, fault};
 
 /// What a verification is told from elsewhere.
 #[derive(Clone, Debug, Default)]

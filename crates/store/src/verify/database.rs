@@ -1,10 +1,11 @@
 //! The file itself: its pages, and the tables, views and triggers in it.
 
-use super::{Fault, Stop, fault, unreadable};
+use super::fault::{Fault, fault};
+use super::{Stop, unreadable};
 use crate::error::StoreError;
-use crate::export_target::header;
-use crate::open::{Store, open_nonblocking};
+use crate::open::Store;
 use crate::schema;
+use crate::store_file::{header, open_nonblocking};
 
 impl Store {
     /// The pages fit together, each index lists the rows that are there, and what the file is made of is what

@@ -5,111 +5,32 @@
 //! and triggers are those of this format, and the events are as many as were noted. The memory that it takes
 //! grows with the number of runs that are open at one time, not with the number of events.
 
+mod checker;
 mod database;
+pub(crate) mod fault;
 mod order;
 mod payloads;
+mod proof;
 
 use std::collections::BTreeMap;
 
 use capsule_base::digest::Digest;
-use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
 
 use crate::cause::Cause;
-use crate::checkpoint::{AttestationCheck, AttestationReport, TrustRoots};
-use crate::complete::Completeness;
+use crate::checkpoint::{AttestationCheck, TrustRoots};
 use crate::error::StoreError;
 use crate::head::{self, Noted};
 use crate::open::Store;
-use crate::verify::order::Walk;
+use crate::verify::checker::{Checker, Columns};
+use crate::verify::fault::fault;
 use crate::write::load_frontier;
 
-/// What a store that was verified holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
-    /// Leaves of the tree.
-    pub leaves: u64,
-    /// The root of the tree.
-    pub root: Digest,
-    /// Runs that were sealed.
-    pub sealed: u64,
-    /// Runs that were not.
-    pub unsealed: u64,
-    /// Events of the run that was asked for.
-    pub events: u64,
-    /// Whether that run is sealed.
-    pub run_sealed: bool,
-    /// Payloads that match their commitment.
-    pub payloads: u64,
-    /// Payloads of runs that were erased, as an event says.
-    pub erased: u64,
-    /// The newest event that says so.
-    pub erased_at: Option<u64>,
-    /// Payloads whose bytes were withheld or never kept.
-    pub absent: u64,
-    /// What is signed, and what was seen elsewhere.
-    pub attested: AttestationReport,
-    /// What shows that there were no more events.
-    pub completeness: Completeness,
-}
-
-impl Proof {
-    /// Of a store that holds nothing.
-    fn empty() -> Self {
-        Self {
-            leaves: 0,
-            root: Frontier::default().root(),
-            sealed: 0,
-            unsealed: 0,
-            events: 0,
-            run_sealed: false,
-            payloads: 0,
-            erased: 0,
-            erased_at: None,
-            absent: 0,
-            attested: AttestationReport::default(),
-            completeness: Completeness::default(),
-        }
-    }
-}
-
-/// The first thing that is not what was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where: `event 7 (r-7Q3K…, number 3)`, `payload 1f3a… of event 7`, `tree`.
-    pub place: String,
-    /// What is wrong.
-    pub what: String,
-}
+pub use fault::Fault;
+pub use proof::Proof;
 
 /// What a verification came to.
 pub type Verified = Result<Proof, Fault>;
-
-struct Checker<'s> {
-    store: &'s Store,
-    wanted: Option<&'s str>,
-    tree: Frontier,
-    open: BTreeMap<RunId, Walk>,
-    proof: Proof,
-    referenced: u64,
-    attesting: AttestationCheck<'s>,
-    /// The runs of which the record says that they were erased. That it says so is verified as it is walked.
-    erased: BTreeMap<RunId, Erasure>,
-    /// The first private payload that is not here, where nothing of its run was erased.
-    withheld: Option<Fault>,
-    /// What was noted beside the store before anything of it was read.
-    noted: Noted,
-    /// Whether the file is one by itself, as one that was written out.
-    is_alone: bool,
-}
-
-/// The erasing of a run.
-struct Erasure {
-    /// The event that says so.
-    leaf: u64,
-    /// How many payloads of the run were found so far.
-    found: u64,
-}
 
 impl Store {
     /// Verifies the store. With `run`, the proof counts that run's events.
@@ -157,10 +78,6 @@ impl Store {
             Ok(proof)
         }))
     }
-}
-
-pub(crate) fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
-    Fault { place: place.into(), what: what.into() }
 }
 
 /// What ends a verification early.
@@ -315,13 +232,4 @@ impl Checker<'_> {
         }
         Ok(())
     }
-}
-
-struct Columns {
-    leaf: i64,
-    run: Option<String>,
-    seq: i64,
-    kind: String,
-    hash: [u8; 32],
-    bytes: Vec<u8>,
 }

@@ -5,15 +5,8 @@ use capsule_base::limits::EXACT_INTEGER;
 use capsule_core::journal::{Entry, Event};
 use capsule_core::policy::PayloadRetention;
 
-use super::{Checker, Columns, Fault, fault};
-
-/// Where a run stands while its events are walked.
-pub(super) struct Walk {
-    seq: u64,
-    prev: Digest,
-    at: u64,
-    payloads: PayloadRetention,
-}
+use super::checker::{Checker, Columns, Walk};
+use super::fault::{Fault, fault};
 
 /// Whether an event is about a run and stands in none.
 const fn belongs_to_no_run(event: &Event) -> bool {

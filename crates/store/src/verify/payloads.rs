@@ -7,7 +7,9 @@ use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, PayloadClass, PayloadRef};
 use capsule_core::policy::PayloadRetention;
 
-use super::{Checker, Erasure, Fault, Stop, fault, unreadable};
+use super::checker::{Checker, Erasure};
+use super::fault::{Fault, fault};
+use super::{Stop, unreadable};
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::PayloadRow;
