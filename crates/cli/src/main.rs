@@ -7,6 +7,7 @@ mod command;
 mod context;
 mod diagnostic;
 mod failure;
+mod failure_report;
 mod output_relay;
 mod repository;
 mod screen;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help goes to standard output and is no error; clap knows which is which.
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let printed = failure::show_argument_error(&error);
+            let printed = failure_report::show_argument_error(&error);
             // Nobody needs to wait for an executor that nobody needs.
             commands.inspect(CommandRunner::detach);
             return ExitCode::from(if asked && printed { 0 } else { 2 });

@@ -23,6 +23,9 @@ use crate::card::choices::{Choice, choices};
 use crate::card::key_decoder::{Key, Motion, TerminalInput};
 use crate::card::text_field::TextField;
 
+/// Says which rule an earlier call would make: the patch of the policy, or why there is none.
+pub(crate) type RulePatchLookup = dyn Fn(&str) -> String;
+
 /// What is on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Page {

@@ -20,6 +20,7 @@ use capsule_core::approval::{AnswerSurface, Card};
 use capsule_runtime::{Cancel, NoPrompt, Prompt, PromptAnswer, PromptReply};
 use rustix::fs::{FileType, fstat, stat};
 
+pub(crate) use crate::card::card_state::RulePatchLookup;
 use crate::card::terminal::Terminal;
 use crate::screen::Screen;
 
@@ -31,9 +32,6 @@ struct TerminalPrompt {
     rule_patch: Box<RulePatchLookup>,
     once: bool,
 }
-
-/// Says which rule an earlier call would make: the patch of the policy, or why there is none.
-pub(crate) type RulePatchLookup = dyn Fn(&str) -> String;
 
 /// Who is asked: the person at the terminal, or nobody. Nobody is there where it was said so, where
 /// errors go to no terminal, where there is no standard input, and where programs talk to each other:

@@ -9,8 +9,8 @@ use capsule_base::escape;
 use capsule_core::approval::Card;
 use capsule_runtime::{Cancel, PromptAnswer};
 
-use crate::card::RulePatchLookup;
 use crate::card::card_rows::{self, Rows};
+use crate::card::card_state::RulePatchLookup;
 use crate::card::card_state::parse_plain_answer;
 use crate::card::choices::choices;
 use crate::card::diff;

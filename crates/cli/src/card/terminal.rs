@@ -17,8 +17,7 @@ use rustix::termios::{
     LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
 };
 
-use crate::card::RulePatchLookup;
-use crate::card::card_state::CardState;
+use crate::card::card_state::{CardState, RulePatchLookup};
 use crate::card::frame::render;
 use crate::card::key_decoder::{Decoder, TerminalInput};
 

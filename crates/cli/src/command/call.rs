@@ -1,30 +1,19 @@
 //! `capsule call`: one tool call, recorded as a run.
 
-use std::path::Path;
 use std::rc::Rc;
 
-use capsule_base::exit::Exit;
 use capsule_base::limits;
-use capsule_core::call::ToolCall;
-use capsule_core::decision::Verdict;
-use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
-use capsule_runtime::{
-    BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, NullObserver, Prompt, Resumption,
-    Session, SessionOptions, Sink, WaitingChanges, signature_of, submit,
-};
-use serde_json::{Value, json};
+use capsule_runtime::CommandRunner;
 
-use crate::args::{CallArgs, LayerArg};
+use crate::args::CallArgs;
 use crate::card;
-use crate::command::changes::{show_copied, show_staged};
-use crate::command::layers::{show_layer_changes, tell_key};
-use crate::command::rule_hints::{self, rule_patch_lookup};
-use crate::command::run::{show_late_error, show_waiting};
+use crate::command::rule_hints::rule_patch_lookup;
+use crate::command::run_end::show_copied;
+use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::command::undo;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
-use crate::repository::require_clean_copy;
 use crate::screen::Screen;
 use crate::signal;
 
@@ -63,40 +52,6 @@ pub(crate) fn run(args: &CallArgs, ctx: &CliContext, screen: &Screen) -> Result<
     Ok(done.exit.status())
 }
 
-/// A run of one call.
-pub(crate) struct SingleCall<'o> {
-    /// What the run is called.
-    pub(crate) name: String,
-    pub(crate) kind: RunKind,
-    pub(crate) subject: Option<RunId>,
-    pub(crate) tool: &'o str,
-    pub(crate) args: Value,
-    pub(crate) policy: &'o BoundPolicy,
-    pub(crate) command_runner: CommandRunner,
-    pub(crate) sink: Rc<dyn Sink>,
-    pub(crate) cancel: Cancel,
-    pub(crate) prompt: Box<dyn Prompt>,
-    pub(crate) out: Option<&'o Path>,
-    pub(crate) layer: LayerArg,
-    /// The suspended call that it goes on with.
-    pub(crate) resumption: Option<&'o Resumption>,
-}
-
-/// What came of a run of one call.
-pub(crate) struct SingleCallResult {
-    pub(crate) delivered: CallResult,
-    pub(crate) exit: Exit,
-    pub(crate) label: String,
-    /// Why it was made in a copy of the workspace, if it was.
-    pub(crate) copy_reason: Option<String>,
-    /// The changes that wait for a person.
-    pub(crate) staged: Option<WaitingChanges>,
-    /// Whether its policy is a file, into which rules can be put.
-    is_file: bool,
-    /// The call that waits for an answer.
-    waiting: Option<u64>,
-}
-
 impl SingleCallResult {
     /// Says what came of it.
     pub(super) fn show(&self, ctx: &CliContext, screen: &Screen) -> Result<(), Failure> {
@@ -116,88 +71,5 @@ impl SingleCallResult {
         screen.eprint(&format!("recorded as {label} · capsule show-run {label}:{call}{undo}"));
         self.show_next(screen);
         Ok(())
-    }
-
-    /// Says what can be done next: with what is staged, with a question that waits, with a yes.
-    pub(super) fn show_next(&self, screen: &Screen) {
-        if let Some(call) = self.waiting {
-            return show_waiting(&self.label, call, screen);
-        }
-        show_staged(self.staged, &self.label, screen);
-        let CallResult { call, decision, value, .. } = &self.delivered;
-        if self.is_file && decision.verdict == Verdict::Ask && value.is_some() {
-            rule_hints::show_learn_command(&self.label, &[*call], screen);
-        }
-    }
-}
-
-/// What came of a call, and of its run, for programs.
-pub(super) fn call_json(done: &SingleCallResult) -> Value {
-    let mut answer = done.delivered.to_json();
-    if let Value::Object(map) = &mut answer {
-        map.insert("run".into(), done.label.as_str().into());
-        let staged = done.staged.map(
-            |changes| json!({ "paths": changes.paths, "refused": changes.refused, "asked": changes.asked > 0 }),
-        );
-        map.insert("staged".into(), json!(staged));
-    }
-    answer
-}
-
-impl SingleCall<'_> {
-    /// Makes the call.
-    pub(crate) fn submit(
-        self,
-        ctx: &CliContext,
-        screen: Option<&Screen>,
-    ) -> Result<SingleCallResult, Failure> {
-        let able =
-            signature_of(self.tool).map(|signature| signature.capabilities).unwrap_or_default();
-        let (cancel, commands) = (self.cancel, self.command_runner.clone());
-        let mut silent = NullObserver;
-        let start = SessionOptions {
-            policy: self.policy,
-            store: &ctx.store,
-            kind: self.kind,
-            subject: self.subject,
-            name: self.name,
-            plan: None,
-            steps: 0,
-            inputs: json!({}),
-            command_runner: self.command_runner,
-            capabilities: able.iter().copied().collect(),
-            cancel: cancel.clone(),
-            sink: self.sink,
-            why_not_disposable: Box::new(|| require_clean_copy(ctx, self.policy.workspace.path())),
-            env: Box::new(CliContext::variable),
-            prompt: self.prompt,
-            accepts_layer: self.layer.accept_layer,
-            observer: &mut silent,
-        };
-        let mut session = match self.resumption {
-            Some(with) => Session::resume(start, with)?,
-            None => Session::open(start)?,
-        };
-        if let Some(screen) = screen {
-            show_layer_changes(&session.layer_changes, screen);
-            tell_key(session.made_key.as_deref(), screen);
-        }
-        let delivered = submit(&mut session.run, ToolCall::by_person(self.tool, self.args))?;
-        let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
-        let (label, copied) = (session.label.clone(), session.copy_reason.clone());
-        let (waiting, is_file) = (session.run.waiting(), self.policy.file.is_some());
-        let FinishedRun { staged, late_error: trouble, .. } =
-            session.finish(exit, None, self.out)?;
-        commands.detach();
-        let exit = exit.min(show_late_error(trouble.as_ref(), screen));
-        Ok(SingleCallResult {
-            delivered,
-            exit,
-            label,
-            copy_reason: copied,
-            staged,
-            is_file,
-            waiting,
-        })
     }
 }

@@ -3,24 +3,24 @@
 
 use std::rc::Rc;
 
-use capsule_base::escape;
 use capsule_base::json;
 use capsule_base::units::counted;
-use capsule_core::change::{Change, FileState};
+use capsule_core::change::Change;
 use capsule_core::journal::RunKind;
 use capsule_core::policy::APPLY_TOOL;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{CommandRunner, EnvLookup, NullSink, StagedDiffs, StagedRun, WaitingChanges};
-use capsule_store::{RunState, Store};
+use capsule_runtime::{CommandRunner, NullSink, StagedRun};
+use capsule_store::Store;
 use serde_json::{Value, json};
 
 use crate::args::{Apply, Changes, LayerArg, OneRun};
-use crate::command::call::{SingleCall, call_json};
 use crate::command::chosen::chosen;
-use crate::command::{open_store, pending, require_workspace, staged_changes};
+use crate::command::single_call::{SingleCall, call_json};
+use crate::command::staged_changes::{diff_lines, next_steps, open_diffs, status_text};
+use crate::command::{open_store, pending, require_workspace};
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{HINT, SUCCESS, Screen, WARNING};
+use crate::screen::{SUCCESS, Screen};
 use crate::signal;
 
 /// Shows what a run changed; without a run, what waits in the workspace.
@@ -55,7 +55,7 @@ pub(super) fn show(args: &Changes, ctx: &CliContext, screen: &Screen) -> Result<
             )?;
         }
         false if !subject.changes.0.is_empty() => {
-            screen.eprint(&staged_changes::status_text(&subject.status));
+            screen.eprint(&status_text(&subject.status));
         }
         false if made.changes.is_empty() => {
             screen.print_line("the run changed nothing in a staged workspace")?;
@@ -81,30 +81,6 @@ fn changes_json(subject: &StagedRun, made: &pending::DirectChanges, changes: Vec
         "in_workspace": in_workspace.collect::<Vec<_>>(),
         "uncommitted": made.uncommitted(),
     })
-}
-
-/// What shows the lines of a run's staged files.
-pub(super) fn open_diffs(subject: &StagedRun) -> Option<StagedDiffs> {
-    let variables: EnvLookup = Box::new(CliContext::variable);
-    subject.diffs(&variables)
-}
-
-/// The lines in which a file differs. What is not shown is told: it is applied with the rest.
-pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<String> {
-    let Some((diff, masked)) = diff else {
-        let told =
-            format!("  {WARNING}not shown{WARNING:#}: no text, too large, or another by now");
-        let is_file = matches!(change.after, Some(FileState::File { .. }));
-        return is_file.then_some(told).into_iter().collect();
-    };
-    let shown = escape::block(&diff).into_owned();
-    let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
-    if masked > 0 {
-        lines.push(format!(
-            "  {WARNING}{masked} masked{WARNING:#}: it looks like a secret; what stands there is applied, too"
-        ));
-    }
-    lines
 }
 
 fn staged_json(subject: &StagedRun) -> Value {
@@ -206,50 +182,4 @@ fn find_run(store: &Store, ctx: &CliContext, run: &str) -> Result<(StagedRun, St
     let subject = StagedRun::read(store, &ctx.store, &id)?;
     let label = store.label(&subject.id.to_string());
     Ok((subject, label))
-}
-
-/// Says that a run has changes that wait for somebody.
-pub(super) fn show_staged(staged: Option<WaitingChanges>, label: &str, screen: &Screen) {
-    let Some(WaitingChanges { paths, refused, asked }) = staged else { return };
-    let (mut changes, ways) = (counted(paths, "change"), ways_at_end(refused, label));
-    if asked > 0 && !refused {
-        changes.push_str(&format!(", {asked} asked about"));
-    }
-    screen.eprint(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
-}
-
-/// Says that a run works in a copy of the workspace, and why.
-pub(super) fn show_copied(copied: Option<&str>, screen: &Screen) {
-    if let Some(why) = copied {
-        let told = "the workspace was copied, since no changes can be laid over it";
-        screen.eprint(&format!("{HINT}staged{HINT:#}: {told} ({why})"));
-    }
-}
-
-/// What can become of the staged changes of a run.
-pub(super) fn next_steps(subject: &StagedRun, label: &str) -> String {
-    if let Some(applied) = subject.cut_short() {
-        let all = counted(subject.changes.0.len(), "change");
-        return format!(
-            "an apply was cut short: {applied} of {all} {} in the workspace · \
-             capsule apply {label} goes on with it · capsule undo {label} takes \
-             back what it left · capsule discard {label}",
-            if applied == 1 { "is" } else { "are" }
-        );
-    }
-    match subject.state {
-        RunState::Sealed(_) => ways_at_end(subject.changes.refused().is_some(), label),
-        RunState::Running => "the run goes on; at its end they can be applied or discarded".into(),
-        RunState::Crashed => format!(
-            "the run crashed, so more may be staged than it recorded · capsule discard {label}"
-        ),
-    }
-}
-
-/// What can become of the changes of a run that came to its end.
-fn ways_at_end(refused: bool, label: &str) -> String {
-    match refused {
-        true => format!("not to be applied as a whole · capsule discard {label}"),
-        false => format!("capsule apply {label} · capsule discard {label}"),
-    }
 }

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::args::ExecArgs;
 use crate::card;
-use crate::command::call::{SingleCall, SingleCallResult, call_json};
-use crate::command::changes::show_copied;
 use crate::command::rule_hints::rule_patch_lookup;
+use crate::command::run_end::show_copied;
+use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::output_relay::OutputRelay;

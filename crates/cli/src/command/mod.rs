@@ -26,13 +26,15 @@ mod report;
 mod resume;
 mod rule_hints;
 mod run;
+mod run_end;
 mod show_run;
+mod single_call;
 mod staged_changes;
 mod stats;
 mod undo;
 mod verify;
 
-pub(crate) use call::{SingleCall, SingleCallResult};
+pub(crate) use single_call::{SingleCall, SingleCallResult};
 use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;

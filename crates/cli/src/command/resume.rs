@@ -16,11 +16,11 @@ use serde_json::Value;
 
 use crate::args::{LayerArg, PolicyArg, ResumeArgs};
 use crate::card;
-use crate::command::call::SingleCall;
 use crate::command::exec::show_result;
 use crate::command::open_store;
 use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run::{RunEnding, read_plan};
+use crate::command::single_call::SingleCall;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::output_relay::OutputRelay;
@@ -154,7 +154,7 @@ fn resume_plan_run(
     let mut session = Session::resume(start, &with)?;
     super::layers::show_layer_changes(&session.layer_changes, screen);
     super::layers::tell_key(session.made_key.as_deref(), screen);
-    super::changes::show_copied(session.copy_reason.as_deref(), screen);
+    super::run_end::show_copied(session.copy_reason.as_deref(), screen);
     let executed =
         resume_plan(&mut session.run, &plan, with.inputs.clone(), with.progress.clone())?;
     let ending = RunEnding::finish(session, &executed, &cancel, out)?;

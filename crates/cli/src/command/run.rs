@@ -4,7 +4,6 @@ use std::path::Path;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
-use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_core::capability::{Capabilities, Capability};
@@ -17,17 +16,17 @@ use capsule_runtime::{
     CATALOGUE, Cancel, CommandRunner, FinishedRun, NullSink, Session, SessionOptions, Text,
     read_text, real_path,
 };
-use capsule_store::StoreError;
 use serde_json::{Map, Value, json};
 
 use crate::args::RunArgs;
 use crate::card;
 use crate::command::plan_preview::PlanPreview;
 use crate::command::rule_hints::{rule_patch_lookup, show_rule_commands};
+use crate::command::run_end::{show_copied, show_late_error, show_staged, show_waiting};
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
 use crate::repository::require_clean_copy;
-use crate::screen::{ERROR, HINT, Screen};
+use crate::screen::{HINT, Screen};
 use crate::signal;
 use crate::timeline::Timeline;
 
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &RunArgs, ctx: &CliContext, screen: &Screen) -> Result<u
     })?;
     super::layers::show_layer_changes(&session.layer_changes, screen);
     super::layers::tell_key(session.made_key.as_deref(), screen);
-    super::changes::show_copied(session.copy_reason.as_deref(), screen);
+    show_copied(session.copy_reason.as_deref(), screen);
     let executed = execute(&mut session.run, &plan, inputs)?;
     let ending = RunEnding::finish(session, &executed, &cancel, out.as_deref())?;
     commands.detach();
@@ -130,7 +129,7 @@ impl RunEnding {
             show_waiting(&label, call, screen);
             return Ok(exit.status());
         }
-        super::changes::show_staged(finished.staged, &label, screen);
+        show_staged(finished.staged, &label, screen);
         show_rule_commands(&timeline.console.run, &label, screen);
         let view = &timeline.console.run;
         let has_failed =
@@ -147,26 +146,6 @@ impl RunEnding {
         screen.eprint(&format!("next: capsule report {label}{undo}{replay}"));
         Ok(exit.status())
     }
-}
-
-/// Says what went wrong when the run was over, if anything did, where somebody is told; gives the exit
-/// that it means.
-pub(super) fn show_late_error(trouble: Option<&StoreError>, screen: Option<&Screen>) -> Exit {
-    let Some(error) = trouble else { return Exit::Ok };
-    if let Some(screen) = screen {
-        let said = escape::line(&error.to_string()).into_owned();
-        screen.eprint(&format!("{ERROR}error{ERROR:#}: {said} [{}]", error.code()));
-    }
-    error.code().exit()
-}
-
-/// Says how a question that waits is answered.
-pub(super) fn show_waiting(label: &str, call: u64, screen: &Screen) {
-    screen.eprint(&format!(
-        "next: capsule approvals show {label}:{call} · \
-         capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then \
-         capsule resume {label}"
-    ));
 }
 
 /// Reads and checks a plan.

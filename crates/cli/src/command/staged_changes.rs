@@ -1,16 +1,18 @@
 //! What the report of a run says of its staged changes: the lines in which they differ while they wait,
 //! and afterwards what became of them.
 
-use capsule_core::change::Change;
+use capsule_base::escape;
+use capsule_base::units::counted;
+use capsule_core::change::{Change, FileState};
 use capsule_report::{change_count, change_json, change_lines, time_text};
-use capsule_runtime::{ChangeStatus, ChangesError, StagedDiffs, StagedRun};
+use capsule_runtime::{ChangeStatus, ChangesError, EnvLookup, StagedDiffs, StagedRun};
 use capsule_store::{RunState, Store};
 use serde_json::{Value, json};
 
-use crate::command::changes::{diff_lines, next_steps, open_diffs};
+use crate::command::run_end::ways_at_end;
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen::{Screen, WARNING};
 
 /// How many lines of all diffs are shown with a report; `changes --diff` shows the rest.
 const MAX_DIFF_LINES: usize = 120;
@@ -134,4 +136,48 @@ pub(super) fn status_text(became: &ChangeStatus) -> String {
         ChangeStatus::Nothing => "nothing is staged".into(),
         ChangeStatus::Lost => "nothing of it is staged any more".into(),
     }
+}
+
+/// What can become of the staged changes of a run.
+pub(super) fn next_steps(subject: &StagedRun, label: &str) -> String {
+    if let Some(applied) = subject.cut_short() {
+        let all = counted(subject.changes.0.len(), "change");
+        return format!(
+            "an apply was cut short: {applied} of {all} {} in the workspace · \
+             capsule apply {label} goes on with it · capsule undo {label} takes \
+             back what it left · capsule discard {label}",
+            if applied == 1 { "is" } else { "are" }
+        );
+    }
+    match subject.state {
+        RunState::Sealed(_) => ways_at_end(subject.changes.refused().is_some(), label),
+        RunState::Running => "the run goes on; at its end they can be applied or discarded".into(),
+        RunState::Crashed => format!(
+            "the run crashed, so more may be staged than it recorded · capsule discard {label}"
+        ),
+    }
+}
+
+/// What shows the lines of a run's staged files.
+pub(super) fn open_diffs(subject: &StagedRun) -> Option<StagedDiffs> {
+    let variables: EnvLookup = Box::new(CliContext::variable);
+    subject.diffs(&variables)
+}
+
+/// The lines in which a file differs. What is not shown is told: it is applied with the rest.
+pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<String> {
+    let Some((diff, masked)) = diff else {
+        let told =
+            format!("  {WARNING}not shown{WARNING:#}: no text, too large, or another by now");
+        let is_file = matches!(change.after, Some(FileState::File { .. }));
+        return is_file.then_some(told).into_iter().collect();
+    };
+    let shown = escape::block(&diff).into_owned();
+    let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
+    if masked > 0 {
+        lines.push(format!(
+            "  {WARNING}{masked} masked{WARNING:#}: it looks like a secret; what stands there is applied, too"
+        ));
+    }
+    lines
 }

@@ -15,7 +15,7 @@ use capsule_store::Store;
 use serde_json::{Value, json};
 
 use crate::args::{LayerArg, Undo};
-use crate::command::call::{SingleCall, call_json};
+use crate::command::single_call::{SingleCall, call_json};
 use crate::command::{no_such_call, open_store, read_run, require_workspace, run_and_step};
 use crate::context::CliContext;
 use crate::failure::Failure;
