@@ -1,6 +1,6 @@
 //! Credentials of services that run models.
 
-use super::{Rule, form_only, random, random_word};
+use super::rule::{Rule, form_only, random, random_word};
 
 /// Models, their tools and their records.
 pub(super) const RULES: &[Rule] = &[

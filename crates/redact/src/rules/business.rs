@@ -1,6 +1,6 @@
 //! Credentials of messengers, of mail, of money, of shops and of networks of people.
 
-use super::{Rule, form_only, random, random_word};
+use super::rule::{Rule, form_only, random, random_word};
 
 /// Messages, mail, payments, shops.
 pub(super) const RULES: &[Rule] = &[

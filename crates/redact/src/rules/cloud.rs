@@ -1,6 +1,6 @@
 //! Credentials of clouds, of platforms that host, and of networks between machines.
 
-use super::{Rule, form_only, random, random_word};
+use super::rule::{Rule, form_only, random, random_word};
 
 /// Clouds and platforms.
 pub(super) const RULES: &[Rule] = &[

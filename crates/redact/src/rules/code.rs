@@ -1,6 +1,6 @@
 //! Credentials of code hosts, package registries, and services that build and deliver.
 
-use super::{Rule, crc, form_only, random};
+use super::rule::{Rule, crc, form_only, random};
 
 /// Where code lives, and what builds it.
 pub(super) const RULES: &[Rule] = &[

@@ -1,6 +1,6 @@
 //! Credentials of databases, of keepers of secrets, and of services that watch others.
 
-use super::{Rule, form_only, random};
+use super::rule::{Rule, form_only, random};
 
 /// Databases, secrets, observability.
 pub(super) const RULES: &[Rule] = &[

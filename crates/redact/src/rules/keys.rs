@@ -1,6 +1,6 @@
 //! Keys that are no provider's: those of programs and formats.
 
-use super::{Check, Rule, form_only};
+use super::rule::{Check, Rule, form_only};
 
 /// A key of a program or a format.
 const fn key(name: &'static str, form: &'static str, check: Check, what: &'static str) -> Rule {
