@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::approval::{GrantLifetime, GrantPolicy, PromptBudget};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::units::millis;

@@ -5,7 +5,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::policy::audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::escape;

@@ -13,7 +13,7 @@ use crate::policy::commands::{
     CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
     ProgramRule, WorkDirectories,
 };
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::parse::rule_value::{bounded_time, in_range, read_decision, text, verdict};
 use crate::policy::source_location::SourceLocation;
 use capsule_base::code::Code;

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use crate::decision::Verdict;
 use crate::policy::model::{FetchRule, UrlRule};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::parse::rule_value::{in_range, read_decision, text, untrusted};
+use crate::policy::source_location::SourceLocation;
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;
@@ -82,7 +83,7 @@ fn domains(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>)
 
 fn url_rule_without_verdict(
     id: alloc::string::String,
-    source: super::SourceLocation,
+    source: SourceLocation,
     pattern: UrlPattern,
 ) -> UrlRule {
     UrlRule { id, source, pattern, decision: None, because: None, suggest: None }

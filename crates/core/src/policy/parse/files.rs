@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::action::WriteMode;
 use crate::capability::Capability;
 use crate::policy::model::{FileRule, PathRule};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::parse::rule_value::{in_range, read_decision, text, verdict};
 use crate::policy::path_pattern::PathPattern;
 use crate::tool::ToolSignature;

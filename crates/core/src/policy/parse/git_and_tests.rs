@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::confinement::ProcessLimits;
 use crate::policy::git_and_tests::{GitRule, TestRule};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
 use crate::policy::parse::rule_value::in_range;
 use crate::tool::ToolSignature;

@@ -6,16 +6,15 @@
 use alloc::format;
 
 use crate::policy::layer::LayerKind;
+use crate::policy::parse::context::{Context, ExtendedText};
 use crate::policy::parse::layer_defaults::{self, entries};
 use crate::policy::parse::overlay::{self, VERDICT_MAPS};
-use crate::policy::parse::{
-    Context, ExtendedText, ParsedPolicy, parse_tree, read_policy, relocate_problem,
-};
+use crate::policy::parse::{ParsedPolicy, parse_tree, read_policy, relocate_problem};
 use crate::tool::Catalogue;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
-use capsule_base::yaml::{Section, YamlNode, YamlValue};
+use capsule_base::yaml::{YamlNode, YamlValue};
 use capsule_redact::excerpt;
 
 /// The sections that a layer may have. What else there is says whose policy it is, or what is
@@ -71,33 +70,6 @@ pub(in crate::policy) fn parse_layer<'u>(
     problems.iter_mut().for_each(|problem| relocate_problem(problem, text.len(), base.name, &at));
     problems.sort_by_key(|problem| problem.span.start);
     ParsedPolicy { policy, problems, extended: None }
-}
-
-/// Whether a text says that it is a layer where one is read, and of whom it is one.
-pub(super) fn check_layer_key(context: &mut Context<'_>, section: &Section<'_>) {
-    let node = section.get(LayerKind::KEY);
-    let problem = match (context.layer, node) {
-        (None, None) => return,
-        (Some(kind), Some(node)) => {
-            let word = context.reader.keyword(node, &LayerKind::ALL.map(LayerKind::keyword));
-            let Some(word) = word.filter(|word| *word != kind.keyword()) else { return };
-            let message =
-                format!("by its place it is a layer of the {}, not `{word}`", kind.keyword());
-            let problem = Diagnostic::error(Code::PolicyLayer, node.span.clone(), message);
-            problem.hint(format!("write `layer: {}`", kind.keyword()))
-        }
-        (Some(_), None) => {
-            let message = "it does not say that it is a layer";
-            Diagnostic::error(Code::PolicyLayer, section.span.clone(), message)
-        }
-        (None, Some(_)) => {
-            let at = section.key_span(LayerKind::KEY);
-            let message = "a layer tightens a policy, and is none by itself";
-            let hint = "name the policy that it tightens; a layer holds by its place";
-            Diagnostic::error(Code::PolicyLayer, at, message).hint(hint)
-        }
-    };
-    context.reader.problem(problem);
 }
 
 /// Notes what a layer may not say: what no layer could tighten by it.

@@ -5,6 +5,7 @@
 
 mod approval;
 mod audit;
+mod context;
 mod exec;
 mod fetch;
 mod files;
@@ -21,6 +22,7 @@ mod sandbox;
 mod secrets;
 mod tool;
 
+pub(super) use context::ExtendedText;
 pub(super) use layer::parse_layer;
 
 use alloc::collections::BTreeMap;
@@ -29,22 +31,20 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::capability::{Capabilities, Capability};
 use crate::confinement::WorkspaceAccess;
 use crate::policy::audit::{AuditRule, PayloadRetention};
 use crate::policy::builtin;
-use crate::policy::foreign;
 use crate::policy::layer::LayerKind;
 use crate::policy::model::{Constraint, Policy, SandboxRule, ToolRule};
+use crate::policy::parse::context::Context;
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::risk_policy::{Hazard, RiskPolicy};
-use crate::policy::source_location::SourceLocation;
 use crate::tool::{Catalogue, ToolName};
 use capsule_base::code::Code;
-use capsule_base::diagnostic::{Diagnostic, Diagnostics, LineIndex, Position};
+use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::digest::Digest;
 use capsule_base::limits;
-use capsule_base::yaml::{self, KeySpec, POLICY_DIALECT, Section, YamlNode, YamlReader, key};
+use capsule_base::yaml::{self, KeySpec, POLICY_DIALECT, Section, YamlNode, key};
 
 const TOP: &[KeySpec] = &[
     key("version"),
@@ -74,36 +74,6 @@ const TOP: &[KeySpec] = &[
 /// user's own policy lifts it.
 const BASE_DENY: [KeySpec; 2] = [key("deny"), key("ask")];
 
-/// What every part of the parser needs.
-struct Context<'c> {
-    reader: YamlReader,
-    lines: LineIndex<'c>,
-    name: &'c str,
-    home: &'c str,
-    tools: Catalogue,
-    /// The texts that it is laid over, whose places are counted behind the end of its own.
-    underlying: Vec<UnderlyingText<'c>>,
-    /// Whose layer it is, if it is one.
-    layer: Option<LayerKind>,
-}
-
-/// A text that another one is laid over.
-struct UnderlyingText<'c> {
-    /// Where its places begin.
-    start: usize,
-    lines: LineIndex<'c>,
-    name: &'c str,
-}
-
-/// The text of a policy that another one extends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ExtendedText<'u> {
-    /// How its place is shown.
-    pub(super) name: &'u str,
-    /// The text.
-    pub(super) text: &'u str,
-}
-
 /// Where the text of an extended policy is found by the name that `extends` has for it.
 pub(super) type ExtendedLookup<'u> = &'u dyn Fn(&'static str) -> Option<ExtendedText<'u>>;
 
@@ -118,89 +88,6 @@ pub(super) struct ParsedPolicy<'u> {
 impl ParsedPolicy<'_> {
     fn failed(problem: Diagnostic) -> Self {
         Self { policy: None, problems: alloc::vec![problem], extended: None }
-    }
-}
-
-impl<'c> Context<'c> {
-    fn of(text: &'c str, name: &'c str, home: &'c str, tools: Catalogue) -> Self {
-        let (reader, lines) = (YamlReader::new(&POLICY_DIALECT), LineIndex::of(text));
-        Self { reader, lines, name, home, tools, underlying: Vec::new(), layer: None }
-    }
-
-    fn source(&self, node: &YamlNode) -> SourceLocation {
-        self.source_at(node.span.clone())
-    }
-
-    fn source_at(&self, span: Range<usize>) -> SourceLocation {
-        let (lines, name, start) =
-            match self.underlying.iter().rfind(|text| span.start >= text.start) {
-                Some(text) => (&text.lines, text.name, span.start - text.start),
-                None => (&self.lines, self.name, span.start),
-            };
-        let Position { line, column } = lines.position(start);
-        SourceLocation { at: format!("{name}:{line}:{column}"), span }
-    }
-
-    /// Whether a place is in a text that this one is laid over.
-    fn is_underlying(&self, span: &Range<usize>) -> bool {
-        span.start > self.lines.text().len()
-    }
-
-    /// Lays a tree where its text stands behind those before it.
-    fn append_underlying(&mut self, tree: &mut YamlNode, text: ExtendedText<'c>) {
-        let last = self.underlying.last();
-        let end = last.map_or(self.lines.text().len(), |text| text.start + text.lines.text().len());
-        let start = end + 1;
-        overlay::shift_spans(tree, start);
-        self.underlying.push(UnderlyingText {
-            start,
-            lines: LineIndex::of(text.text),
-            name: text.name,
-        });
-    }
-
-    fn error(&mut self, code: Code, node: &YamlNode, message: impl Into<String>) {
-        self.reader.problem(Diagnostic::error(code, node.span.clone(), message));
-    }
-
-    /// A list of patterns for paths.
-    fn paths(&mut self, node: &YamlNode) -> Vec<PathPattern> {
-        let items = self.reader.list(node, "a list of patterns").unwrap_or_default();
-        let mut patterns = Vec::new();
-        for item in items {
-            let Some(text) = self.reader.text(item) else { continue };
-            let pattern = foreign::check(text).and_then(|()| {
-                PathPattern::parse(text, self.source(item), self.home)
-                    .map_err(|error| foreign::Refused::by_glob(text, error))
-            });
-            match pattern {
-                Ok(pattern) => patterns.push(pattern),
-                Err(foreign::Refused { why, hint }) => {
-                    let problem = Diagnostic::error(Code::PolicyGlob, item.span.clone(), why);
-                    self.reader.problem(hint.into_iter().fold(problem, Diagnostic::hint));
-                }
-            }
-        }
-        patterns
-    }
-
-    /// A list of capabilities.
-    fn capabilities(&mut self, node: &YamlNode) -> Capabilities {
-        let names = Capability::ALL.map(Capability::name);
-        let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
-        let words = items.iter().filter_map(|item| self.reader.keyword(item, &names));
-        words.filter_map(Capability::from_name).collect()
-    }
-
-    /// The name of a rule: letters, digits, dashes and dots.
-    fn id(&mut self, node: &YamlNode) -> Option<String> {
-        let text = self.reader.name(node)?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if text.is_empty() || !text.chars().all(plain) {
-            self.error(Code::PolicyType, node, "an id has letters, digits, `-`, `_` and `.`");
-            return None;
-        }
-        Some(text)
     }
 }
 
@@ -328,7 +215,7 @@ fn read_policy(
     }
     let section = context.reader.section(root, "a policy", &keys)?;
     version(context, &section);
-    layer::check_layer_key(context, &section);
+    check_layer_key(context, &section);
     // Version 1 knows only this one; it is written out so that a reader sees it.
     let _default = section.get("default").and_then(|node| context.reader.keyword(node, &["deny"]));
     let named = section.get("name").and_then(|node| context.reader.name(node));
@@ -436,6 +323,33 @@ fn check_literal_writes(context: &mut Context<'_>, writes: &[&PathPattern]) {
             problem.hint("name a file, or a folder as in `out/**`; or use `workspace: staged`"),
         );
     }
+}
+
+/// Whether a text says that it is a layer where one is read, and of whom it is one.
+fn check_layer_key(context: &mut Context<'_>, section: &Section<'_>) {
+    let node = section.get(LayerKind::KEY);
+    let problem = match (context.layer, node) {
+        (None, None) => return,
+        (Some(kind), Some(node)) => {
+            let word = context.reader.keyword(node, &LayerKind::ALL.map(LayerKind::keyword));
+            let Some(word) = word.filter(|word| *word != kind.keyword()) else { return };
+            let message =
+                format!("by its place it is a layer of the {}, not `{word}`", kind.keyword());
+            let problem = Diagnostic::error(Code::PolicyLayer, node.span.clone(), message);
+            problem.hint(format!("write `layer: {}`", kind.keyword()))
+        }
+        (Some(_), None) => {
+            let message = "it does not say that it is a layer";
+            Diagnostic::error(Code::PolicyLayer, section.span.clone(), message)
+        }
+        (None, Some(_)) => {
+            let at = section.key_span(LayerKind::KEY);
+            let message = "a layer tightens a policy, and is none by itself";
+            let hint = "name the policy that it tightens; a layer holds by its place";
+            Diagnostic::error(Code::PolicyLayer, at, message).hint(hint)
+        }
+    };
+    context.reader.problem(problem);
 }
 
 fn version(context: &mut Context<'_>, section: &Section<'_>) {

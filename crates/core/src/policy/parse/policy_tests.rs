@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::policy::expectation::{DecisionExpectation, PolicyTest};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::parse::rule_value::verdict;
 use crate::policy::profile::Profile;
 use crate::risk::Risk;

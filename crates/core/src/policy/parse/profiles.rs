@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::capability::Capability;
 use crate::decision::Verdict;
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::parse::rule_value::verdict;
 use crate::policy::profile::{Profile, ProfileRequirements, Unattended};
 use capsule_base::code::Code;

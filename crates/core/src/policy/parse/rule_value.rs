@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::decision::Verdict;
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;

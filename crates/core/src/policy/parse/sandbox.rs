@@ -2,7 +2,7 @@
 
 use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::policy::model::SandboxRule;
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
 

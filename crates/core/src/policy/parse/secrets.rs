@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::policy::model::{Constraint, ToolRule};
-use crate::policy::parse::Context;
+use crate::policy::parse::context::Context;
 use crate::policy::secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
