@@ -11,7 +11,7 @@ use crate::policy::path_pattern::PathPattern;
 use crate::policy::source_location::SourceLocation;
 use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
-use capsule_command::specs::Effect;
+use capsule_command::specs::{CommandLine, Effect, ParsedArgv};
 
 /// Constraints on programs.
 #[derive(Clone, Debug)]
@@ -32,6 +32,17 @@ pub struct ExecRule {
     pub limits: ProcessLimits,
     /// The longest time that a call may ask for, in milliseconds.
     pub timeout_max_ms: u64,
+}
+
+impl ExecRule {
+    /// The rule for the program of a command line: by its plain name, or by the very path that the rule names.
+    pub(crate) fn program(&self, argv: &[String]) -> Option<&ProgramRule> {
+        let asked = argv.first()?;
+        self.programs.iter().find(|program| match asked.contains('/') {
+            true => program.path.as_ref() == Some(asked),
+            false => program.name == *asked,
+        })
+    }
 }
 
 /// Folders that commands may run in.
@@ -139,6 +150,19 @@ fn matches_value(wanted: &str, value: &str) -> bool {
 }
 
 impl CommandRule {
+    /// Whether it may run where there is no sandbox.
+    #[must_use]
+    pub fn is_unconfined(&self) -> bool {
+        self.needs.is_some_and(|need| need.contains(Capability::ProcUnconfined))
+    }
+
+    /// The rule for a subcommand: by its name, or the one for any.
+    pub(crate) fn subcommand(&self, name: &str) -> Option<&Self> {
+        let exact = self.subcommands.iter().find(|(text, _)| text == name);
+        let any = || self.subcommands.iter().find(|(text, _)| text == "*");
+        exact.or_else(any).map(|(_, inner)| inner)
+    }
+
     /// Every pattern of what it, or a subcommand of it, may change.
     pub(super) fn write_patterns(&self) -> Vec<&PathPattern> {
         let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.write_patterns());
@@ -180,6 +204,15 @@ pub struct ProgramRule {
     pub timeout_max_ms: Option<u64>,
 }
 
+impl ProgramRule {
+    /// The line read anew, where nothing is known of the program and its rule names subcommands.
+    pub(crate) fn reread<'c>(&self, line: &CommandLine<'c>) -> Option<CommandLine<'c>> {
+        let expects =
+            !self.command.subcommands.is_empty() && !line.parsed_argvs().any(ParsedArgv::known);
+        expects.then(|| CommandLine::parse(line.argv, line.program, true))
+    }
+}
+
 /// What a policy says about a command or subcommand.
 #[derive(Clone, Debug, Default)]
 pub struct CommandRule {
@@ -203,14 +236,6 @@ pub struct CommandRule {
     pub because: Option<String>,
     /// What to do instead, where it denies.
     pub suggest: Option<String>,
-}
-
-impl CommandRule {
-    /// Whether it may run where there is no sandbox.
-    #[must_use]
-    pub fn is_unconfined(&self) -> bool {
-        self.needs.is_some_and(|need| need.contains(Capability::ProcUnconfined))
-    }
 }
 
 /// Which options may be used.

@@ -372,10 +372,7 @@ impl Policy {
         tool: &'p ToolName,
         address: &'p HttpUrl,
     ) -> impl Iterator<Item = &'p SecretRule> {
-        let fetch = self.tool(tool).and_then(|rule| match &rule.constraint {
-            Constraint::Fetch(fetch) => Some(fetch),
-            _ => None,
-        });
+        let fetch = self.fetch_rule(tool);
         let named = move |(name, id): &(ToolName, String)| {
             let rules = fetch.filter(|_| name == tool).into_iter().flat_map(|fetch| &fetch.allow);
             rules.into_iter().any(|rule| rule.id == *id && rule.pattern.matches(address))
@@ -388,6 +385,14 @@ impl Policy {
     pub fn file_rule(&self, tool: &ToolName) -> Option<&FileRule> {
         match self.tool(tool).map(|rule| &rule.constraint) {
             Some(Constraint::Files(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The constraints that the policy puts on addresses for a tool.
+    pub(crate) fn fetch_rule(&self, tool: &ToolName) -> Option<&FetchRule> {
+        match self.tool(tool).map(|rule| &rule.constraint) {
+            Some(Constraint::Fetch(rule)) => Some(rule),
             _ => None,
         }
     }

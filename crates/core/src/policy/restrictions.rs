@@ -19,10 +19,10 @@ use crate::confinement::{Confinement, ProcessLimits};
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
 use crate::policy::commands::EnvironmentRule;
+use crate::policy::decide::check::{reason_or, verdict_text};
 use crate::policy::decide::fetch::{judge_address, judge_url};
 use crate::policy::decide::files::{child_placeholder, is_listable};
-use crate::policy::decide::finding::{reason_or, verdict_text};
-use crate::policy::model::{Constraint, FetchRule, HardDenyRule, Policy};
+use crate::policy::model::{HardDenyRule, Policy};
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::secrets::SecretRule;
 use crate::tool::ToolName;
@@ -426,13 +426,6 @@ struct FetchPolicy<'s> {
 }
 
 impl FetchPolicy<'_> {
-    fn rule(&self) -> Option<&FetchRule> {
-        match self.policy.tool(self.tool).map(|rule| &rule.constraint) {
-            Some(Constraint::Fetch(rule)) => Some(rule),
-            _ => None,
-        }
-    }
-
     fn default_verdict(&self) -> Verdict {
         let verdict = self.policy.tool(self.tool).and_then(|rule| rule.decision);
         verdict.unwrap_or_else(|| {
@@ -441,7 +434,8 @@ impl FetchPolicy<'_> {
     }
 
     fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
-        let private: &[net::IpRange] = self.rule().map_or(&[], |rule| &rule.private);
+        let private: &[net::IpRange] =
+            self.policy.fetch_rule(self.tool).map_or(&[], |rule| &rule.private);
         judge_address(private, address)
     }
 
@@ -455,7 +449,7 @@ impl FetchPolicy<'_> {
             CodedError::new(code, message)
                 .with_suggestion("ask for that address itself, if the policy names it")
         };
-        let Some(rule) = self.rule() else {
+        let Some(rule) = self.policy.fetch_rule(self.tool) else {
             return Err(refused(Verdict::Deny, "the policy has no rule for it"));
         };
         if let HostName::Ip(address) = to.host() {

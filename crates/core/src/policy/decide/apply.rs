@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::change::Change;
-use crate::policy::decide::finding::Finding;
+use crate::policy::decide::check::Finding;
 use crate::policy::model::Policy;
 use crate::policy::restrictions::check_unprotected;
 use capsule_base::code::Code;

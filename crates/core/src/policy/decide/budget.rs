@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 
 use crate::action::Action;
 use crate::decision::Verdict;
-use crate::policy::decide::finding::Finding;
-use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::model::Policy;
 use crate::tool::ToolName;
 use capsule_base::code::Code;

@@ -9,13 +9,11 @@ use crate::action::{Action, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
 use crate::policy::decide::call_restrictions::restrictions;
+use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::decide::command_line::{self, LocatedCommand};
 use crate::policy::decide::command_scope::{self, CommandScopes};
 use crate::policy::decide::default_verdict::default_verdict;
-use crate::policy::decide::finding::Finding;
-use crate::policy::decide::judgement::Judgement;
-use crate::policy::decide::policy_input::PolicyInput;
-use crate::policy::decide::trace::{PolicyCheck, strictest};
+use crate::policy::decide::judgement::{Judgement, PolicyCheck, strictest};
 use crate::policy::decide::{
     apply, budget, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
 };

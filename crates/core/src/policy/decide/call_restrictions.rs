@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 
 use crate::action::Action;
 use crate::policy::commands::ExecRule;
-use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{EgressScope, ListingScope, PathScope, Restrictions};

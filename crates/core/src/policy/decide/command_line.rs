@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::action::{Action, PathFact};
+use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::files;
-use crate::policy::decide::policy_input::PolicyInput;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_command::specs::{CommandLine, PathUse};
 

@@ -16,12 +16,10 @@ use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
 use crate::decision::{Decision, Verdict};
 use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
 use crate::policy::decide::call::{decide_single, evaluate_call};
+use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
 use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, literal_stdin};
-use crate::policy::decide::finding::{Finding, reason_or};
 use crate::policy::decide::instructions::written_by_words;
-use crate::policy::decide::judgement::Judgement;
-use crate::policy::decide::policy_input::PolicyInput;
-use crate::policy::decide::trace::{DecisionTrace, PolicyCheck};
+use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck};
 use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::whole_workspace;
 use crate::policy::decide::{files as paths, hard_deny, risk};
@@ -40,9 +38,6 @@ pub(super) fn decide(
     input: &PolicyInput<'_>,
     steps: &[CommandStep],
 ) -> Judgement {
-    let Action::Command { .. } = input.action else {
-        return decide_single(policy, input);
-    };
     let mut all = CombinedDecision::new();
     let exec = policy.tool(input.tool).and_then(|rule| match &rule.constraint {
         Constraint::Exec(exec) => Some((exec, rule)),
@@ -153,17 +148,14 @@ struct CombinedDecision {
 
 impl CombinedDecision {
     fn new() -> Self {
-        let capabilities = Capabilities::of(Capability::ProcExec);
-        let (decisions, item, parts, bounds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let named = Capabilities::NONE;
         Self {
             goes: None,
-            decisions,
-            whole: item,
-            parts,
-            restrictions: bounds,
-            capabilities,
-            named_capabilities: named,
+            decisions: Vec::new(),
+            whole: Vec::new(),
+            parts: Vec::new(),
+            restrictions: Vec::new(),
+            capabilities: Capabilities::of(Capability::ProcExec),
+            named_capabilities: Capabilities::NONE,
             risk: Risk::Low,
         }
     }

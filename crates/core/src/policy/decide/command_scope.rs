@@ -9,7 +9,6 @@ use crate::confinement::WorkspaceAccess;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgument};
 use crate::policy::decide::files::denied_pattern;
-use crate::policy::decide::program_rule::{program_rule, reread_with_subcommands, subcommand};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::restrictions::PathScope;
@@ -39,8 +38,8 @@ pub(super) fn command_scopes(
     let mut writes = Some(Vec::new());
     let (root, (closed, finds)) = (command.line, hidden_patterns(policy, command));
     for command in command.with_nested() {
-        let program = program_rule(exec, command.line.argv);
-        let reread = program.and_then(|program| reread_with_subcommands(program, command.line));
+        let program = exec.program(command.line.argv);
+        let reread = program.and_then(|program| program.reread(command.line));
         let line = reread.as_ref().unwrap_or(command.line);
         let seen = |program| {
             line.parsed_argvs()
@@ -174,7 +173,7 @@ fn innermost<'r, T>(
 ) -> Option<&'r T> {
     let (mut rule, mut found) = (&program.command, pick(&program.command));
     for level in reading.levels.iter().skip(1) {
-        let Some(inner) = subcommand(rule, &level.name) else { break };
+        let Some(inner) = rule.subcommand(&level.name) else { break };
         rule = inner;
         found = pick(rule).or(found);
     }

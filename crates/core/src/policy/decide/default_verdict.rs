@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::capability::Capabilities;
-use crate::policy::decide::finding::{Finding, reason_or, verdict_text};
+use crate::policy::decide::check::{Finding, reason_or, verdict_text};
 use crate::policy::decide::risk;
 use crate::policy::model::{Policy, ToolRule};
 use crate::tool::ToolName;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::capability::Capability;
 use crate::decision::Verdict;
 use crate::policy::commands::EffectRule;
-use crate::policy::decide::finding::Finding;
+use crate::policy::decide::check::Finding;
 use crate::policy::model::{Constraint, Policy};
 use crate::tool::ToolName;
 use capsule_command::specs::{Effect, Effects, MatchedEffect};

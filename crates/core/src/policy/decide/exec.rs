@@ -8,13 +8,11 @@ use crate::action::{PathLocation, PathTarget};
 use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::commands::{CommandRule, EffectRule, ExecRule, ProgramRule};
+use crate::policy::decide::check::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgument};
 use crate::policy::decide::effects::{self, check_effects};
 use crate::policy::decide::files::{self, check_path_argument, outside_finding};
-use crate::policy::decide::finding::{Finding, reason_or, verdict_text};
 use crate::policy::decide::flags::{check_flag_effect, check_flags};
-use crate::policy::decide::policy_input::PolicyInput;
-use crate::policy::decide::program_rule::{program_rule, reread_with_subcommands, subcommand};
 use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::{check_whole_walk, whole_workspace};
 use crate::policy::decide::{instructions, sandbox};
@@ -94,7 +92,7 @@ fn check_program(
             .flat_map(|argv| &argv.modules)
             .filter_map(|name| module(exec, name, tool)),
     );
-    let program = program_rule(exec, command.line.argv);
+    let program = exec.program(command.line.argv);
     let Some(program) = program else {
         match &exec.effects {
             Some(words) => {
@@ -118,7 +116,7 @@ fn check_program(
         return found;
     };
     let id = format!("{tool}/{}", program.name);
-    let reread = reread_with_subcommands(program, command.line);
+    let reread = program.reread(command.line);
     for (number, reading) in reread.as_ref().unwrap_or(command.line).parsed_argvs().enumerate() {
         found.extend(check_command_rule((policy, program), &id, reading, exec.effects.as_ref()));
         found.extend(
@@ -319,7 +317,7 @@ fn check_command_rule(
     let mut separator = '.';
     while !rule.subcommands.is_empty() {
         level = levels.next();
-        let item = level.and_then(|level| Some((&level.name, subcommand(rule, &level.name)?)));
+        let item = level.and_then(|level| Some((&level.name, rule.subcommand(&level.name)?)));
         let Some((name, inner)) = item else {
             found.push(no_subcommand(rule, level, &program.name).under_rule(id, &program.source));
             return found;
@@ -392,7 +390,7 @@ pub(super) fn confinement(
     argv: &[String],
     asked_ms: Option<u64>,
 ) -> Confinement {
-    let program = program_rule(exec, argv);
+    let program = exec.program(argv);
     let bounds: ProcessLimits = program.and_then(|program| program.limits).unwrap_or(exec.limits);
     let most = program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms);
     let timeout_ms = asked_ms.unwrap_or(bounds.timeout_ms).clamp(1, most);

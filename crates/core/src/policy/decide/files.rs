@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathLocation, PathTarget, WriteMode};
 use crate::decision::Verdict;
-use crate::policy::decide::finding::{Finding, reason_or, verdict_text};
-use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::check::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FileRule, PathRule, Policy, ToolRule};
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::secrets::ReturnedMasks;

@@ -4,7 +4,7 @@ use alloc::format;
 
 use crate::decision::Verdict;
 use crate::policy::commands::{CommandRule, EffectRule, FlagRule, ProgramRule};
-use crate::policy::decide::finding::Finding;
+use crate::policy::decide::check::Finding;
 use capsule_base::code::Code;
 use capsule_command::specs::{
     CommandLevel, Effect, Effects, ParsedArgv, ParsedFlag, combined_effects,

@@ -6,10 +6,9 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget};
 use crate::capability::{Capabilities, Capability};
+use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
 use crate::policy::decide::command_line::{LocatedCommand, PathArgument};
 use crate::policy::decide::files::{child_placeholder, real_path};
-use crate::policy::decide::finding::{Finding, reason_or};
-use crate::policy::decide::policy_input::PolicyInput;
 use crate::policy::decide::questions;
 use crate::policy::model::{HardDenyRule, Policy};
 use capsule_base::code::Code;

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, CommandStep, Facts, PathTarget, sub_actions, target_from};
 use crate::policy::commands::EffectRule;
+use crate::policy::decide::check::Finding;
 use crate::policy::decide::data_flow::literal_stdin;
-use crate::policy::decide::finding::Finding;
 use crate::policy::usage::{UNNAMED, Usage};
 use capsule_base::path::WorkspacePath;
 use capsule_command::specs::{CommandLine, Effect, PathAccess, base_name, matches_wildcard};

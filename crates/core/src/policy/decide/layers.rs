@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 
 use crate::action::Action;
 use crate::decision::{Decision, Verdict};
+use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::judgement::Judgement;
-use crate::policy::decide::policy_input::PolicyInput;
 use crate::policy::decide::{call, command_list};
 use crate::policy::model::Policy;
 use crate::policy::restrictions::Restrictions;

@@ -4,8 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::action::{Action, ParsedUrl};
-use crate::policy::decide::finding::Finding;
-use crate::policy::decide::policy_input::PolicyInput;
+use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::model::ToolRule;
 use crate::policy::usage::ToolUsage;
 use capsule_base::code::Code;

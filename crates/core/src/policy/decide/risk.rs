@@ -7,15 +7,12 @@ use alloc::vec::Vec;
 use crate::action::Action;
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
-use crate::policy::decide::consequences;
-use crate::policy::decide::finding::{Finding, verdict_text};
-use crate::policy::decide::policy_input::PolicyInput;
-use crate::policy::decide::program_rule::program_rule;
+use crate::policy::decide::check::{Finding, PolicyInput, verdict_text};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::risk_policy::Hazard;
 use crate::risk::Risk;
 use capsule_base::code::Code;
-use capsule_command::specs::{CommandLine, Effect};
+use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
 
 /// How much a call could cost, whatever is decided about it, and what raises that.
 pub(super) fn assess(
@@ -26,7 +23,7 @@ pub(super) fn assess(
     capabilities: Capabilities,
 ) -> (Risk, Vec<Hazard>) {
     let mut risk = match line {
-        Some(line) => consequences::risk(line),
+        Some(line) => line_risk(line),
         // What the tests do is whatever the project's files say.
         None if matches!(input.action, Action::Test { .. }) => Risk::Medium,
         None if capabilities.have_side_effects() => Risk::Medium,
@@ -37,9 +34,7 @@ pub(super) fn assess(
         risk = Risk::High;
     }
     let mut hazards = Vec::new();
-    let is_lost = line.is_some_and(|line| {
-        consequences::is_irreversible(line) || consequences::changes_outside(input, line)
-    });
+    let is_lost = line.is_some_and(|line| is_irreversible(line) || changes_outside(input, line));
     if is_lost || input.action.changes_outside() || input.facts.no_undo.is_some() {
         hazards.push(Hazard::Irreversible);
     }
@@ -55,10 +50,43 @@ pub(super) fn assess(
     (risk, hazards)
 }
 
+/// What is known of the program says how much it could cost; an unknown one could do anything that
+/// the walls let it.
+fn line_risk(line: &CommandLine<'_>) -> Risk {
+    let effects = line.effects();
+    match effects.is_subset_of(Effects::of(Effect::Reads)) && line.nested.is_empty() {
+        true => Risk::Low,
+        false => Risk::Medium,
+    }
+}
+
+/// Whether what it does cannot be brought back.
+fn is_irreversible(line: &CommandLine<'_>) -> bool {
+    line.effects().intersects(IRREVERSIBLE)
+}
+
+/// Whether it names something outside of the workspace to change or to remove, of which nothing is kept.
+fn changes_outside(case: &PolicyInput<'_>, line: &CommandLine<'_>) -> bool {
+    let lines = line.with_nested();
+    let mut words =
+        lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|reading| &reading.paths);
+    words.any(|used| {
+        !used.guessed
+            && matches!(used.access, PathAccess::Write | PathAccess::Change | PathAccess::Delete)
+            && case.action.resolve_path_argument(used, case.facts).is_err()
+    })
+}
+
+/// What cannot be brought back: by no undo record, and by nobody on this machine.
+const IRREVERSIBLE: Effects = Effects::of(Effect::Publishes)
+    .with(Effect::System)
+    .with(Effect::Destroys)
+    .with(Effect::Secrets);
+
 /// Whether the program is another one than the policy pins. One that was not found does not run.
 fn is_executable_changed(rule: &ToolRule, line: Option<&CommandLine<'_>>) -> bool {
     let (Constraint::Exec(exec), Some(line)) = (&rule.constraint, line) else { return false };
-    let pinned = program_rule(exec, line.argv).and_then(|program| program.sha256);
+    let pinned = exec.program(line.argv).and_then(|program| program.sha256);
     let found = line.program.map(|fact| fact.sha256);
     pinned.zip(found).is_some_and(|(pinned, found)| pinned != found)
 }

@@ -9,10 +9,8 @@ use crate::capability::{Capabilities, Capability};
 use crate::confinement::{SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::commands::ExecRule;
+use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::decide::command_line::LocatedCommand;
-use crate::policy::decide::finding::Finding;
-use crate::policy::decide::policy_input::PolicyInput;
-use crate::policy::decide::program_rule::{program_rule, reread_with_subcommands, subcommand};
 use crate::policy::model::Policy;
 use capsule_base::code::Code;
 use capsule_command::specs::ParsedArgv;
@@ -68,12 +66,12 @@ pub(super) fn check_command(
 
 /// Whether the rule of a command line names the power, in every way in which the line can be read.
 fn names_unconfined(exec: &ExecRule, command: &LocatedCommand<'_>) -> bool {
-    let Some(program) = program_rule(exec, command.line.argv) else { return false };
-    let reread = reread_with_subcommands(program, command.line);
+    let Some(program) = exec.program(command.line.argv) else { return false };
+    let reread = program.reread(command.line);
     let names = |reading: &ParsedArgv| {
         let mut rule = &program.command;
         for level in reading.levels.iter().skip(1) {
-            let Some(inner) = subcommand(rule, &level.name) else { break };
+            let Some(inner) = rule.subcommand(&level.name) else { break };
             rule = inner;
         }
         rule.is_unconfined()

@@ -4,7 +4,7 @@ use alloc::format;
 
 use crate::decision::Verdict;
 use crate::policy::commands::ExecRule;
-use crate::policy::decide::finding::Finding;
+use crate::policy::decide::check::Finding;
 use capsule_base::code::Code;
 use capsule_command::specs::Effect;
 use capsule_command::variables::{VariableKind, variable_kind_with_value};

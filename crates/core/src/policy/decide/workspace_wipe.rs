@@ -3,8 +3,8 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::policy::decide::check::Finding;
 use crate::policy::decide::command_line::{LocatedCommand, LocatedPath};
-use crate::policy::decide::finding::Finding;
 use capsule_base::code::Code;
 use capsule_command::specs::{Effect, Effects};
 

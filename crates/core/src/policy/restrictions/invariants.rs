@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use crate::capability::Capabilities;
 use crate::change::{Change, FileState};
 use crate::path_aliases::PathAliases;
-use crate::policy::decide::finding::reason_or;
+use crate::policy::decide::check::reason_or;
 use crate::policy::model::{HardDenyRule, Policy};
 use capsule_base::path::WorkspacePath;
 
