@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use capsule_core::journal::HEADER_BYTES;
 use rustix::fs::OFlags;
 
-/// A file beside a store, by the end of its name (see [`SIDECAR_SUFFIXES`]).
+/// A file beside a store, by the end of its name (see [`SIDECAR_SUFFIXES`](capsule_core::journal::SIDECAR_SUFFIXES)).
 #[must_use]
 pub fn sidecar_path(store: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(store);

@@ -6,9 +6,9 @@
 //! taken away whole: no sockets, no queues, no `/proc`, no change of permissions and dates. What
 //! can be seen nevertheless is facts about files: names, sizes, dates.
 //!
-//! In order: [`ground`] says what holds and prepares what does not depend on the workspace;
-//! [`Ground::enter`] remembers the workspace ([`view`]); [`View::spawn`] makes the first process of
-//! a call ([`first`]), which works out what the command may open ([`reach`]) and starts it. Every
+//! In order: [`prepare`] says what holds and prepares what does not depend on the workspace;
+//! [`PreparedLandlock::enter`] remembers the workspace; [`LandlockSandbox::spawn`] makes the first
+//! process of a call, which works out what the command may open and starts it. Every
 //! process of a call is in a Landlock domain of its own, from which no signal leads out; so one
 //! signal from inside ends all of them at once, however many they are.
 
