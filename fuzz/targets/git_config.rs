@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use capsule_tools::git_config::{Named, read, settings};
+use capsule_workspace::git_config::{Named, read, settings};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {

@@ -18,7 +18,8 @@ use capsule_core::policy::{
     BindRoots, ExtendedPolicy, Policy, PolicyDraft, PolicyLayer, builtin_names, builtin_text,
 };
 use capsule_redact::holds_mask;
-use capsule_tools::{CATALOGUE, Workspace};
+use capsule_tools::CATALOGUE;
+use capsule_workspace::Workspace;
 
 use crate::layers::{self, LayerText};
 use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths};

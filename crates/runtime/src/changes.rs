@@ -13,7 +13,8 @@ use capsule_core::journal::{Event, RunKind, RunOpened, STAGED_SUFFIX};
 use capsule_core::outcome::CodedError;
 use capsule_redact::Redactor;
 use capsule_store::{RunState, Store, StoreError, sidecar_path};
-use capsule_tools::{Staging, Workspace};
+use capsule_tools::remove_staging;
+use capsule_workspace::{Staging, Workspace};
 
 use crate::backend::{EnvLookup, secret_values};
 use crate::bound_policy::{BoundPolicy, PolicyTexts};
@@ -430,7 +431,7 @@ impl ChangeStatus {
 }
 
 pub(crate) fn remove_directory(folder: &Path) -> Result<(), CodedError> {
-    Staging::remove(folder).map_err(|error| remove_problem(folder, &error))
+    remove_staging(folder).map_err(|error| remove_problem(folder, &error))
 }
 
 fn remove_problem(folder: &Path, error: &io::Error) -> CodedError {

@@ -17,7 +17,7 @@ use capsule_core::outcome::CodedError;
 use capsule_core::policy::{LayerKind, is_layer};
 use capsule_redact::Redactor;
 use capsule_store::{Store, StoreError};
-use capsule_tools::Workspace;
+use capsule_workspace::Workspace;
 
 use crate::bound_policy::{BoundPolicy, PolicyLoadError};
 use crate::layer_diff::removed_keys;

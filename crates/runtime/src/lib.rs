@@ -50,9 +50,9 @@ pub use bound_policy::{
 };
 pub use call_result::CallResult;
 pub use capsule_tools::{
-    CATALOGUE, Cancel, CommandRunner, NullSink, OutputKind, Sink, UndoEntry, UndoStatus, Workspace,
-    describe, edit, signature_of,
+    CATALOGUE, CommandRunner, NullSink, OutputKind, Sink, describe, edit, signature_of,
 };
+pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, ChangesError, StagedDiffs, StagedRun, WaitingChanges};
 pub use check::{
     CheckedAssertion, PolicyAssertion, assertion_diagnostics, assertions, check_assertions,

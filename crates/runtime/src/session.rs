@@ -19,7 +19,8 @@ use capsule_core::outcome::CodedError;
 use capsule_core::policy::{PayloadRetention, Profile, Unattended};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, Signer, SigningSchedule, Store, StoreError};
-use capsule_tools::{Cancel, CommandRunner, Sink};
+use capsule_tools::{CommandRunner, Sink};
+use capsule_workspace::Cancel;
 use serde_json::Value;
 
 use crate::approval::{ApprovalBroker, NoPrompt, Prompt};

@@ -4,29 +4,16 @@
 //! call means, what is found on disk, and the hands that could do it), and its run, which needs a
 //! permit. A new tool is a file and a line in the list of [`TOOLS`].
 
-mod atomic_write;
 pub mod builtin;
-mod change_applier;
-mod change_path;
-mod command_runner;
-mod command_words;
-mod control_files;
-mod delete;
-mod direct_write;
+mod command;
 pub mod edit;
-mod encoding;
-pub mod git_config;
-mod hidden_paths;
-mod mask_restore;
-mod node;
-mod repository;
-mod staging;
-mod temporary_names;
+mod fault;
+mod git;
+mod host;
+mod staged;
+#[cfg(test)]
+mod test_backups;
 mod tool;
-mod unchanged;
-mod undo;
-mod walk;
-mod workspace;
 
 use std::rc::Rc;
 
@@ -41,16 +28,13 @@ use capsule_core::tool::{Catalogue, ToolSignature};
 use capsule_redact::excerpt;
 use serde_json::Value;
 
-use staging::{StagedOperation, UnstageableOperation};
+use staged::{StagedOperation, UnstageableOperation};
 
 pub use capsule_sandbox::{FileIdentity, taken};
-pub use change_applier::is_half_applied;
-pub use command_runner::CommandRunner;
-pub use hidden_paths::{HiddenPaths, HiddenPathsError, HidePredicate};
-pub use staging::{Staging, StagingSetup};
-pub use tool::{Cancel, NullSink, OutputKind, PreparedCall, Sink, Tool, ToolContext, ToolHost};
-pub use undo::{BackupReader, BackupStore, UndoEntry, UndoPlan, UndoStatus};
-pub use workspace::Workspace;
+pub use command::runner::CommandRunner;
+pub use host::{NullSink, OutputKind, Sink, ToolHost};
+pub use staged::{SandboxMount, remove_staging};
+pub use tool::{PreparedCall, Tool, ToolContext};
 
 macro_rules! tools {
     ($($file:ident::$tool:ident,)*) => {

@@ -11,8 +11,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("serve", &["agent", "report", "runtime", "core"]),
     ("agent", &["runtime", "core"]),
     ("report", &["store", "core"]),
-    ("runtime", &["tools", "store", "core"]),
-    ("tools", &["sandbox", "core"]),
+    ("runtime", &["tools", "workspace", "store", "core"]),
+    ("tools", &["sandbox", "workspace", "core"]),
+    ("workspace", &["core"]),
     ("store", &["core"]),
     ("sandbox", &["core"]),
     ("core", &[]),
@@ -111,6 +112,7 @@ mod tests {
         let on =
             |name: &str, kind: Option<&str>| json!([{ "name": name, "kind": kind, "path": "/x" }]);
         assert_eq!(with("capsule-tools", &on("capsule-store", None)).len(), 1);
+        assert_eq!(with("capsule-workspace", &on("capsule-sandbox", None)).len(), 1);
         assert_eq!(with("capsule-core", &on("capsule-sandbox", Some("build"))).len(), 1);
         assert_eq!(with("capsule-runtime", &on("capsule-testkit", None)).len(), 1);
         assert_eq!(with("capsule-runtime", &on("capsule-testkit", Some("dev"))), []);

@@ -53,7 +53,7 @@ const UNCONFINED_RUNNERS: (&str, &[&str]) = (
         "crates/sandbox/src/unsupported_os.rs",
         "crates/sandbox/src/supervise/mod.rs",
         "crates/sandbox/src/supervise/unconfined.rs",
-        "crates/tools/src/builtin/shell_run/unconfined.rs",
+        "crates/tools/src/command/unconfined.rs",
     ],
 );
 
@@ -227,7 +227,7 @@ mod tests {
     fn a_second_way_to_run_unconfined_is_found() {
         let text = "fn f(leave: &UnconfinedPermit<'_>) { capsule_sandbox::run_unconfined(leave) }";
         assert_eq!(found("crates/tools/src/builtin/test_run.rs", text), 1);
-        assert_eq!(found("crates/tools/src/builtin/shell_run/unconfined.rs", text), 0);
+        assert_eq!(found("crates/tools/src/command/unconfined.rs", text), 0);
         let text = "fn f() -> Restrictions { Restrictions::Unconfined { clamped: false } }";
         assert_eq!(found("crates/core/src/policy/decide/command_list.rs", text), 1);
         assert_eq!(found("crates/core/src/policy/decide/call_restrictions.rs", text), 0);

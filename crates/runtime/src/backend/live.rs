@@ -22,8 +22,10 @@ use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, sidecar_path};
 use capsule_tools::{
-    BackupStore, Cancel, CommandRunner, FileIdentity, HiddenPaths, Sink, Staging, StagingSetup,
-    ToolContext, ToolHost, Workspace, preflight,
+    CommandRunner, FileIdentity, SandboxMount, Sink, ToolContext, ToolHost, preflight,
+};
+use capsule_workspace::{
+    BackupLog, BackupStore, Cancel, HiddenPaths, Staging, StagingSetup, UserVariables, Workspace,
 };
 use zeroize::Zeroizing;
 
@@ -105,12 +107,16 @@ impl LiveBackend {
         folder: &Path,
         earlier: Option<(&Path, &ChangeSet)>,
     ) -> Self {
-        let by = (&self.command_runner, self.host.as_ref(), policy.sandbox_in_force().floor);
+        let mounts = SandboxMount {
+            commands: &self.command_runner,
+            host: self.host.as_ref(),
+            floor: policy.sandbox_in_force().floor,
+        };
         let laid = match earlier {
-            Some((from, _)) => Staging::resume((from, folder), &self.workspace, by),
+            Some((from, _)) => Staging::resume((from, folder), &self.workspace, &mounts),
             None => {
                 let hidden_paths = self.hidden_paths.borrow();
-                Staging::create(folder, &self.workspace, by, (&hidden_paths, &self.cancel))
+                Staging::create(folder, &self.workspace, &mounts, (&hidden_paths, &self.cancel))
             }
         };
         match laid {
@@ -225,7 +231,8 @@ impl CallBackend for LiveBackend {
 
 /// Where what is replaced and deleted is kept.
 fn backup_store(host: &Rc<dyn ToolHost>, run: Option<RunId>) -> Rc<BackupStore> {
-    Rc::new(BackupStore::new(sidecar_path(host.store_path(), UNDO_SUFFIX), run, Rc::clone(host)))
+    let log: Rc<dyn BackupLog> = host.clone();
+    Rc::new(BackupStore::new(sidecar_path(host.store_path(), UNDO_SUFFIX), run, log))
 }
 
 /// What must not be seen in the workspace.
@@ -241,8 +248,9 @@ fn hidden_paths(policy: &Arc<Policy>, host: &Rc<dyn ToolHost>) -> Rc<RefCell<Hid
     let closes_any = policy.denied_patterns().next().is_some();
     let hidden_paths =
         if closes_any { hidden_paths.with_tool_rules(Box::new(closes)) } else { hidden_paths };
+    let variables: Rc<dyn UserVariables> = host.clone();
     let hidden_paths =
-        hidden_paths.with_invariants(Invariants::of(Arc::clone(policy)), home).on(Rc::clone(host));
+        hidden_paths.with_invariants(Invariants::of(Arc::clone(policy)), home).on(variables);
     Rc::new(RefCell::new(hidden_paths))
 }
 
@@ -359,17 +367,21 @@ impl ToolHost for SystemHost {
         &self.store
     }
 
+    fn secret(&self, name: &str) -> Option<Secret> {
+        self.secrets.iter().find(|secret| secret.name() == name).cloned()
+    }
+}
+
+impl BackupLog for SystemHost {
     fn record_dropped_backups(&self, run: RunId, files: u64) -> Result<(), String> {
         let dropped = Event::UndoDropped { subject: run, files };
         let noted = Store::open(&self.store)
             .and_then(|mut store| store.write_unattached(dropped, now_micros()));
         noted.map_err(|error| error.to_string())
     }
+}
 
-    fn secret(&self, name: &str) -> Option<Secret> {
-        self.secrets.iter().find(|secret| secret.name() == name).cloned()
-    }
-
+impl UserVariables for SystemHost {
     fn variable(&self, name: &str) -> Option<OsString> {
         (self.env)(name)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capsule_core::change::{Change, FileState};
-use capsule_tools::is_half_applied;
+use capsule_workspace::is_half_applied;
 
 /// What calls changed so far.
 #[derive(Debug, Default)]

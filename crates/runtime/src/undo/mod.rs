@@ -16,7 +16,7 @@ use capsule_core::journal::{Event, RunKind, UNDO_SUFFIX};
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::UndoRecord;
 use capsule_store::{RunState, Store, StoreError, StoredEvent, sidecar_path};
-use capsule_tools::{BackupReader, UndoEntry, UndoPlan, UndoStatus, Workspace};
+use capsule_workspace::{BackupReader, UndoEntry, UndoPlan, UndoStatus, Workspace};
 
 use crate::bound_policy::BoundPolicy;
 use crate::changes::ChangesError;

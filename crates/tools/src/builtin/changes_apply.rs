@@ -10,10 +10,13 @@ use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::APPLY_TOOL;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_workspace::{AppliedChanges, StagedApply};
 use serde_json::{Map, Value};
 
-use crate::builtin::{FailedOperation, changes, text_arg, wrong_action_problem};
-use crate::staging::{AppliedChanges, StagedApply};
+use crate::builtin::change_args;
+use crate::fault::wrong_action_problem;
+use crate::tool::args::text_arg;
+use crate::tool::prepare::FailedOperation;
 use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
@@ -64,7 +67,7 @@ impl Tool for ChangesApply {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let changes = changes::parse_changes(args)?;
+        let changes = change_args::parse_changes(args)?;
         let again = text_arg(args, "again") == Some(RETRY_MARK);
         Ok(Action::Apply {
             run: text_arg(args, "run").unwrap_or_default().to_owned(),
@@ -77,7 +80,7 @@ impl Tool for ChangesApply {
         let mut facts = Facts::default();
         let operation = match (action, context.staging) {
             (Action::Apply { run, changes, is_retry: again }, Ok(Some(staging))) => {
-                facts.no_undo = changes::backup_refusal(changes);
+                facts.no_undo = change_args::backup_refusal(changes);
                 let what = (run.clone(), changes.clone());
                 let with = (Rc::clone(staging), Rc::clone(context.backups));
                 StagedApply::new(with, what, *again, (context.cancel.clone(), context.hidden_paths))
@@ -106,7 +109,7 @@ impl Operation for Applier {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write_by_permit(&permit, |deadline| self.0.apply(deadline))
+        change_args::write_by_permit(&permit, |deadline| self.0.apply(deadline))
     }
 }
 
@@ -118,6 +121,6 @@ impl Operation for AppliedCheck {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write_by_permit(&permit, |_| self.0.finish())
+        change_args::write_by_permit(&permit, |_| self.0.finish())
     }
 }

@@ -9,11 +9,14 @@ use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::UNDO_TOOL;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_workspace::{BackupReader, Restoration, UndoPlan};
 use serde_json::{Map, Value};
 
-use crate::builtin::{FailedOperation, changes, number_arg, text_arg, wrong_action_problem};
+use crate::builtin::change_args;
+use crate::fault::wrong_action_problem;
+use crate::tool::args::{number_arg, text_arg};
+use crate::tool::prepare::FailedOperation;
 use crate::tool::{PreparedCall, Tool, ToolContext};
-use crate::undo::{BackupReader, Restoration, UndoPlan};
 
 /// What `changes.undo` is called, takes and gives. Not one of the tools that the reference lists.
 static USER_ONLY_SIGNATURE: ToolSignature = ToolSignature {
@@ -83,7 +86,7 @@ impl Tool for ChangesUndo {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let changes = changes::parse_changes(args)?;
+        let changes = change_args::parse_changes(args)?;
         Ok(Action::Undo {
             run: text_arg(args, "run").unwrap_or_default().to_owned(),
             call: number_arg(args, "call"),
@@ -101,7 +104,7 @@ impl Tool for ChangesUndo {
         let mut facts = Facts::default();
         let operation = match action {
             Action::Undo { run, changes, interrupted_runs: again, skips_backup: made, .. } => {
-                facts.no_undo = changes::backup_refusal(changes).filter(|_| !made);
+                facts.no_undo = change_args::backup_refusal(changes).filter(|_| !made);
                 let kept = BackupReader::new(context.backups.root().clone());
                 let what = (run.clone(), changes.clone());
                 let undo = UndoPlan::new(context.workspace, kept, what, (again, *made));
@@ -124,6 +127,6 @@ impl Operation for UndoOperation {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write_by_permit(&permit, |deadline| self.0.restore(deadline))
+        change_args::write_by_permit(&permit, |deadline| self.0.restore(deadline))
     }
 }

@@ -10,16 +10,17 @@ use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_workspace::path_problem::{
+    changed_problem, missing_problem, outside_problem, system_problem,
+};
+use capsule_workspace::{Deletion, EntryLookup, file_type, look_up_entry, same_file};
 use rustix::fs::FileType;
 use serde_json::{Map, Value};
 
-use crate::builtin::{
-    FailedOperation, changed_problem, flag_arg, missing_problem, outside_problem, system_problem,
-    text_arg, wrong_action_problem, wrong_permit_outcome,
-};
-use crate::delete::Deletion;
-use crate::tool::{PreparedCall, Tool, ToolContext, name_aliases};
-use crate::workspace::{EntryLookup, file_type, same_file};
+use crate::fault::{wrong_action_problem, wrong_permit_outcome};
+use crate::tool::args::{flag_arg, text_arg};
+use crate::tool::prepare::{FailedOperation, name_aliases};
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `fs.delete` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -98,7 +99,7 @@ fn list_target(
     facts: &mut Facts,
 ) -> Result<DeleteOperation, CodedError> {
     let hidden_paths = context.hidden_paths.borrow();
-    let (fact, itself) = context.workspace.look_up_entry(path, &hidden_paths);
+    let (fact, itself) = look_up_entry(context.workspace, path, &hidden_paths);
     facts.paths.push(fact);
     let found = match itself {
         EntryLookup::Found(named) => *named,
@@ -110,7 +111,7 @@ fn list_target(
     let deletion = Deletion::new(with, path, found, recursive)?;
     facts.no_undo = deletion.backup_refusal();
     for target in deletion.targets().iter().skip(1) {
-        let (fact, itself) = context.workspace.look_up_entry(&target.real_path, &hidden_paths);
+        let (fact, itself) = look_up_entry(context.workspace, &target.real_path, &hidden_paths);
         let is_it =
             matches!(&itself, EntryLookup::Found(named) if same_file(&named.stat, &target.stat));
         facts.paths.push(fact);

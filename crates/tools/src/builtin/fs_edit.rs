@@ -13,16 +13,16 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::{Redactor, TextPiece};
+use capsule_workspace::{AtomicWrite, PathLookup, changed_line_counts, path_problem::require_file};
 use serde_json::{Map, Value};
 
-use crate::atomic_write::{AtomicWrite, changed_line_counts};
-use crate::builtin::{
-    invalid_args, number_arg, require_file, text_arg, wrong_action_problem, wrong_permit_outcome,
+use crate::edit::{
+    EditError, EditRequest, EditResult, MatchCount, TextEncoding, edit, mask_restore,
 };
-use crate::edit::{EditError, EditRequest, EditResult, MatchCount, TextEncoding, edit};
-use crate::mask_restore;
-use crate::tool::{PreparedCall, Tool, ToolContext, prepare_change};
-use crate::workspace::PathLookup;
+use crate::fault::{wrong_action_problem, wrong_permit_outcome};
+use crate::tool::args::{invalid_args, number_arg, text_arg};
+use crate::tool::prepare::prepare_change;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `fs.edit` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {

@@ -15,16 +15,15 @@ use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{ListingScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_workspace::path_problem::{not_found_problem, require_directory, require_unchanged};
+use capsule_workspace::{Cancel, FoundPath, Workspace, new_buffer, read_entries};
 use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use serde_json::{Map, Value, json};
 
-use crate::builtin::{
-    not_found_problem, number_arg, require_directory, require_unchanged, text_arg,
-    wrong_action_problem, wrong_permit_outcome,
-};
-use crate::tool::{Cancel, PreparedCall, Tool, ToolContext, prepare_path};
-use crate::walk;
-use crate::workspace::{FoundPath, Workspace};
+use crate::fault::{wrong_action_problem, wrong_permit_outcome};
+use crate::tool::args::{number_arg, text_arg};
+use crate::tool::prepare::prepare_path;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `fs.list` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -125,7 +124,7 @@ impl Operation for ListOperation {
         }
         let mut listing = Listing {
             scope: sight,
-            buffer: walk::new_buffer(),
+            buffer: new_buffer(),
             deadline: Instant::now() + Duration::from_millis(*timeout_ms),
             entries: Vec::new(),
             scanned: 0,
@@ -166,7 +165,7 @@ impl ListOperation {
         let mut folders = Vec::new();
         // Taken out while entries go into the same listing, and put back before another folder is read.
         let mut buffer = std::mem::take(&mut listing.buffer);
-        let read = walk::read_entries(handle, &mut buffer, &mut |name, kind, _| {
+        let read = read_entries(handle, &mut buffer, &mut |name, kind, _| {
             listing.scanned += 1;
             let enough = listing.scanned > limits::LIST_SCAN
                 || (listing.scanned.is_multiple_of(256)

@@ -15,17 +15,18 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::TextPiece;
+use capsule_workspace::path_problem::{
+    not_found_problem, require_file, require_unchanged, system_problem,
+};
+use capsule_workspace::{FoundPath, TextEncoding, Workspace};
 use rustix::fs::{OFlags, fstat};
 use rustix::io::{Errno, pread};
 use serde_json::{Map, Value};
 
-use crate::builtin::{
-    not_found_problem, number_arg, require_file, require_unchanged, system_problem, text_arg,
-    wrong_action_problem, wrong_permit_outcome,
-};
-use crate::encoding::TextEncoding;
-use crate::tool::{PreparedCall, Tool, ToolContext, prepare_path};
-use crate::workspace::{FoundPath, Workspace};
+use crate::fault::{wrong_action_problem, wrong_permit_outcome};
+use crate::tool::args::{number_arg, size_arg, text_arg};
+use crate::tool::prepare::prepare_path;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `fs.read` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -84,7 +85,7 @@ impl Tool for FsRead {
         Ok(Action::Read {
             path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
             offset: number_arg(args, "offset").unwrap_or(0),
-            limit: super::size_arg(args, "limit")?,
+            limit: size_arg(args, "limit")?,
         })
     }
 

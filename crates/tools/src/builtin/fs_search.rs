@@ -18,17 +18,19 @@ use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{ListingScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_workspace::path_problem::{changed_problem, require_directory, require_unchanged};
+use capsule_workspace::{
+    Cancel, FoundPath, Visitor, WalkStep, WalkedEntry, Workspace, same_file, walk,
+};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use crate::builtin::{
-    changed_problem, fs_list, invalid_args, number_arg, require_directory, require_unchanged,
-    size_arg, text_arg, wrong_action_problem, wrong_permit_outcome,
-};
-use crate::tool::{Cancel, PreparedCall, Tool, ToolContext, prepare_path};
-use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};
-use crate::workspace::{FoundPath, Workspace, same_file};
+use crate::builtin::fs_list;
+use crate::fault::{wrong_action_problem, wrong_permit_outcome};
+use crate::tool::args::{invalid_args, number_arg, size_arg, text_arg};
+use crate::tool::prepare::prepare_path;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `fs.search` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {

@@ -14,12 +14,15 @@ use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::Redactor;
+use capsule_workspace::{AtomicWrite, changed_line_counts};
 use serde_json::{Map, Value};
 
-use crate::atomic_write::{AtomicWrite, changed_line_counts};
-use crate::builtin::{changes, invalid_args, text_arg, wrong_action_problem};
-use crate::mask_restore;
-use crate::tool::{PreparedCall, Tool, ToolContext, prepare_change};
+use crate::builtin::change_args;
+use crate::edit::mask_restore;
+use crate::fault::wrong_action_problem;
+use crate::tool::args::{invalid_args, text_arg};
+use crate::tool::prepare::prepare_change;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 const MODES: &[&str] = &["create", "overwrite", "append"];
 
@@ -156,7 +159,7 @@ impl Operation for WriteOperation {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        changes::write_by_permit(&permit, |deadline| self.write(deadline))
+        change_args::write_by_permit(&permit, |deadline| self.write(deadline))
     }
 }
 
@@ -216,14 +219,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::undo::bed::keeper;
-    use crate::workspace::Workspace;
+    use crate::test_backups::keeper;
+    use capsule_workspace::Workspace;
 
     /// A writer at the moment when its intent would be written.
     fn writer(workspace: &Rc<Workspace>, path: &str) -> WriteOperation {
         let path = WorkspacePath::parse(path).unwrap();
         let (_kept, backups) = keeper();
-        let target = AtomicWrite::new(workspace, &backups, &path, workspace.stands(&path)).unwrap();
+        let target =
+            AtomicWrite::new(workspace, &backups, &path, workspace.find_path(&path)).unwrap();
         let (mode, content) = (WriteMode::Overwrite, b"new".to_vec());
         let mut writer = WriteOperation { target, mode, content, redactor: None };
         assert!(writer.save_undo().unwrap().is_some());

@@ -13,10 +13,8 @@ use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, Too
 use capsule_redact::TextPiece;
 use serde_json::{Map, Value};
 
-use crate::builtin::flag_arg;
-use crate::builtin::git::{
-    GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths,
-};
+use crate::git::{GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths};
+use crate::tool::args::flag_arg;
 use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `git.diff` is called, takes and gives.

@@ -6,10 +6,8 @@ use capsule_core::outcome::{CodedError, Output};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
-use crate::builtin::git::{
-    GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths,
-};
-use crate::builtin::number_arg;
+use crate::git::{GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths};
+use crate::tool::args::number_arg;
 use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `git.log` is called, takes and gives.

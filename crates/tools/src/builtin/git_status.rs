@@ -6,7 +6,7 @@ use capsule_core::outcome::{CodedError, Output};
 use capsule_core::tool::{ResultField, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use crate::builtin::git::{GitSession, lossy_text, nul_fields, prepare};
+use crate::git::{GitSession, lossy_text, nul_fields, prepare};
 use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `git.status` is called, takes and gives.

@@ -19,6 +19,7 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{EgressScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::{TextPiece, excerpt};
+use capsule_workspace::Cancel;
 use serde_json::{Map, Value};
 use ureq::config::Config;
 use ureq::http::{HeaderValue, Response, Uri, header};
@@ -27,8 +28,11 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 use zeroize::Zeroizing;
 
-use crate::builtin::{FailedOperation, text_arg, wrong_permit_outcome};
-use crate::tool::{Cancel, PreparedCall, Tool, ToolContext, ToolHost};
+use crate::fault::wrong_permit_outcome;
+use crate::host::ToolHost;
+use crate::tool::args::text_arg;
+use crate::tool::prepare::FailedOperation;
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `http.get` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {

@@ -8,12 +8,13 @@ use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_workspace::look_up;
 use serde_json::{Map, Value};
 
-use crate::builtin::shell_run::command_operation;
-use crate::builtin::shell_run::program::{find_program, missing};
-use crate::builtin::shell_run::run::{CommandOperation, ReadyStage};
-use crate::builtin::{FailedOperation, invalid_args, text_arg};
+use crate::command::operation::{CommandOperation, ReadyStage};
+use crate::command::program::{find_program, missing};
+use crate::tool::args::{invalid_args, text_arg};
+use crate::tool::prepare::{FailedOperation, command_operation};
 use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `test.run` is called, takes and gives.
@@ -92,7 +93,7 @@ impl Tool for TestRun {
         let cwd = PathTarget::parse(&cwd);
         let folder = cwd
             .inside()
-            .map(|path| context.workspace.look_up(path, &context.hidden_paths.borrow()).0);
+            .map(|path| look_up(context.workspace, path, &context.hidden_paths.borrow()).0);
         let program = argv.first().and_then(|name| find_program(name, context.host.as_ref()));
         let facts = Facts {
             program: program.as_ref().map(|program| program.fact.clone()),

@@ -9,17 +9,18 @@ pub mod blocks;
 mod exact;
 mod indent;
 mod lines;
+pub(crate) mod mask_restore;
 mod nearest;
 mod tolerant;
 
 use std::ops::Range;
 
 use capsule_base::limits;
+use capsule_workspace::DecodedText;
 
-pub use crate::encoding::TextEncoding;
+pub use capsule_workspace::TextEncoding;
 pub use nearest::NearestMatch;
 
-use crate::encoding::DecodedText;
 use exact::Occurrences;
 use lines::{Lines, with_line_ends_of};
 use tolerant::{BlockSearch, Match};

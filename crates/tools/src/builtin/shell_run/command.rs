@@ -6,16 +6,18 @@ use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
 use capsule_command::shell_syntax::{PipelineStage, Redirection, StdStream};
 use capsule_core::action::{
-    Action, CommandStep, DEV_NULL, Facts, FileKind, PathLocation, PathTarget, sub_actions,
+    Action, CommandStep, DEV_NULL, Facts, FileKind, PathTarget, sub_actions,
 };
 use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
 use sandbox::{RedirectTarget, StandardStream};
 
-use super::expand::expand;
-use super::program::{ResolvedProgram, find_program, missing};
-use super::run::ReadyStage;
-use crate::tool::{ToolContext, ToolHost, command_facts};
+use crate::command::expand::expand;
+use crate::command::operation::ReadyStage;
+use crate::command::program::{ResolvedProgram, find_program, missing};
+use crate::host::ToolHost;
+use crate::tool::ToolContext;
+use crate::tool::prepare::command_facts;
 
 /// What was found for the programs of a command, by the names that it has for them.
 pub(super) type FoundPrograms = Vec<(String, Option<ResolvedProgram>)>;
@@ -168,13 +170,4 @@ fn path_from_cwd(cwd: &PathTarget, path: &str) -> OsString {
 pub(super) fn missing_cwd<'s>(step: &'s CommandStep, facts: &Facts) -> Option<&'s WorkspacePath> {
     let path = step.cwd.inside()?;
     facts.path_fact(path).filter(|fact| fact.kind == FileKind::Missing).map(|_| path)
-}
-
-/// The real place of a folder that a step runs in.
-pub(super) fn real_cwd(cwd: &PathTarget, facts: &Facts) -> OsString {
-    let Some(path) = cwd.inside() else { return OsString::new() };
-    match facts.path_fact(path).map(|fact| &fact.real) {
-        Some(PathLocation::Inside(real)) => real.as_str().into(),
-        _ => path.as_str().into(),
-    }
 }

@@ -2,15 +2,7 @@
 
 mod change;
 mod command;
-mod environment;
-mod expand;
 mod list;
-pub(super) mod outcome;
-pub(super) mod program;
-pub(super) mod run;
-mod unconfined;
-
-use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
@@ -27,10 +19,11 @@ use serde_json::{Map, Value};
 
 use self::change::Change;
 use self::list::ListParts;
-use self::program::{find_program, missing};
-use self::run::{CommandOperation, ReadyStage};
-use crate::builtin::{FailedOperation, invalid_args, number_arg, text_arg};
-use crate::tool::{PreparedCall, Tool, ToolContext, command_facts};
+use crate::command::operation::ReadyStage;
+use crate::command::program::{find_program, missing};
+use crate::tool::args::{invalid_args, number_arg, text_arg};
+use crate::tool::prepare::{FailedOperation, command_facts, command_operation};
+use crate::tool::{PreparedCall, Tool, ToolContext};
 
 /// What `shell.run` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -310,27 +303,4 @@ fn prepare_command(
 /// Whether a text is one part of a list.
 fn is_one(text: &str) -> bool {
     parse(text).is_ok_and(|script| script.elements.len() == 1)
-}
-
-/// The hands of a command with the run's means.
-pub(super) fn command_operation(
-    stages: Vec<ReadyStage>,
-    cwd: &PathTarget,
-    stdin: &str,
-    facts: &Facts,
-    context: &ToolContext<'_>,
-) -> CommandOperation {
-    CommandOperation {
-        workspace: Rc::clone(context.workspace),
-        hidden_paths: Rc::clone(context.hidden_paths),
-        commands: context.commands.clone(),
-        host: Rc::clone(context.host),
-        sink: Rc::clone(context.sink),
-        cancel: context.cancel.clone(),
-        staging: context.staging.ok().flatten().cloned(),
-        stages,
-        cwd: command::real_cwd(cwd, facts),
-        stdin: stdin.as_bytes().to_vec(),
-        progress: None,
-    }
 }

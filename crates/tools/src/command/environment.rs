@@ -1,0 +1,52 @@
+//! What a command finds in its environment.
+
+use std::ffi::OsString;
+
+use capsule_core::policy::EnvironmentRule;
+
+use super::program::SEARCH_PATH;
+use crate::host::ToolHost;
+
+/// What every command finds in its environment, and why. The policy can set other values.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("PATH", SEARCH_PATH),
+    // Text is UTF-8 whatever the host's language is.
+    ("LANG", "C.UTF-8"),
+    // Nobody watches: no colours, no pagers, no questions.
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // Git would write its index when it only looks, and read the host's configuration.
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+];
+
+/// Variables that name the private folder: programs write their caches there, and it is empty
+/// afterwards. The policy can set other values for them, too.
+pub(super) const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
+
+/// The environment of a command: ours, what the policy passes on, what it sets.
+pub(super) fn variables(
+    environment: &EnvironmentRule,
+    host: &dyn ToolHost,
+) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
+    let mut put = |name: &str, value: OsString| {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.into(), value));
+    };
+    for (name, value) in ENVIRONMENT {
+        put(name, (*value).into());
+    }
+    for name in &environment.pass {
+        if let Some(value) = host.variable(name) {
+            put(name, value);
+        }
+    }
+    for (name, value) in &environment.set {
+        put(name, value.into());
+    }
+    variables
+}

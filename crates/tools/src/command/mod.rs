@@ -1,0 +1,11 @@
+//! Running of commands: what they are, what they see, what they may change, and what they come to.
+
+pub(crate) mod direct_write;
+pub(crate) mod environment;
+pub(crate) mod expand;
+pub(crate) mod operation;
+pub(crate) mod outcome;
+pub(crate) mod program;
+pub(crate) mod runner;
+mod unchanged;
+mod unconfined;

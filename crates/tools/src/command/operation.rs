@@ -1,0 +1,352 @@
+//! The hands of a command.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::rc::Rc;
+
+use capsule_base::code::Code;
+use capsule_core::confinement::{Confinement, WorkspaceAccess};
+use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::policy::{EnvironmentRule, PathScope, Restrictions};
+use capsule_sandbox as sandbox;
+use capsule_workspace::{Cancel, HiddenPaths, HiddenPathsError, LinkChain, Staging, Workspace};
+use sandbox::{
+    CommandResult, HiddenPath, Launch, LaunchStage, PreparedCommand, RunningCommand, SandboxError,
+    StreamRedirect,
+};
+
+use super::environment::{PRIVATE_DIRECTORY_VARIABLES, variables};
+use super::outcome::confined_outcome;
+use super::program::ResolvedProgram;
+use super::unconfined;
+use crate::command::direct_write::DirectWriteGuard;
+use crate::command::runner::{CommandError, CommandRunner, sandbox_view};
+use crate::fault::wrong_permit_outcome;
+use crate::host::{OutputKind, Sink, ToolHost};
+
+/// A program that is ready to run.
+pub(crate) struct ReadyStage {
+    pub(crate) program: ResolvedProgram,
+    pub(crate) argv: Vec<OsString>,
+    /// What is set in its environment besides.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// Where its streams lead.
+    pub(crate) redirects: Vec<StreamRedirect>,
+}
+
+pub(crate) struct CommandOperation {
+    pub(crate) workspace: Rc<Workspace>,
+    pub(crate) hidden_paths: Rc<RefCell<HiddenPaths>>,
+    pub(crate) commands: CommandRunner,
+    pub(crate) host: Rc<dyn ToolHost>,
+    pub(crate) sink: Rc<dyn Sink>,
+    pub(crate) cancel: Cancel,
+    pub(crate) staging: Option<Rc<Staging>>,
+    /// The programs, from the first to the last.
+    pub(crate) stages: Vec<ReadyStage>,
+    pub(crate) cwd: OsString,
+    pub(crate) stdin: Vec<u8>,
+    /// How far the command is, or why it could not come so far.
+    pub(crate) progress: Option<Result<CommandProgress, CodedError>>,
+}
+
+/// How far a command is before somebody waits for its end.
+pub(crate) enum CommandProgress {
+    /// It was made ready.
+    Prepared(PreparedCommand),
+    /// It has begun.
+    Running(RunningCommand),
+}
+
+impl ReadyStage {
+    pub(super) fn to_stage(&self, environment: &[(OsString, OsString)]) -> LaunchStage {
+        let mut environment = environment.to_vec();
+        for (name, value) in &self.variables {
+            environment.retain(|(known, _)| known != name);
+            environment.push((name.clone(), value.clone()));
+        }
+        LaunchStage {
+            program: self.program.file.clone(),
+            argv: self.argv.clone(),
+            environment,
+            redirects: self.redirects.clone(),
+        }
+    }
+}
+
+impl Operation for CommandOperation {
+    fn prepare(&mut self, bounds: &Restrictions) {
+        // What changes the workspace itself is looked at behind the intent.
+        if let Restrictions::Run { confinement, environment, reads, .. } = bounds
+            && confinement.workspace != WorkspaceAccess::Direct
+        {
+            let held = self.prepare_command(confinement, environment, reads.as_ref(), None);
+            self.progress = Some(held.map(CommandProgress::Prepared));
+        }
+    }
+
+    fn start(&mut self, _: &Permit<'_>) {
+        if let Some(ahead) = self.progress.take() {
+            self.progress = Some(
+                ahead.and_then(|ahead| self.start_command(ahead)).map(CommandProgress::Running),
+            );
+        }
+    }
+
+    fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let ahead = self.progress.take();
+        let permit = match permit.unconfined() {
+            Ok(leave) => return unconfined::run_unconfined_command(&self, &leave),
+            Err(permit) => permit,
+        };
+        let Restrictions::Run { confinement, clamped, environment, reads, writes } =
+            permit.restrictions()
+        else {
+            return wrong_permit_outcome();
+        };
+        let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
+        let workspace = Rc::clone(&self.workspace);
+        let survey = |writes| {
+            let aliases = self.hidden_paths.borrow().path_aliases_now(&workspace)?;
+            let by = (&*self.hidden_paths.borrow(), (*aliases).clone());
+            DirectWriteGuard::survey(&workspace, writes, by, self.host.store_path())
+        };
+        let mut ground = match direct.map(survey).transpose() {
+            Ok(ground) => ground,
+            Err(problem) => return Outcome::failed(problem),
+        };
+        let ahead = ahead.unwrap_or_else(|| {
+            let held =
+                self.prepare_command(confinement, environment, reads.as_ref(), ground.as_mut());
+            held.map(CommandProgress::Prepared)
+        });
+        let staged = confinement.workspace == WorkspaceAccess::Staged;
+        let staging = self.staging.as_deref().filter(|_| staged);
+        let ended = match ahead
+            .and_then(|ahead| self.wait_for_end(ahead, (staging, ground.as_ref())))
+        {
+            Ok((exit, None)) => confined_outcome(exit, confinement, *clamped),
+            Ok((exit, Some(full))) => confined_outcome(exit, confinement, *clamped).with_end(full),
+            Err(problem) => Outcome::failed(problem),
+        };
+        match ground {
+            Some(ground) => {
+                let hidden_paths = self.hidden_paths.borrow();
+                ground.judge_outcome(
+                    ended,
+                    (&hidden_paths, hidden_paths.path_aliases_now(&workspace)),
+                )
+            }
+            None => ended,
+        }
+    }
+}
+
+impl CommandOperation {
+    /// Runs the programs, which can change nothing, and gives how they ended.
+    ///
+    /// # Errors
+    /// They could not be run as they must be.
+    pub(crate) fn run_to_end(
+        &self,
+        confinement: &Confinement,
+        environment: &EnvironmentRule,
+    ) -> Result<CommandResult, CodedError> {
+        let held = self.prepare_command(confinement, environment, None, None)?;
+        self.wait_for_end(CommandProgress::Prepared(held), (None, None)).map(|(exit, _)| exit)
+    }
+
+    /// Finds the paths that are hidden from the programs, and the links that lead to protected paths.
+    ///
+    /// # Errors
+    /// They cannot be found.
+    fn find_hidden_paths(
+        &self,
+        reads: Option<&PathScope>,
+    ) -> Result<(Vec<OsString>, LinkChain), CodedError> {
+        let drawn = |hidden_paths: &HiddenPaths| {
+            Ok((hidden_paths.hidden_now(&self.workspace)?, hidden_paths.link_chain()))
+        };
+        let drawn = match reads.filter(|read| read.hides_paths()).cloned() {
+            None => drawn(&self.hidden_paths.borrow()),
+            // A walk of its own for each call: few programs have a view of their own.
+            Some(reads) => {
+                let conceals = Box::new(move |path: &_, folder| reads.conceals(path, folder));
+                drawn(&HiddenPaths::new(conceals).hiding_special_files()).and_then(
+                    |(mut hidden, link_chain)| {
+                        // Only that of the run knows what was moved since it began.
+                        if self.workspace.lower().is_some() {
+                            hidden.extend(self.hidden_paths.borrow().hidden_now(&self.workspace)?);
+                        }
+                        Ok((hidden, link_chain))
+                    },
+                )
+            }
+        };
+        drawn.map_err(HiddenPathsError::problem)
+    }
+
+    /// Has the programs made ready.
+    ///
+    /// # Errors
+    /// They cannot be run as they must be.
+    fn prepare_command(
+        &self,
+        confinement: &Confinement,
+        environment: &EnvironmentRule,
+        reads: Option<&PathScope>,
+        mut ground: Option<&mut DirectWriteGuard<'_>>,
+    ) -> Result<PreparedCommand, CodedError> {
+        let (hidden, link_chain) = self.find_hidden_paths(reads)?;
+        let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
+        let mut masks: Vec<HiddenPath> =
+            hidden.into_iter().map(|path| HiddenPath { path }).collect();
+        let hidden: Vec<OsString> = masks.iter().map(|mask| mask.path.clone()).collect();
+        let has_more = ground.is_some() && self.workspace.has_aliases();
+        if has_more || !hidden.is_empty() && self.workspace.may_alias(&hidden) {
+            return Err(unhidable());
+        }
+        let direct = ground
+            .as_mut()
+            .map(|ground| ground.direct_writes(&mut masks, link_chain))
+            .transpose()?;
+        let environment = variables(environment, self.host.as_ref());
+        let set = |name: &str| environment.iter().any(|(known, _)| known == name);
+        let private = PRIVATE_DIRECTORY_VARIABLES
+            .into_iter()
+            .filter(|name| !set(name))
+            .map(OsString::from)
+            .collect();
+        let floor = confinement.floor;
+        let launch = Launch {
+            stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
+            private_directory_variables: private,
+            cwd: self.cwd.clone(),
+            stdin: self.stdin.clone(),
+            limits: confinement.limits,
+            writes: confinement.workspace == WorkspaceAccess::Staged,
+            direct,
+            // All of them each time: what was hidden before may be another file by now.
+            hidden: masks,
+            is_last: self.commands.is_single(),
+        };
+        let view = |launch: &Launch| {
+            sandbox_view(&self.workspace, self.host.as_ref(), floor, None, launch.hidden.clone())
+        };
+        self.commands.prepare(launch, view).map_err(|why| match why {
+            CommandError::Sandbox(error) => sandbox_problem(&self.stages, &error),
+            CommandError::View(error) => CodedError::new(
+                Code::SandboxFailed,
+                format!("the workspace cannot be shown: {error}"),
+            ),
+        })
+    }
+
+    /// Has them begin, if they have not.
+    ///
+    /// # Errors
+    /// They cannot be run as they must be.
+    fn start_command(&self, ahead: CommandProgress) -> Result<RunningCommand, CodedError> {
+        match ahead {
+            CommandProgress::Running(running) => Ok(running),
+            CommandProgress::Prepared(held) => {
+                self.commands.begin(held).map_err(|error| sandbox_problem(&self.stages, &error))
+            }
+        }
+    }
+
+    /// Waits for their end, and gives it, and why they were ended if they changed too much. What they
+    /// change is collected, or bounded, by one of the two.
+    ///
+    /// # Errors
+    /// They could not be run as they must be.
+    fn wait_for_end(
+        &self,
+        ahead: CommandProgress,
+        (staging, ground): (Option<&Staging>, Option<&DirectWriteGuard<'_>>),
+    ) -> Result<(CommandResult, Option<CodedError>), CodedError> {
+        let running = self.start_command(ahead)?;
+        let full = RefCell::new(None);
+        let mut watch = OutputWatcher {
+            sink: self.sink.as_ref(),
+            cancel: &self.cancel,
+            staging,
+            overflow: Some(&full),
+            direct_guard: ground,
+        };
+        let ended = self.commands.wait(running, &mut watch);
+        let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
+        Ok((exit, full.into_inner()))
+    }
+}
+
+pub(super) struct OutputWatcher<'w> {
+    sink: &'w dyn Sink,
+    cancel: &'w Cancel,
+    /// Where the command's changes go, if it may make any.
+    staging: Option<&'w Staging>,
+    /// Why it was ended, if it changed too much.
+    overflow: Option<&'w RefCell<Option<CodedError>>>,
+    /// What bounds it, if it changes the workspace itself.
+    direct_guard: Option<&'w DirectWriteGuard<'w>>,
+}
+
+impl<'w> OutputWatcher<'w> {
+    /// One that only shows what comes, and says when nobody wants it any more.
+    pub(super) fn for_display(runner: &'w CommandOperation) -> Self {
+        let (sink, cancel) = (runner.sink.as_ref(), &runner.cancel);
+        Self { sink, cancel, staging: None, overflow: None, direct_guard: None }
+    }
+}
+
+impl sandbox::CommandWatcher for OutputWatcher<'_> {
+    fn output(&mut self, stream: OutputKind, bytes: &[u8]) {
+        self.sink.output(stream, bytes);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let is_full = self.overflow.zip(self.staging).is_some_and(|(full, staging)| {
+            let mut full = full.borrow_mut();
+            *full = full.take().or_else(|| staging.space_problem());
+            full.is_some()
+        });
+        is_full
+            || self.cancel.is_set()
+            || self.direct_guard.is_some_and(DirectWriteGuard::lost_mount)
+    }
+}
+
+/// Why no command sees a workspace in which names have other spellings.
+fn unhidable() -> CodedError {
+    let message = "the file system of the workspace takes other spellings of a name for the same, so that what is \
+        hidden or held could be reached by another";
+    CodedError::new(Code::SandboxFailed, message).with_suggestion(
+        "`sandbox: { workspace: staged }` has commands work in a copy of the workspace",
+    )
+}
+
+/// What helps where a program may not see all of the workspace that it changes.
+const UNHIDDEN_HINT: &str = "use `fs.read` and `fs.write`, which are judged file by file; `capsule doctor` tells the person \
+    how to get namespaces";
+
+pub(super) fn sandbox_problem(stages: &[ReadyStage], error: &SandboxError) -> CodedError {
+    let names = stages.iter().filter_map(|stage| stage.argv.first());
+    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    let name = names.join(" | ");
+    let code = match error {
+        SandboxError::ProgramChanged { .. } => Code::ApprovalChangedAfter,
+        SandboxError::ProgramMissing { .. } | SandboxError::NotExecutable { .. } => {
+            Code::ExecNotFound
+        }
+        SandboxError::Launch { .. } => Code::ExecArgv,
+        SandboxError::Redirect { .. } => Code::FileSystem,
+        _ => Code::SandboxFailed,
+    };
+    let problem = CodedError::new(code, format!("`{name}`: {error}"));
+    match error {
+        SandboxError::CannotHide => problem.with_suggestion(UNHIDDEN_HINT),
+        _ => problem,
+    }
+}

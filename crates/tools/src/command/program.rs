@@ -1,0 +1,91 @@
+//! Programs on disk.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_command::program::ProgramFact;
+use capsule_core::outcome::CodedError;
+use capsule_sandbox as sandbox;
+use sandbox::FileIdentity;
+
+use crate::host::ToolHost;
+
+/// Where programs are looked for, by us and by commands. Nothing that a run can write to is among
+/// them, and every sandbox has them.
+pub(super) const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+/// A program that was found.
+#[derive(Clone)]
+pub(crate) struct ResolvedProgram {
+    pub(crate) fact: ProgramFact,
+    pub(crate) file: sandbox::Executable,
+}
+
+/// Finds a program: at the place that the policy names, or in the system's folders.
+pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedProgram> {
+    let named = host.program_path(name).map(PathBuf::from);
+    let path = match named {
+        Some(path) => path,
+        None if name.is_empty() => return None,
+        // By its path, where that is one of the folders that are searched anyway.
+        None if name.contains('/') => {
+            let folder = Path::new(name).parent()?;
+            let known = SEARCH_PATH.split(':').any(|part| Path::new(part) == folder);
+            known.then(|| PathBuf::from(name)).filter(|path| path.is_file())?
+        }
+        None => SEARCH_PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| {
+            path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+        })?,
+    };
+    let real = path.canonicalize().ok().filter(|real| sandbox::taken(real).is_none())?;
+    let file = File::open(&real).ok()?;
+    let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    // Taken before the bytes are read: whoever writes to them meanwhile changes it.
+    let file_identity = FileIdentity::from_metadata(&meta);
+    let sha256 = match host.known_digest(&real, &file_identity) {
+        Some(digest) => digest,
+        None => {
+            let digest = file_digest(file)?;
+            host.remember_digest(&real, &file_identity, digest);
+            digest
+        }
+    };
+    let fact = ProgramFact { path: path.to_str()?.into(), real: real.to_str()?.into(), sha256 };
+    Some(ResolvedProgram {
+        fact,
+        file: sandbox::Executable { path: real, identity: file_identity },
+    })
+}
+
+/// Why a program was not found.
+pub(crate) fn missing(name: &str, host: &dyn ToolHost) -> CodedError {
+    let Some(place) = host.program_path(name) else {
+        let message = format!("there is no program `{name}` in the system's folders");
+        return CodedError::new(Code::ExecNotFound, message);
+    };
+    let real = Path::new(&place).canonicalize();
+    match real.ok().and_then(|real| sandbox::taken(&real)) {
+        Some(folder) => {
+            let message = format!(
+                "`{place}` cannot be shown to a command, which has a `{folder}` of its own"
+            );
+            let hint = format!(
+                "tell the user: the policy names a program beneath `{folder}`; it has to lie elsewhere"
+            );
+            CodedError::new(Code::ExecNotFound, message).with_suggestion(hint)
+        }
+        None => {
+            let message =
+                format!("there is no program at `{place}`, where the policy says that `{name}` is");
+            CodedError::new(Code::ExecNotFound, message)
+        }
+    }
+}
+
+fn file_digest(mut file: File) -> Option<Digest> {
+    Digest::of_reader(|buffer| file.read(buffer)).ok()
+}

@@ -1,0 +1,290 @@
+//! The run's executor, and what it is shown.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use capsule_core::confinement::{SandboxStatus, SandboxTier};
+use capsule_sandbox::{
+    CommandResult, CommandWatcher, Executor, HiddenPath, Launch, PreparedCommand, RunningCommand,
+    SandboxError, SandboxView, StagingMount,
+};
+use capsule_workspace::{HiddenPaths, MountError, Workspace};
+
+use crate::host::ToolHost;
+
+/// The run's executor: one process that every command of the run goes through.
+#[derive(Clone, Default)]
+pub struct CommandRunner {
+    state: Rc<RefCell<ExecutorState>>,
+    /// Whether one command is all that is expected.
+    single: bool,
+}
+
+#[derive(Default)]
+enum ExecutorState {
+    /// Not needed so far.
+    #[default]
+    Idle,
+    /// Started.
+    Running {
+        executor: Executor,
+        /// It sees the workspace.
+        view_entered: bool,
+    },
+    /// It could not be started, holds no walls, or cannot be shown the workspace: nothing is run.
+    Failed(SandboxError),
+    /// It is not to be started: calls are judged and not run.
+    Disabled,
+}
+
+impl CommandRunner {
+    /// Those of a run of one command: nothing is made ready for another.
+    #[must_use]
+    pub fn for_one_command() -> Self {
+        Self { single: true, ..Self::default() }
+    }
+
+    /// The same with an executor that is a copy of this process, for a program that has done nothing so
+    /// far: it is there at once. Should it not be made, the first who needs one starts it.
+    #[must_use]
+    pub fn for_one_command_forked() -> Self {
+        let state = match Executor::start_forked() {
+            Ok(executor) => ExecutorState::Running { executor, view_entered: false },
+            Err(_) => ExecutorState::Idle,
+        };
+        Self { state: Rc::new(RefCell::new(state)), single: true }
+    }
+
+    /// Whether one command is all that is expected.
+    pub(crate) const fn is_single(&self) -> bool {
+        self.single
+    }
+
+    /// Starts the executor ahead of need: its namespaces are made while the caller goes on.
+    pub fn start(&self) {
+        let mut state = self.state.borrow_mut();
+        if matches!(*state, ExecutorState::Idle) {
+            *state = match Executor::start() {
+                Ok(executor) => ExecutorState::Running { executor, view_entered: false },
+                Err(error) => ExecutorState::Failed(error),
+            };
+        }
+    }
+
+    /// Has the executor build what commands will see, ahead of need and without waiting for it: the
+    /// first command does. Should that not be possible, the first command says why. Nothing but the
+    /// executor's own mounts is touched, so it is left for later where the walls are others.
+    pub fn prepare_view(
+        &self,
+        workspace: &Workspace,
+        host: &dyn ToolHost,
+        floor: SandboxTier,
+        hidden_paths: &HiddenPaths,
+    ) {
+        let is_ready = matches!(self.sandbox_status(), Some(Ok(walls)) if walls.tier == SandboxTier::Namespaces);
+        if let ExecutorState::Running { executor, view_entered: entered } =
+            &mut *self.state.borrow_mut()
+            && is_ready
+            && !*entered
+            && let Ok(hidden) = hidden_paths.hidden_now(workspace)
+            && let masks = hidden.into_iter().map(|path| HiddenPath { path }).collect()
+            && let Ok(view) = sandbox_view(workspace, host, floor, None, masks)
+        {
+            *entered = executor.begin_enter(view).is_ok();
+        }
+    }
+
+    /// Ends the executor, and waits for that: what it laid over a workspace goes with it. Whoever comes
+    /// next finds another one.
+    pub fn end(&self) {
+        drop(self.take_executor());
+    }
+
+    /// Lets go of the executor, for a process that is about to end and has nothing to learn from it any
+    /// more. Every command has ended when its end was told, and the executor tidies up by itself.
+    pub fn detach(&self) {
+        if let Some(executor) = self.take_executor() {
+            executor.detach();
+        }
+    }
+
+    fn take_executor(&self) -> Option<Executor> {
+        let mut state = self.state.borrow_mut();
+        if !matches!(*state, ExecutorState::Running { .. }) {
+            return None;
+        }
+        match std::mem::take(&mut *state) {
+            ExecutorState::Running { executor, .. } => Some(executor),
+            _ => None,
+        }
+    }
+
+    /// Commands that are judged and never run: no executor is started.
+    #[must_use]
+    pub fn disabled() -> Self {
+        Self { state: Rc::new(RefCell::new(ExecutorState::Disabled)), single: false }
+    }
+
+    /// The walls that a command would stand behind, or why there are none; nothing where commands
+    /// are only judged.
+    #[must_use]
+    pub fn sandbox_status(&self) -> Option<Result<SandboxStatus, String>> {
+        self.start();
+        let mut state = self.state.borrow_mut();
+        let status = match &mut *state {
+            ExecutorState::Running { executor, .. } => executor.sandbox_status().cloned(),
+            ExecutorState::Failed(error) => Err(error.clone()),
+            ExecutorState::Idle | ExecutorState::Disabled => return None,
+        };
+        Some(status.map_err(|error| {
+            let why = error.to_string();
+            *state = ExecutorState::Failed(error);
+            why
+        }))
+    }
+
+    /// Starts the executor and shows it the workspace with its changes. Where those are laid over it,
+    /// gives a handle on what commands will see.
+    ///
+    /// # Errors
+    /// It cannot be shown like this. What comes next finds another executor.
+    pub(crate) fn enter_staged(
+        &self,
+        workspace: &Workspace,
+        host: &dyn ToolHost,
+        floor: SandboxTier,
+        staging: StagingMount,
+    ) -> Result<Option<OwnedFd>, MountError> {
+        self.start();
+        let mut state = self.state.borrow_mut();
+        let (executor, entered) = match &mut *state {
+            ExecutorState::Running { executor, view_entered: entered } if !*entered => {
+                (executor, entered)
+            }
+            ExecutorState::Failed(error) => return Err(MountError::new(error)),
+            _ => return Err(MountError::new(&"no command can be run")),
+        };
+        let view = sandbox_view(workspace, host, floor, Some(staging), Vec::new())
+            .map_err(|why| MountError::new(&why))?;
+        match executor.enter(view) {
+            Ok(handle) => {
+                *entered = true;
+                Ok(handle)
+            }
+            Err(error) => {
+                // Its ground is lost with the attempt. What comes next finds another one.
+                *state = ExecutorState::Idle;
+                Err(match error {
+                    SandboxError::Overlay { reason } => MountError::Overlay(reason),
+                    error => MountError::new(&error),
+                })
+            }
+        }
+    }
+
+    /// Has a command made ready. Before the first, the executor is shown what the run sees; if that fails,
+    /// it holds nothing that a command could run in, and each later command is told why.
+    ///
+    /// # Errors
+    /// The view could not be made up, or the sandbox does not run the command.
+    pub(crate) fn prepare(
+        &self,
+        launch: Launch,
+        view: impl FnOnce(&Launch) -> io::Result<SandboxView>,
+    ) -> Result<PreparedCommand, CommandError> {
+        self.start();
+        let mut state = self.state.borrow_mut();
+        let (executor, entered) = match &mut *state {
+            ExecutorState::Running { executor, view_entered: entered } => (executor, entered),
+            ExecutorState::Failed(error) => return Err(CommandError::Sandbox(error.clone())),
+            ExecutorState::Idle | ExecutorState::Disabled => {
+                let reason = "it was never started";
+                return Err(CommandError::Sandbox(SandboxError::ExecutorDied { reason }));
+            }
+        };
+        if !*entered {
+            let view = view(&launch).map_err(CommandError::View)?;
+            if let Err(error) = executor.enter(view) {
+                *state = ExecutorState::Failed(error.clone());
+                return Err(CommandError::Sandbox(error));
+            }
+            *entered = true;
+        }
+        // What was begun ahead is over by now, or soon.
+        if let Err(error) = executor.wait_for_view() {
+            *state = ExecutorState::Failed(error.clone());
+            return Err(CommandError::Sandbox(error));
+        }
+        executor.prepare(launch).map_err(CommandError::Sandbox)
+    }
+
+    /// Has a command begin that was made ready.
+    ///
+    /// # Errors
+    /// The sandbox does not run it.
+    pub(crate) fn begin(&self, held: PreparedCommand) -> Result<RunningCommand, SandboxError> {
+        self.with_executor(|executor| executor.start_command(held))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The sandbox did not run it.
+    pub(crate) fn wait(
+        &self,
+        running: RunningCommand,
+        watch: &mut dyn CommandWatcher,
+    ) -> Result<CommandResult, SandboxError> {
+        self.with_executor(|executor| executor.wait(running, watch))
+    }
+
+    fn with_executor<T>(
+        &self,
+        act: impl FnOnce(&mut Executor) -> Result<T, SandboxError>,
+    ) -> Result<T, SandboxError> {
+        match &mut *self.state.borrow_mut() {
+            ExecutorState::Running { executor, .. } => act(executor),
+            ExecutorState::Failed(error) => Err(error.clone()),
+            ExecutorState::Idle | ExecutorState::Disabled => {
+                Err(SandboxError::ExecutorDied { reason: "it was ended before" })
+            }
+        }
+    }
+}
+
+/// Why a command was not run, or its end is not known.
+pub(crate) enum CommandError {
+    /// What it should see could not be opened.
+    View(io::Error),
+    /// The sandbox says why.
+    Sandbox(SandboxError),
+}
+
+/// What the commands of a run see: the workspace, and the programs that the policy names elsewhere.
+pub(crate) fn sandbox_view(
+    workspace: &Workspace,
+    host: &dyn ToolHost,
+    floor: SandboxTier,
+    staging: Option<StagingMount>,
+    masks: Vec<HiddenPath>,
+) -> io::Result<SandboxView> {
+    let workspace = rustix::io::fcntl_dupfd_cloexec(workspace.root(), 3)?;
+    let mut programs: Vec<(PathBuf, OwnedFd)> = Vec::new();
+    for place in host.program_paths() {
+        // Shown where it really is, which is where it is started from. What is not there, or cannot be
+        // shown, fails when it is called, and keeps no other program from running.
+        let Ok(path) = Path::new(&place).canonicalize() else { continue };
+        let is_seen =
+            capsule_sandbox::is_system_path(&path) || capsule_sandbox::taken(&path).is_some();
+        if is_seen || !path.is_file() || programs.iter().any(|(known, _)| *known == path) {
+            continue;
+        }
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
+        programs.push((path, handle));
+    }
+    Ok(SandboxView { floor, workspace, staging, hidden: masks, programs })
+}

@@ -1,0 +1,46 @@
+//! What tools are told by the machine around the workspace, and where output goes.
+
+use std::path::Path;
+
+use capsule_base::digest::Digest;
+use capsule_redact::{Redactor, Secret};
+use capsule_sandbox::FileIdentity;
+pub use capsule_sandbox::OutputKind;
+use capsule_workspace::{BackupLog, UserVariables};
+
+/// What the machine around the workspace tells.
+pub trait ToolHost: BackupLog + UserVariables {
+    /// Where the policy says that a program is.
+    fn program_path(&self, name: &str) -> Option<String>;
+    /// Every place that the policy names for a program.
+    fn program_paths(&self) -> Vec<String>;
+    /// A digest that was computed before, for a program with this identity.
+    fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest>;
+    /// Remembers a digest.
+    fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest);
+    /// The command line that the policy names for the project's tests, with the word that picks some
+    /// of them, and the folder that it runs in.
+    fn test_command(&self, filter: Option<&str>) -> Option<(Vec<String>, String)>;
+    /// Where the record of this run is kept.
+    fn store_path(&self) -> &Path;
+    /// The value of a secret of the policy, as it was when the run began.
+    fn secret(&self, name: &str) -> Option<Secret>;
+}
+
+/// Where the output of a command goes while it is made, before anything is masked: whoever shows it
+/// masks it first.
+pub trait Sink {
+    /// What masks in the run whose output comes.
+    fn use_redactor(&self, redactor: &Redactor);
+    /// More output.
+    fn output(&self, stream: OutputKind, bytes: &[u8]);
+}
+
+/// A sink that drops everything.
+#[derive(Clone, Copy, Debug)]
+pub struct NullSink;
+
+impl Sink for NullSink {
+    fn use_redactor(&self, _: &Redactor) {}
+    fn output(&self, _: OutputKind, _: &[u8]) {}
+}

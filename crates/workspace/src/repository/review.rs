@@ -1,0 +1,274 @@
+//! Looks through what a run made of repositories.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_core::change::Change;
+use capsule_core::path_aliases::PathAliases;
+
+use super::compare::{Comparison, Moved, Refusal};
+use super::database::Database;
+use super::files::{Changed, Disk, Files, RunChanges};
+use super::id::{Format, ObjectId};
+use super::index::Index;
+use super::own::Own;
+use super::parts::{Parts, lent};
+use super::refs::Refs;
+use super::{Flaw, INDEX, Protects, join};
+use crate::change_path::split_parent;
+use crate::control_files::git_pointer::{COMMONDIR, git_path, named};
+use crate::control_files::{GIT_NAME, has_repository_parts};
+use crate::git_config;
+use crate::resolve::Workspace;
+
+/// What was found, by path: why a change may not be made.
+pub type Reviewed = BTreeMap<String, String>;
+
+/// What a run changed, and where it lies.
+pub(crate) struct Review<'r> {
+    workspace: &'r Workspace,
+    /// The files of the working tree, as the user has them.
+    disk: Disk<'r>,
+    before: &'r dyn Files,
+    after: &'r dyn Files,
+    /// Where objects lie, old and new.
+    objects: Vec<&'r dyn Files>,
+    aliases: &'r PathAliases,
+    protects: &'r dyn Protects,
+}
+
+/// Why some changes may not be made, among all that a run made: `before` is the workspace without them,
+/// and `staged` where they lie.
+pub(crate) fn review<'r>(
+    workspace: &'r Workspace,
+    (before, staged): (BorrowedFd<'r>, BorrowedFd<'r>),
+    (all, some): (RunChanges<'r>, impl Iterator<Item = &'r Change>),
+    (aliases, protects): (&'r PathAliases, &'r dyn Protects),
+) -> Reviewed {
+    let disk = |root| Disk { workspace, root };
+    let (before, staged) = (disk(before), disk(staged));
+    let after = Changed { before, staged, changes: all };
+    // Those that the changes remove are still there.
+    let objects: Vec<&dyn Files> = vec![&after, &before];
+    let files = (&before as &dyn Files, &after as &dyn Files);
+    Review::new((workspace, before), files, objects, (aliases, protects)).of(some)
+}
+
+/// The folder of a repository, and the one that it shares with others.
+struct Place {
+    own: String,
+    shared: String,
+    /// The folders that its files stand in.
+    trees: Vec<String>,
+}
+
+impl<'r> Review<'r> {
+    pub(super) fn new(
+        (workspace, disk): (&'r Workspace, Disk<'r>),
+        (before, after): (&'r dyn Files, &'r dyn Files),
+        objects: Vec<&'r dyn Files>,
+        (aliases, protects): (&'r PathAliases, &'r dyn Protects),
+    ) -> Self {
+        Self { workspace, disk, before, after, objects, aliases, protects }
+    }
+
+    /// Why some of the changes may not be made.
+    pub(super) fn of<'c>(&self, changes: impl Iterator<Item = &'c Change>) -> Reviewed {
+        let (mut known, mut all) = (BTreeMap::new(), Reviewed::new());
+        let mut by_repository: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
+        for change in changes {
+            let folder = split_parent(&change.path).0;
+            let found = known.entry(folder.to_owned()).or_insert_with(|| self.repository(folder));
+            match found {
+                Some(found) => by_repository.entry(found.clone()).or_default().push(change),
+                None => all.extend(self.lent(change).map(|why| (change.path.clone(), why))),
+            }
+        }
+        for (folder, changes) in by_repository {
+            match self.place(&folder).and_then(|place| self.compared(&place, &changes)) {
+                Ok(refused) => all.extend(refused),
+                Err(flaw) => {
+                    let paths = changes.iter().map(|change| change.path.clone());
+                    all.extend(paths.map(|path| (path, flaw.told())));
+                }
+            }
+        }
+        all
+    }
+
+    /// The repository that a folder is, or lies in: the innermost one, before the changes or with them.
+    fn repository(&self, folder: &str) -> Option<String> {
+        let is_repository = |folder: &str| {
+            let has =
+                |files: &dyn Files| has_repository_parts(|part| files.stands(&join(folder, part)));
+            has(self.before) || has(self.after)
+        };
+        let mut way = Some(folder);
+        while let Some(folder) = way {
+            if is_repository(folder) {
+                return Some(folder.to_owned());
+            }
+            way = (!folder.is_empty()).then(|| split_parent(folder).0);
+        }
+        None
+    }
+
+    fn place(&self, folder: &str) -> Result<Place, Flaw> {
+        let names =
+            self.aliases.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
+        let names = names.into_iter().chain(WorkspacePath::from_fs_name(folder));
+        let tree = |name: WorkspacePath| name.parent().filter(|_| name.name() == Some(GIT_NAME));
+        let mut trees: BTreeSet<String> =
+            names.filter_map(tree).map(|path| path.as_str().to_owned()).collect();
+        if trees.is_empty() {
+            trees.insert(folder.to_owned());
+        }
+        let item = folder.to_owned();
+        let most = u64::try_from(limits::PATH_BYTES).unwrap_or(u64::MAX);
+        let text = self.before.read(&join(folder, COMMONDIR), most)?;
+        let shared = match text.as_deref().and_then(git_path) {
+            None => item.clone(),
+            Some(named) => beneath(folder, &named).ok_or_else(|| {
+                Flaw::new("it shares its objects with one outside of the workspace")
+            })?,
+        };
+        Ok(Place { own: item, shared, trees: trees.into_iter().collect() })
+    }
+
+    fn format(&self, place: &Place) -> Result<Format, Flaw> {
+        let text = self.before.read(&join(&place.shared, "config"), limits::CONFIG_BYTES)?;
+        let settings = git_config::settings(&text.unwrap_or_default());
+        let settings = settings.map_err(|_| Flaw::new("its configuration is broken"))?;
+        let mut formats =
+            settings.iter().filter(|setting| setting.is("extensions", "objectformat"));
+        match formats.next_back().and_then(|setting| setting.value.as_deref()) {
+            None => Ok(Format::Sha1),
+            Some(name) if name.eq_ignore_ascii_case(b"sha1") => Ok(Format::Sha1),
+            Some(name) if name.eq_ignore_ascii_case(b"sha256") => Ok(Format::Sha256),
+            Some(_) => Err(Flaw::new("it names its objects in a way that is not known")),
+        }
+    }
+
+    fn compared(&self, place: &Place, changes: &[&Change]) -> Result<Reviewed, Flaw> {
+        self.opened(place, &|parts| {
+            let mut reviewed = Reviewed::new();
+            for change in changes {
+                let name = change.path.strip_prefix(&place.own).unwrap_or(&change.path);
+                let name = name.strip_prefix('/').unwrap_or(name);
+                match parts.part(name, change) {
+                    Ok(None) => {}
+                    Ok(Some(why)) => drop(reviewed.insert(change.path.clone(), told(&why))),
+                    Err(flaw) => drop(reviewed.insert(change.path.clone(), flaw.told())),
+                }
+            }
+            Ok(reviewed)
+        })
+    }
+
+    /// Opens a repository, as it was and as it is.
+    fn opened<T>(
+        &self,
+        place: &Place,
+        act: &dyn Fn(&Parts<'_>) -> Result<T, Flaw>,
+    ) -> Result<T, Flaw> {
+        let (format, root) = (self.format(place)?, self.workspace.path());
+        let objects = join(&place.shared, "objects");
+        let database = Database::open(format, (&self.objects, &objects), root)?;
+        let folders = [place.own.as_str(), &place.shared];
+        let refs = Refs::new(format, self.before, folders);
+        let refs_now = Refs::new(format, self.after, folders);
+        let index = index_of(format, self.before, &place.own);
+        let (none, head) = (Index::default(), refs.resolve("HEAD")?);
+        let known = (index.as_ref().unwrap_or(&none), &refs, head);
+        let item = Own::new(&database, (self.disk, &place.trees), known);
+        let submodule = |path: &str, id: &ObjectId| self.submodule(place, path, id);
+        let comparison = Comparison::new(&item, self.protects, &submodule);
+        act(&Parts {
+            format,
+            place: &place.own,
+            files: (self.before, self.after),
+            index: index.as_ref().err(),
+            refs: (&refs, &refs_now),
+            comparison: &comparison,
+        })
+    }
+
+    /// What a submodule would bring that is to be at another commit.
+    fn submodule(&self, place: &Place, path: &str, id: &ObjectId) -> Refusal {
+        for tree in &place.trees {
+            let files = join(tree, path);
+            let Some(folder) = self.repository_of(&files)? else { continue };
+            let inner = Place { trees: vec![files], ..self.place(&folder)? };
+            let after = *id;
+            let moved = Moved { before: None, after, is_strict: true, keeps: false };
+            return self.opened(&inner, &|parts| parts.comparison.moved(moved));
+        }
+        Err(Flaw::new(format!("the repository of the submodule `{path}` is not here")))
+    }
+
+    /// The folder of the repository whose files stand in another one.
+    fn repository_of(&self, files: &str) -> Result<Option<String>, Flaw> {
+        let pointer = join(files, GIT_NAME);
+        if self.before.stands(&join(&pointer, "HEAD")) {
+            return Ok(Some(pointer));
+        }
+        if !self.before.stands(&pointer) {
+            return Ok(None);
+        }
+        let most = u64::try_from(limits::PATH_BYTES).unwrap_or(u64::MAX);
+        let text = self.before.read(&pointer, most)?.unwrap_or_default();
+        Ok(named(&text).and_then(|named| beneath(files, &named)))
+    }
+
+    /// A folder that lends its objects to a repository, and is in none itself.
+    fn lent(&self, change: &Change) -> Option<String> {
+        let path = WorkspacePath::from_fs_name(&change.path)?;
+        let is_git = |part: &&str| *part == GIT_NAME;
+        let rest = self.aliases.aliases_of(&path).iter().find_map(|name| {
+            let mut parts = name.components().skip_while(|part| !is_git(part)).skip(1);
+            (parts.next() == Some("objects")).then(|| parts.collect::<Vec<_>>().join("/"))
+        })?;
+        let refused = [Format::Sha1, Format::Sha256]
+            .map(|format| lent(format, &rest, (change, self.after)).map_err(|flaw| flaw.told()));
+        refused
+            .into_iter()
+            .find(Result::is_ok)
+            .unwrap_or_else(|| Err("git would take it for objects, and it is none of them".into()))
+            .err()
+    }
+}
+
+/// The index in a repository's folder.
+pub(super) fn index_of(format: Format, files: &dyn Files, folder: &str) -> Result<Index, Flaw> {
+    match files.read(&join(folder, INDEX), limits::GIT_INDEX_BYTES)? {
+        Some(bytes) => Index::parse(format, &bytes),
+        None => Ok(Index::default()),
+    }
+}
+
+fn told(why: &str) -> String {
+    format!("git would take it for content of files: {why}")
+}
+
+impl Flaw {
+    fn told(&self) -> String {
+        format!("what git would make of it cannot be compared: {}", self.0)
+    }
+}
+
+/// A path that is named in a folder, as one beneath the workspace; none where it leads out.
+fn beneath(folder: &str, named: &Path) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in named.to_str()?.split('/') {
+        match part {
+            "" if named.is_absolute() => return None,
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}

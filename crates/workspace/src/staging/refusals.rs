@@ -1,0 +1,27 @@
+//! The reasons, in words, why a scan refuses changes.
+
+use rustix::io::Errno;
+
+use crate::resolve::LookupError;
+
+/// The reason where another process wrote to a path in the workspace during the run.
+pub(super) const CHANGED_MEANWHILE: &str =
+    "somebody changed it in the workspace while the run went on";
+
+/// The reason where the permissions of a folder keep its entries from being read.
+const UNREADABLE_DIRECTORY: &str =
+    "its permissions let nobody look into it, so what is in it is not known";
+
+/// The reason where the target of a link is not text.
+pub(super) const UNREADABLE_LINK: &str =
+    "it is a link to a name that is not text, which no record holds";
+
+/// The reason where a path cannot be opened.
+pub(super) fn not_found_text(why: LookupError) -> String {
+    match why {
+        LookupError::Missing => "it is not there".into(),
+        LookupError::Outside(problem) => format!("its path {}", problem.reason()),
+        LookupError::Refused(Errno::ACCESS) => UNREADABLE_DIRECTORY.into(),
+        LookupError::Refused(errno) => format!("it cannot be read ({errno})"),
+    }
+}
