@@ -22,7 +22,7 @@ use crate::resolve::{file_type, same_file};
 /// Permissions, without the kind of file.
 const PERMISSION_BITS: u32 = 0o7777;
 
-/// By what a file is known to be the same: any write changes one of these, where [`looks_tell`].
+/// By what a file is known to be the same: any write changes one of these, where [`stamps_are_reliable`].
 pub(crate) type FileStamp = (u64, i64, (i64, u64), (i64, u64));
 
 pub(crate) fn file_stamp(stat: &Stat) -> FileStamp {

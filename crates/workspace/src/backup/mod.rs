@@ -1,10 +1,10 @@
-//! What calls replace and delete, kept until somebody wants it back.
+//! Backups of the files that calls replace and delete, for an undo.
 //!
-//! Beside the store lies a folder with a folder for each run, and in that every file that a call of the
-//! run was about to replace or delete, under the digest of its bytes. A [`Keeper`] puts them there before
-//! the call's intent is written, so that they are durable before anything acts; [`Kept`] finds them again
-//! and believes none that has other bytes than its name says. Where the file system can, a file shares
-//! its bytes with the original.
+//! Next to the store is a directory with a subdirectory for each run. It holds every file that a call of the
+//! run was about to replace or delete, named by the digest of its bytes. A [`BackupStore`] puts them there
+//! before the call's intent is written, so that they are durable before anything acts. A [`BackupReader`]
+//! finds them again and rejects a file whose bytes do not match its name. Where the file system can, a backup
+//! shares its bytes with the original.
 
 mod quota;
 mod reader;

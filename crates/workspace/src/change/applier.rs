@@ -60,7 +60,7 @@ pub(crate) struct ChangeApplier {
     pub temporary_name: String,
     /// What those of others are called who began before and were killed.
     pub leftover_names: Vec<String>,
-    /// Where the changes put a link, or take one away: see [`links`].
+    /// Where the changes put a link, or take one away: see [`link_paths`].
     pub link_paths: BTreeSet<String>,
     /// What is said of a path that is not what it was compared with.
     pub conflict_problem: fn(&Change) -> CodedError,

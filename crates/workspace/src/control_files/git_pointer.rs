@@ -21,7 +21,7 @@ pub(crate) fn gitdir_in(file: impl AsFd) -> Option<PathBuf> {
     git_path(small_text(file)?.strip_prefix(GITDIR_PREFIX)?)
 }
 
-/// The path that [`SHARED`] says the shared folder has.
+/// The path that [`COMMONDIR`] says the shared folder has.
 pub(crate) fn commondir_in(file: impl AsFd) -> Option<PathBuf> {
     git_path(&small_text(file)?)
 }

@@ -1,9 +1,10 @@
-//! Which places of the workspace the host takes orders from, beside those that an invariant names.
+//! Control files: files from which programs of the host load configuration or hooks, besides those that an
+//! invariant names.
 //!
-//! A protected name may be a link, or a file `.git` that says where the repository lies. What they lead
-//! to is judged under that name, too ([`Orders`]), and so is what is in a [`repository`] by another name
-//! than `.git`, and what the [`config`]uration of a repository names. It is looked for when the workspace is first walked,
-//! in the workspace as the host has it, beneath whatever a run has staged.
+//! A protected name may be a link, or a file `.git` that says where the repository is. Their targets get
+//! the protected names as aliases ([`PathAliases`]), and so do the parts of a [`repository`] with another
+//! name than `.git`, and the files that the configuration of a repository names ([`git_config`]). They are
+//! looked for when the workspace is first walked, in the workspace as the host has it, without staged changes.
 
 mod git_config;
 pub(crate) mod git_pointer;

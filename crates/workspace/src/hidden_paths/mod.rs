@@ -4,7 +4,7 @@
 //! The workspace is walked once, when the first command or the first file with several names needs
 //! it. Folders that changed since are walked again each time that somebody asks. What cannot be
 //! looked into is hidden whole: nobody knows what lies there. What is protected and leads elsewhere is
-//! followed ([`follow`]).
+//! followed ([`link_targets`]).
 
 mod aliases;
 mod closed_names;
@@ -79,7 +79,7 @@ struct HiddenIndex {
     /// What is hidden, beneath the workspace, in bytes.
     hidden: BTreeSet<OsString>,
     error: Option<HiddenPathsError>,
-    /// The protected files, by identity, with the names that are protected, up to [`NAMES`].
+    /// The protected files, by identity, with the names that are protected, up to [`MAX_NAMES`].
     protected: BTreeMap<InodeKey, BTreeSet<OsString>>,
     /// Whether one that was found since the last look at links has other names.
     has_hard_links: bool,

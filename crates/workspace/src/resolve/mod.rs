@@ -1,8 +1,8 @@
 //! The folder that tools work in, held by a descriptor.
 //!
-//! A path is resolved beneath that descriptor by the kernel (`openat2`), or by [`steps`] where the
-//! kernel cannot, and from then on it is a descriptor too ([`look`]): what was judged is what is
-//! opened. A later look-up by name happens only to compare.
+//! A path is resolved relative to that descriptor by the kernel (`openat2`), or by [`fallback_resolver`] where
+//! the kernel cannot, and from then on it is a descriptor too ([`FoundPath`]): what was judged is what is
+//! opened. A later lookup by name happens only to compare.
 
 mod entry_lookup;
 mod fallback_resolver;

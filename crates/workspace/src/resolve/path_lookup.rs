@@ -1,6 +1,4 @@
-//! One look at a path. The facts that are judged and the descriptors that the hands get come out of
-//! the same look: nothing that is swapped in between can be judged as one thing and opened as
-//! another.
+//! One lookup of a path: what is there, held by a descriptor, or where it would be.
 
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_core::action::FileKind;

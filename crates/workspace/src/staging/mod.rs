@@ -1,10 +1,11 @@
 //! A staged workspace: what a run changes is collected in a folder of ours, and the workspace stays
 //! what it is until a person applies the changes.
 //!
-//! The kernel lays that folder over the workspace ([`capsule_sandbox`]). Where it refuses that, the
-//! folder becomes a [`copy`] of the workspace, and what differs in it is what changed. Here is what
-//! becomes of it: [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
-//! [`apply`] makes them in the workspace.
+//! The kernel mounts that directory over the workspace, by the caller's [`MountStaging`]. Where it refuses
+//! that, the directory becomes a copy of the workspace ([`workspace_copy`]), and what differs in it is what
+//! changed. [`scan`] reads the changes out of it, and [`repository_check`] checks what is around them.
+//! Whether a change may be made is judged outside of this crate; [`StagedApply`](crate::StagedApply) makes
+//! changes in the workspace.
 
 mod copy_changes;
 mod diff;

@@ -3,7 +3,7 @@
 //! What the kernel puts there is described in its `Documentation/filesystems/overlayfs.rst`: a file
 //! that differs lies there whole, a name that is gone is a character device 0/0, and a folder that
 //! took the place of another is marked as opaque. Where it is a copy of the workspace instead, what
-//! differs is found by [`super::copied`]. Nobody writes to it meanwhile: every process of
+//! differs is found by [`super::copy_changes`]. Nobody writes to it meanwhile: every process of
 //! the call has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
