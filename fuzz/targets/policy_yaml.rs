@@ -7,12 +7,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use capsule_authoring::{assertion_diagnostics, lint};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
     CommandRule, Constraint, DeniedToken, HardDenyRule, LayerKind, Policy, PolicyDraft,
     SourceLocation, TokenMatcher,
 };
-use capsule_runtime::{CATALOGUE, assertion_diagnostics, lint};
+use capsule_runtime::{CATALOGUE, TOOL_SET};
 use fuzz::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
 use libfuzzer_sys::fuzz_target;
 
@@ -33,8 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
         Err(problems) => return assert_refused(text, &problems),
     };
     let policy = Arc::new(policy);
-    assert_named(text, &lint(&policy));
-    assert_named(text, &assertion_diagnostics(&policy));
+    assert_named(text, &lint(&policy, &TOOL_SET));
+    assert_named(text, &assertion_diagnostics(&policy, &TOOL_SET));
     let words = judge(&policy);
     for (what, deny) in DENIALS {
         let mut stricter = Policy::clone(&policy);

@@ -3,20 +3,20 @@
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use capsule_base::diagnostic::{Diagnostic, Diagnostics, Position, Severity};
 use capsule_base::escape;
-use capsule_runtime::Text;
+use capsule_core::policy::SourceText;
 use serde_json::{Value, json};
 
 use crate::screen::Screen;
 
 /// Every problem, each with its place underlined.
-pub(crate) fn render(text: &Text, problems: &Diagnostics, screen: &Screen) -> String {
+pub(crate) fn render(text: &SourceText, problems: &Diagnostics, screen: &Screen) -> String {
     let renderer = if screen.has_color() { Renderer::styled() } else { Renderer::plain() };
     let shown: Vec<String> =
         problems.iter().map(|problem| render_one(text, problem, &renderer)).collect();
     shown.join("\n\n")
 }
 
-fn render_one(text: &Text, problem: &Diagnostic, renderer: &Renderer) -> String {
+fn render_one(text: &SourceText, problem: &Diagnostic, renderer: &Renderer) -> String {
     let level = match problem.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -50,7 +50,7 @@ fn render_one(text: &Text, problem: &Diagnostic, renderer: &Renderer) -> String 
 }
 
 /// Every problem as JSON.
-pub(crate) fn to_json(text: &Text, problems: &Diagnostics) -> Value {
+pub(crate) fn to_json(text: &SourceText, problems: &Diagnostics) -> Value {
     problems
         .iter()
         .map(|problem| {

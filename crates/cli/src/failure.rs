@@ -4,9 +4,10 @@ use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::exit::Exit;
 use capsule_core::outcome::CodedError;
+use capsule_core::policy::SourceText;
 use capsule_runtime::{
     AnnotationError, ChangesError, Divergence, EraseError, LayerChange, OpenError, ReplayError,
-    ResumeError, Text,
+    ResumeError,
 };
 use capsule_store::StoreError;
 
@@ -16,7 +17,7 @@ pub(crate) enum Failure {
     /// Something is wrong, and a code says what.
     Problem(CodedError),
     /// A text is wrong at these places.
-    InvalidText(Text, Diagnostics),
+    InvalidText(SourceText, Diagnostics),
     /// The workspace's layer is gone, or says less.
     WeakerLayer(Box<LayerChange>),
     /// A replay met what is not in its recording.

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use capsule_core::action::Facts;
-use capsule_core::policy::{BindRoots, PolicyDraft, PolicyInput, Usage};
+use capsule_core::policy::{BindRoots, PolicyDraft, PolicyInput, Usage, decide};
 use capsule_core::tool::ToolName;
-use capsule_runtime::{CATALOGUE, describe, explain_case};
+use capsule_runtime::{CATALOGUE, describe};
 use capsule_testkit::{Capsule, HttpServer, run_in_parallel};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -313,7 +313,7 @@ fn judge(row: &Row, call: &Call) -> Vec<String> {
                 let usage = &Usage::default();
                 let case =
                     PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
-                json!(explain_case(&policy, &case))
+                json!(decide(&policy, &case).decision)
             }
         }
         Err(problem) => json!({ "decision": "deny", "code": problem.code, "rule": null }),

@@ -22,7 +22,7 @@ use capsule_core::confinement::{
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft, PolicyInput, Usage, builtin_text};
 use capsule_core::tool::ToolName;
-use capsule_runtime::{CATALOGUE, describe, explain_case};
+use capsule_runtime::{CATALOGUE, describe};
 use serde_json::{Value, json};
 
 const POLICIES: [&str; 4] = ["developer", "assistant", "readonly", "base"];
@@ -207,10 +207,8 @@ fn decide_on(policy: &Arc<Policy>, row: &Row, facts: &Facts) -> Decision {
         Ok(action) => {
             let (action, usage) = (action.resolve_confinement(facts), Usage::default());
             let (tool, action, usage) = (&tool, &action, &usage);
-            explain_case(
-                policy,
-                &PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None },
-            )
+            let case = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
+            capsule_core::policy::decide(policy, &case).decision
         }
         Err(problem) => Decision::reject_invalid(problem),
     }

@@ -11,10 +11,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use capsule_authoring::format_policy;
 use capsule_base::yaml;
 use capsule_base::yaml::POLICY_DIALECT;
 use capsule_core::policy::PolicyDraft;
-use capsule_runtime::{CATALOGUE, format_policy};
+use capsule_runtime::CATALOGUE;
 use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::Value;
 

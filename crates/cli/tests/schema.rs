@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use capsule_authoring::policy_schema;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostics, Severity};
 use capsule_base::yaml;
 use capsule_base::yaml::POLICY_DIALECT;
 use capsule_core::policy::PolicyDraft;
-use capsule_runtime::{CATALOGUE, policy_schema};
+use capsule_runtime::CATALOGUE;
 use capsule_testkit::{Capsule, run_in_parallel};
 use regex::Regex;
 use serde_json::{Map, Value, json};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::Capabilities;
 use crate::outcome::CodedError;
 use crate::risk::Risk;
+use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 
@@ -103,6 +104,13 @@ impl Decision {
     #[must_use]
     pub fn is_misunderstood(&self) -> bool {
         self.verdict == Verdict::Deny && self.code.exit() == Exit::ToolFailed
+    }
+
+    /// Whether the tool's own verdict or the profile decided, and no narrower rule.
+    #[must_use]
+    pub fn is_tool_default(&self, tool: &ToolName) -> bool {
+        let rule = self.rule.as_deref().unwrap_or_default();
+        rule == tool.as_str() || rule.starts_with("profile/")
     }
 
     /// The same with nobody there to ask.

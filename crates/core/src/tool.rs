@@ -12,7 +12,9 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::action::Action;
 use crate::capability::Capability;
+use crate::outcome::CodedError;
 use capsule_base::suggestion::closest;
 
 /// The id of a tool, such as `fs.read`.
@@ -264,4 +266,16 @@ impl Catalogue {
     pub fn closest(self, name: &str) -> Option<&'static str> {
         closest(name, self.0.iter().map(|signature| signature.id))
     }
+}
+
+/// The tools of a build for code that only asks about calls and can run none of them.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolSet {
+    /// Their signatures.
+    pub catalogue: Catalogue,
+    /// What a call of a tool means, from the tool's name, the arguments and the time in microseconds.
+    pub describe: fn(&str, &Value, u64) -> Result<Action, CodedError>,
+    /// The directory that hides an absolute path of the host from every command, because each command
+    /// has a directory of its own there.
+    pub hiding_directory: fn(&str) -> Option<&'static str>,
 }

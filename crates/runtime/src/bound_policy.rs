@@ -15,7 +15,8 @@ use capsule_base::yaml::POLICY_DIALECT;
 use capsule_core::journal::{Document, LayerOpened, PayloadRef, RunKind, RunOpened};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{
-    BindRoots, ExtendedPolicy, Policy, PolicyDraft, PolicyLayer, builtin_names, builtin_text,
+    BindRoots, ExtendedPolicy, LoadedPolicy, Policy, PolicyDraft, PolicyLayer, SourceText,
+    builtin_names, builtin_text,
 };
 use capsule_redact::holds_mask;
 use capsule_tools::CATALOGUE;
@@ -23,7 +24,7 @@ use capsule_workspace::Workspace;
 
 use crate::layers::{self, LayerText};
 use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths};
-use crate::source_text::{Text, read_text, shown_name};
+use crate::source_text::{read_text, shown_name};
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub enum PolicyLoadError {
     /// It could not be found or read.
     Problem(CodedError),
     /// It was read and is wrong.
-    Invalid(Text, Diagnostics),
+    Invalid(SourceText, Diagnostics),
 }
 
 impl From<CodedError> for PolicyLoadError {
@@ -66,7 +67,7 @@ pub struct BoundPolicy {
     /// The policy.
     pub policy: Arc<Policy>,
     /// Its text.
-    pub text: Text,
+    pub text: SourceText,
     /// The policy that it extends, where that is not the base policy alone.
     pub extended: Option<ExtendedPolicy>,
     /// Where its file really is.
@@ -150,10 +151,17 @@ impl BoundPolicy {
         })
     }
 
-    /// Whether it is the base policy by itself.
+    /// The policy and its texts without the open workspace, for code that only advises on it.
     #[must_use]
-    pub fn is_base(&self) -> bool {
-        self.file.is_none() && builtin_text("base") == Some(self.text.text.as_str())
+    pub fn loaded(&self) -> LoadedPolicy {
+        LoadedPolicy {
+            policy: Arc::clone(&self.policy),
+            text: self.text.clone(),
+            layers: self.layers.iter().map(|layer| (layer.kind, layer.text.clone())).collect(),
+            roots: self.roots.clone(),
+            home: self.home.clone(),
+            is_base: self.file.is_none() && builtin_text("base") == Some(self.text.text.as_str()),
+        }
     }
 
     /// The path of the policy's file, or its built-in name: with what it calls itself, which policy it is.
@@ -233,7 +241,7 @@ impl BoundPolicy {
 /// The workspace cannot be opened. Where the policy names it, the problem stands there.
 fn no_workspace(
     lookup: &PolicyLoadOptions<'_>,
-    text: &Text,
+    text: &SourceText,
     root: &Path,
     error: &std::io::Error,
 ) -> PolicyLoadError {
@@ -260,7 +268,7 @@ fn bind_layer(
     roots: &BindRoots,
     home: &str,
 ) -> Result<PolicyLayer, PolicyLoadError> {
-    let LayerText { kind, text: Text { name, text }, .. } = layer;
+    let LayerText { kind, text: SourceText { name, text }, .. } = layer;
     let read = draft.layer((text, name), *kind, home, CATALOGUE);
     let bound = read.and_then(|(draft, warnings)| Ok((draft.bind(roots)?, warnings)));
     let (bound, warnings) =
@@ -273,7 +281,7 @@ fn bind_layer(
 #[derive(Clone, Debug)]
 pub struct PolicyTexts {
     /// The policy.
-    pub policy: Text,
+    pub policy: SourceText,
     /// The policy that it extends.
     pub extended: Option<ExtendedPolicy>,
     /// What tightens it.
@@ -287,7 +295,8 @@ impl PolicyTexts {
         mut kept: impl FnMut(&PayloadRef) -> Option<Vec<u8>>,
     ) -> Option<Self> {
         let mut text = |payload: &PayloadRef| String::from_utf8(kept(payload)?).ok();
-        let item = Text { name: shown_name(&opened.policy.path), text: text(&opened.policy.text)? };
+        let item =
+            SourceText { name: shown_name(&opened.policy.path), text: text(&opened.policy.text)? };
         let extended = match &opened.extends {
             Some(under) => {
                 Some(ExtendedPolicy { name: under.path.clone(), text: text(&under.text)? })
@@ -298,7 +307,7 @@ impl PolicyTexts {
         for LayerOpened { layer, document, .. } in &opened.layers {
             let (kind, path) = (*layer, document.path.as_str());
             let name = layers::display_path(kind, path, &opened.workspace.path, &opened.home);
-            let text = Text { name, text: text(&document.text)? };
+            let text = SourceText { name, text: text(&document.text)? };
             let warnings = Diagnostics::new();
             layers.push(LayerText { kind, path: path.into(), text, warnings });
         }
@@ -330,7 +339,7 @@ impl PolicyTexts {
         for LayerOpened { layer, document, .. } in &opened.layers {
             let (kind, path) = (*layer, document.path.clone());
             let name = layers::display_path(kind, &path, &opened.workspace.path, &opened.home);
-            let text = Text { name, text: find(document)?.text };
+            let text = SourceText { name, text: find(document)?.text };
             layers.push(LayerText { kind, path: path.into(), text, warnings: Diagnostics::new() });
         }
         Some(Self { policy: item, extended, layers })
@@ -358,10 +367,10 @@ fn bind_texts(
         spelling,
         may_drop_base_rules: lifts,
     };
-    let PolicyTexts { policy: Text { name, text }, extended, layers } = texts;
+    let PolicyTexts { policy: SourceText { name, text }, extended, layers } = texts;
     let (draft, _) = PolicyDraft::parse_recorded(text, name, home, CATALOGUE, extended.as_ref())?;
     let mut tightening = Vec::new();
-    for (LayerText { kind, text: Text { name, text }, .. }, then) in
+    for (LayerText { kind, text: SourceText { name, text }, .. }, then) in
         layers.iter().zip(&opened.layers)
     {
         let (layer, _) = draft.layer((text, name), *kind, home, CATALOGUE)?;
@@ -416,7 +425,7 @@ fn own_file_links(lookup: &PolicyLoadOptions<'_>) -> BTreeSet<PathBuf> {
     folders.into_iter().chain(links).flat_map(links_to).collect()
 }
 
-fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), CodedError> {
+fn read_policy(source: &PolicySource) -> Result<(SourceText, Option<PathBuf>), CodedError> {
     match source {
         PolicySource::Builtin(name) => {
             let text = builtin_text(name).ok_or_else(|| {
@@ -429,12 +438,12 @@ fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), CodedEr
                 };
                 CodedError::new(Code::PolicyMissing, message).with_suggestion(suggestion)
             })?;
-            Ok((Text { name: format!("builtin:{name}"), text: text.into() }, None))
+            Ok((SourceText { name: format!("builtin:{name}"), text: text.into() }, None))
         }
         PolicySource::File(path) => {
             let text = read_text(path, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
             let name = shown_name(&path.to_string_lossy());
-            Ok((Text { name, text }, Some(real_path(path))))
+            Ok((SourceText { name, text }, Some(real_path(path))))
         }
     }
 }

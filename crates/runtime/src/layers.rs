@@ -14,7 +14,7 @@ use capsule_base::escape;
 use capsule_base::limits;
 use capsule_core::journal::{Event, LayerGone, LayerOpened, RunOpened};
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{LayerKind, is_layer};
+use capsule_core::policy::{LayerKind, SourceText, is_layer};
 use capsule_redact::Redactor;
 use capsule_store::{Store, StoreError};
 use capsule_workspace::Workspace;
@@ -22,7 +22,7 @@ use capsule_workspace::Workspace;
 use crate::bound_policy::{BoundPolicy, PolicyLoadError};
 use crate::layer_diff::removed_keys;
 use crate::realpath::real_path;
-use crate::source_text::{Text, read_text};
+use crate::source_text::read_text;
 
 /// Where a workspace has its layer: at the place where `capsule init` writes a policy.
 const WORKSPACE_LAYER_PATH: &str = ".capsule/policy.yaml";
@@ -35,7 +35,7 @@ pub struct LayerText {
     /// Where it was read.
     pub path: PathBuf,
     /// Its text.
-    pub text: Text,
+    pub text: SourceText,
     /// What its author probably did not mean.
     pub warnings: Diagnostics,
 }
@@ -55,7 +55,7 @@ pub(crate) fn read_layers(
     let mut found = Vec::new();
     let mut add = |kind, path: PathBuf, text: String| {
         let name = display_path(kind, &path.to_string_lossy(), &root, home);
-        let text = Text { name, text };
+        let text = SourceText { name, text };
         match is_layer(&text.text) {
             Ok(true) => found.push(LayerText { kind, path, text, warnings: Vec::new() }),
             Ok(false) => {}

@@ -5,21 +5,18 @@
 
 mod annotation;
 mod approval;
-mod authoring;
 mod backend;
 mod bound_policy;
 mod call_result;
 mod changes;
-mod check;
 mod clock;
 mod command_list;
 mod erase;
+mod explain;
 mod feedback;
-mod format;
 mod layer_diff;
 mod layers;
 mod lifecycle;
-mod lint;
 mod masked_stream;
 mod observer;
 mod pending_changes;
@@ -28,7 +25,6 @@ mod realpath;
 mod replay;
 mod resume;
 mod run;
-mod schema;
 mod session;
 mod source_text;
 mod unconfined;
@@ -39,32 +35,22 @@ pub use approval::{
     ActiveGrant, NoPrompt, PendingQuestion, Prompt, PromptAnswer, PromptReply, QuestionAnswer,
     QuestionState, StoredAnswer, active_grants, clear_grants, not_waiting, revoke_grant,
 };
-pub use authoring::{
-    ChangedDecision, EditablePolicy, LearnError, LearnReport, Mutant, MutantResult, PastCall,
-    ProposalStep, RecordedAnswer, RefusedCall, RuleProposal, RuleUsage, TextLocation,
-    TooManyMutants,
-};
 pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
 pub use bound_policy::{
     BoundPolicy, PolicyLoadError, PolicyLoadOptions, PolicySource, PolicyTexts,
 };
 pub use call_result::CallResult;
 pub use capsule_tools::{
-    CATALOGUE, CommandRunner, NullSink, OutputKind, Sink, describe, edit, signature_of,
+    CATALOGUE, CommandRunner, NullSink, OutputKind, Sink, TOOL_SET, describe, edit, signature_of,
 };
 pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, ChangesError, StagedDiffs, StagedRun, WaitingChanges};
-pub use check::{
-    CheckedAssertion, PolicyAssertion, assertion_diagnostics, assertions, check_assertions,
-    explain, explain_call, explain_case, trace_case,
-};
 pub use clock::now_micros;
 pub use erase::{EraseError, Erased, Eraser, due_runs};
+pub use explain::{explain, explain_call};
 pub use feedback::FeedbackRequest;
-pub use format::{FormatError, format_policy};
 pub use layers::{LayerChange, LayerText};
 pub use lifecycle::submit;
-pub use lint::lint;
 pub use masked_stream::MaskedStream;
 pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};
 pub use pending_changes::{UnappliedRun, unapplied_runs};
@@ -74,8 +60,7 @@ pub use replay::{
 };
 pub use resume::{ResumeError, Resumption};
 pub use run::{Run, count_usage, engine_version, tools_digest};
-pub use schema::policy_schema;
 pub use session::{FinishedRun, OpenError, Session, SessionOptions};
-pub use source_text::{Text, read_text, shown_name};
+pub use source_text::{read_text, shown_name};
 pub use unconfined::allows_unconfined;
 pub use undo::{UndoRequest, UndoneBy};

@@ -7,15 +7,6 @@ use std::path::Path;
 use capsule_base::code::Code;
 use capsule_core::outcome::CodedError;
 
-/// A text with where it was read.
-#[derive(Clone, Debug)]
-pub struct Text {
-    /// How its place is shown.
-    pub name: String,
-    /// The text.
-    pub text: String,
-}
-
 /// How the place of a text is shown in decisions and problems: by the file's own name, which is never
 /// taken for one of ours.
 #[must_use]

@@ -15,6 +15,7 @@ mod staged;
 mod test_backups;
 mod tool;
 
+use std::path::Path;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
@@ -24,7 +25,7 @@ use capsule_core::action::{Action, Facts, PathLocation};
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::lifecycle::{Operation, PreflightReport};
 use capsule_core::outcome::CodedError;
-use capsule_core::tool::{Catalogue, ToolSignature};
+use capsule_core::tool::{Catalogue, ToolSet, ToolSignature};
 use capsule_redact::excerpt;
 use serde_json::Value;
 
@@ -60,6 +61,13 @@ tools! {
     git_log::GitLog,
     test_run::TestRun,
 }
+
+/// The same for code that advises on policies.
+pub const TOOL_SET: ToolSet = ToolSet {
+    catalogue: CATALOGUE,
+    describe,
+    hiding_directory: |path| taken(Path::new(path)),
+};
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
 const USER_ONLY_TOOLS: &[&dyn Tool] =

@@ -7,9 +7,10 @@ use crate::tidy::TidyFinding;
 
 /// What each room may depend on. What is not drawn is forbidden.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
-    ("cli", &["serve", "agent", "report", "runtime", "store", "core", "sandbox"]),
+    ("cli", &["serve", "agent", "authoring", "report", "runtime", "store", "core", "sandbox"]),
     ("serve", &["agent", "report", "runtime", "core"]),
     ("agent", &["runtime", "core"]),
+    ("authoring", &["report", "store", "core"]),
     ("report", &["store", "core"]),
     ("runtime", &["tools", "workspace", "store", "core"]),
     ("tools", &["sandbox", "workspace", "core"]),
@@ -122,6 +123,10 @@ mod tests {
         assert_eq!(with("capsule-command", &on("capsule-base", None)), []);
         assert_eq!(with("capsule-base", &on("capsule-command", None)).len(), 1);
         assert_eq!(with("capsule-command", &on("capsule-core", None)).len(), 1);
+        for acting in ["capsule-tools", "capsule-sandbox", "capsule-runtime"] {
+            assert_eq!(with("capsule-authoring", &on(acting, None)).len(), 1);
+        }
+        assert_eq!(with("capsule-runtime", &on("capsule-authoring", None)).len(), 1);
     }
 
     #[test]

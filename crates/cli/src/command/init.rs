@@ -4,13 +4,14 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use capsule_authoring::policy_schema;
 use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::limits::ORIGIN_BYTES;
 use capsule_core::action::show_argv;
 use capsule_core::outcome::CodedError;
+use capsule_runtime::CATALOGUE;
 use capsule_runtime::plan::plan_schema;
-use capsule_runtime::{CATALOGUE, policy_schema};
 use capsule_store::{Signer, Verifier, is_key_name};
 use serde_json::json;
 

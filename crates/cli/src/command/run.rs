@@ -9,12 +9,12 @@ use capsule_base::limits;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::PayloadRetention;
+use capsule_core::policy::{PayloadRetention, SourceText};
 use capsule_report::{RunHeader, write_run};
 use capsule_runtime::plan::{Plan, PlanResult, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, CommandRunner, FinishedRun, NullSink, Session, SessionOptions, Text,
-    read_text, real_path,
+    CATALOGUE, Cancel, CommandRunner, FinishedRun, NullSink, Session, SessionOptions, read_text,
+    real_path,
 };
 use serde_json::{Map, Value, json};
 
@@ -149,11 +149,11 @@ impl RunEnding {
 }
 
 /// Reads and checks a plan.
-pub(super) fn read_plan(path: &Path) -> Result<(Text, Plan), Failure> {
+pub(super) fn read_plan(path: &Path) -> Result<(SourceText, Plan), Failure> {
     let text = read_text(path, limits::PLAN_BYTES, Code::PlanUnreadable)?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let fallback = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
-    let text = Text { name, text };
+    let text = SourceText { name, text };
     match Plan::parse(&text.text, &fallback, CATALOGUE) {
         Ok(plan) => Ok((text, plan)),
         Err(problems) => Err(Failure::InvalidText(text, problems)),

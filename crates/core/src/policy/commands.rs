@@ -156,6 +156,12 @@ impl CommandRule {
         self.needs.is_some_and(|need| need.contains(Capability::ProcUnconfined))
     }
 
+    /// Whether it or one of its subcommands may run where there is no sandbox.
+    #[must_use]
+    pub fn names_unconfined(&self) -> bool {
+        self.is_unconfined() || self.subcommands.iter().any(|(_, inner)| inner.names_unconfined())
+    }
+
     /// The rule for a subcommand: by its name, or the one for any.
     pub(crate) fn subcommand(&self, name: &str) -> Option<&Self> {
         let exact = self.subcommands.iter().find(|(text, _)| text == name);

@@ -16,6 +16,7 @@ mod expectation;
 mod foreign;
 mod git_and_tests;
 mod layer;
+mod loaded;
 mod model;
 mod parse;
 mod path_pattern;
@@ -41,6 +42,7 @@ pub use draft::{BindRoots, ExtendedPolicy, LayerDraft, PolicyDraft};
 pub use expectation::{DecisionExpectation, ExampleExpectation, PolicyExample, PolicyTest};
 pub use git_and_tests::{GitRule, TestRule};
 pub use layer::{LayerKind, is_layer};
+pub use loaded::{LoadedPolicy, SourceText};
 pub use model::{
     Constraint, DroppedRule, FetchRule, FileRule, HardDenyRule, PathRule, Policy, PolicyLayer,
     Quota, SandboxRule, ToolRule, UrlRule,

@@ -13,8 +13,6 @@ use capsule_core::tool::ToolName;
 use capsule_store::{Store, StoreError, StoredPayload};
 use serde_json::Value;
 
-use crate::authoring::is_tool_default;
-
 /// Where something was done before.
 pub(super) struct HistoryScope<'p> {
     /// The workspace's real path.
@@ -173,7 +171,7 @@ fn novelty(past: &[PastDecision], asked: &ApprovalRequest<'_>) -> Option<String>
 fn can_become_rule(asked: &ApprovalRequest<'_>) -> bool {
     let is_command = matches!(asked.action, Action::Run { .. } | Action::Command { .. });
     asked.decision.verdict == Verdict::Ask
-        && (is_command || is_tool_default(asked.tool, asked.decision))
+        && (is_command || asked.decision.is_tool_default(asked.tool))
 }
 
 /// What a call is about, in few words.

@@ -16,7 +16,7 @@ use capsule_base::diagnostic::Diagnostics;
 use capsule_base::exit::Exit;
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::journal::{Event, Journal, PayloadClass, RunKind, RunOpened};
-use capsule_core::policy::Policy;
+use capsule_core::policy::{Policy, SourceText};
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
@@ -26,7 +26,6 @@ use crate::lifecycle::submit;
 use crate::observer::{ObservedJournal, Observer};
 use crate::plan::{Plan, PlanProgress, PlanResult, execute, resume_plan};
 use crate::run::{Run, engine_version, seal_run, tools_digest};
-use crate::source_text::Text;
 pub use divergence::{Difference, Divergence, DivergenceCause};
 use plan_locations::StepLocations;
 pub(crate) use recording::Recording;
@@ -63,7 +62,7 @@ pub struct ReplaySource<'s> {
     /// The run's full id.
     pub run: &'s str,
     /// The plan to compare with; the recorded one if none is given.
-    pub plan: Option<(Text, Plan)>,
+    pub plan: Option<(SourceText, Plan)>,
     /// Whether to go on behind a difference, with the recorded event as what happened, as long as
     /// the two can be laid side by side.
     pub keep_going: bool,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use capsule_base::diagnostic::Position;
 use capsule_core::journal::Event;
+use capsule_core::policy::SourceText;
 use capsule_tools::CATALOGUE;
 
 use crate::plan::Plan;
 use crate::replay::{Divergence, DivergenceCause, Recording};
-use crate::source_text::Text;
 
 /// The places of steps by their id: in the other plan, and in the recorded one if it can be read.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct StepLocations {
 
 impl StepLocations {
     /// The places in both plans.
-    pub(super) fn read(recording: &Recording, text: &Text, plan: &Plan) -> Self {
+    pub(super) fn read(recording: &Recording, text: &SourceText, plan: &Plan) -> Self {
         let then = recorded_plan_text(recording).and_then(|text| {
             let plan = Plan::parse(&text.text, "", CATALOGUE).ok()?;
             Some(step_locations(&text, &plan))
@@ -49,12 +49,12 @@ impl StepLocations {
     }
 }
 
-fn recorded_plan_text(recording: &Recording) -> Option<Text> {
+fn recorded_plan_text(recording: &Recording) -> Option<SourceText> {
     let Some(Event::RunOpened(opened)) = recording.peek(1) else { return None };
     recording.peek_text(opened.plan.as_ref()?)
 }
 
-fn step_locations(text: &Text, plan: &Plan) -> BTreeMap<String, String> {
+fn step_locations(text: &SourceText, plan: &Plan) -> BTreeMap<String, String> {
     let steps = plan.steps.iter();
     let place = |start| format!("{}:{}", text.name, Position::of(&text.text, start).line);
     steps.map(|step| (step.id.clone(), place(step.span.start))).collect()

@@ -14,13 +14,14 @@ use capsule_core::journal::{
 };
 use capsule_core::lifecycle::recorded_decision;
 use capsule_core::outcome::CodedError;
+use capsule_core::policy::SourceText;
 use capsule_core::tool::ToolName;
 use capsule_redact::holds_mask;
 use capsule_store::{RunState, Store, StoreError, StoredEvent, StoredPayload};
 
 use crate::replay::ReplayError;
 use crate::replay::divergence::Divergence;
-use crate::source_text::{Text, shown_name};
+use crate::source_text::shown_name;
 
 /// A recorded event that was read, with its payloads once somebody asks for them.
 struct LoadedEvent {
@@ -142,9 +143,9 @@ impl Recording {
     }
 
     /// A text that the run began with, where that is what comes next.
-    pub(super) fn peek_text(&self, document: &Document) -> Option<Text> {
+    pub(super) fn peek_text(&self, document: &Document) -> Option<SourceText> {
         let text = String::from_utf8(self.payload(1, &document.text)?).ok()?;
-        Some(Text { name: shown_name(&document.path), text })
+        Some(SourceText { name: shown_name(&document.path), text })
     }
 
     /// The recorded calls. A recording that cannot be read to its end still has a place where it

@@ -9,9 +9,9 @@ use capsule_base::exit::Exit;
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{DecisionTrace, Policy, PolicyInput};
+use capsule_core::policy::{DecisionTrace, Judgement, Policy, PolicyInput, decide};
 use capsule_report::{CallView, RunView, payload_lookup, trace_lines};
-use capsule_runtime::{BoundPolicy, PolicyTexts, explain, explain_call, trace_case};
+use capsule_runtime::{BoundPolicy, PolicyTexts, explain, explain_call};
 use capsule_store::Store;
 use serde::Serialize;
 use serde_json::Value;
@@ -213,7 +213,7 @@ fn explain_again(
     let usage = usage_before(view, call);
     let (tool, tainted, made) = (&call.tool, call.tainted.as_slice(), Some(call.args_mac));
     let case = PolicyInput { tool, action, facts, usage: &usage, tainted, args_digest: made };
-    let (decision, trace) = trace_case(&policy, &case);
+    let Judgement { decision, trace, .. } = decide(&policy, &case);
     Ok(Explained { decision, trace: Some(trace), policy: Some(policy) })
 }
 

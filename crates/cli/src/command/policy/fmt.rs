@@ -3,13 +3,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use capsule_authoring::{FormatError, format_policy};
 use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::PolicyDraft;
-use capsule_runtime::{CATALOGUE, FormatError, Text, format_policy, read_text, shown_name};
+use capsule_core::policy::{PolicyDraft, SourceText};
+use capsule_runtime::{CATALOGUE, read_text, shown_name};
 use serde_json::json;
 
 use crate::args::PolicyFmtArgs;
@@ -21,10 +22,10 @@ use crate::screen::{SUCCESS, Screen, WARNING};
 pub(crate) fn run(args: &PolicyFmtArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let is_stdin = args.file == Path::new("-");
     let text = match is_stdin {
-        true => Text { name: "-".into(), text: read_stdin()? },
+        true => SourceText { name: "-".into(), text: read_stdin()? },
         false => {
             let text = read_text(&args.file, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
-            Text { name: shown_name(&args.file.to_string_lossy()), text }
+            SourceText { name: shown_name(&args.file.to_string_lossy()), text }
         }
     };
     let laid = format_text(&text, ctx)?;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &PolicyFmtArgs, ctx: &CliContext, screen: &Screen) -> Re
 }
 
 /// The text in its layout; only what is a policy is laid out.
-fn format_text(text: &Text, ctx: &CliContext) -> Result<String, Failure> {
+fn format_text(text: &SourceText, ctx: &CliContext) -> Result<String, Failure> {
     let home = ctx.home.to_string_lossy();
     PolicyDraft::parse(&text.text, &text.name, &home, CATALOGUE)
         .map_err(|problems| Failure::InvalidText(text.clone(), problems))?;

@@ -7,14 +7,14 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
+use capsule_authoring::{
+    EditablePolicy, LearnError, LearnReport, ProposalStep, RefusedCall, RuleProposal,
+};
 use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_core::outcome::CodedError;
 use capsule_report::RunView;
-use capsule_runtime::{
-    BoundPolicy, EditablePolicy, LearnError, LearnReport, ProposalStep, RefusedCall, RuleProposal,
-    real_path,
-};
+use capsule_runtime::{BoundPolicy, TOOL_SET, real_path};
 use capsule_store::Store;
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -128,7 +128,8 @@ impl LearnedPolicy {
             let message = format!("`{named}` comes with the program and is not patched");
             return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
         }
-        let authored = EditablePolicy::parse(&bound, profile.as_deref())
+        let loaded = bound.loaded();
+        let authored = EditablePolicy::parse(&loaded, &TOOL_SET, profile.as_deref())
             .map_err(|problems| Failure::InvalidText(bound.text.clone(), problems))?;
         let learned = authored.learn_about(&calls.calls, &calls.selected);
         let learned = learned.map_err(|error| learn_failure(error, &bound))?;

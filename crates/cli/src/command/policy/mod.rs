@@ -12,14 +12,15 @@ pub(super) mod show;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use capsule_authoring::{EditablePolicy, assertion_diagnostics, lint, policy_schema};
 use capsule_base::diagnostic::{Diagnostics, Severity};
 use capsule_base::escape;
 use capsule_base::limits;
 use capsule_base::units::counted;
 use capsule_core::policy::{Policy, PolicyLayer};
 use capsule_runtime::{
-    BoundPolicy, CATALOGUE, Cancel, CommandRunner, EditablePolicy, LiveBackend, NullSink,
-    SystemHost, allows_unconfined, assertion_diagnostics, lint, policy_schema,
+    BoundPolicy, CATALOGUE, Cancel, CommandRunner, LiveBackend, NullSink, SystemHost, TOOL_SET,
+    allows_unconfined,
 };
 use serde_json::{Value, json};
 
@@ -73,9 +74,9 @@ fn policy_layers(bound: &BoundPolicy) -> impl Iterator<Item = ((&str, &str), &Po
 
 /// What is wrong with a text, or probably not meant, of what it says itself.
 fn policy_notes(policy: &Arc<Policy>, text: &str, warnings: &Diagnostics) -> Diagnostics {
-    let mut problems = assertion_diagnostics(policy);
+    let mut problems = assertion_diagnostics(policy, &TOOL_SET);
     problems.extend(warnings.iter().cloned());
-    problems.extend(lint(policy));
+    problems.extend(lint(policy, &TOOL_SET));
     // What another text hands on is not this author's to change.
     problems.retain(|note| note.span.start <= text.len());
     problems
@@ -172,7 +173,8 @@ fn unused_rules(
     if runs < limits::POLICY_RUNS_MIN {
         return Ok(Diagnostics::new());
     }
-    let authored = EditablePolicy::parse(bound, args.profile.as_deref())
+    let loaded = bound.loaded();
+    let authored = EditablePolicy::parse(&loaded, &TOOL_SET, args.profile.as_deref())
         .map_err(|problems| Failure::InvalidText(bound.text.clone(), problems))?;
     let told = format!("the {} of the last {runs} runs", counted(calls.calls.len(), "call"));
     Ok(authored.unused_rules(&calls.calls, &told))

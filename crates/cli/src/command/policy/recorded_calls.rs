@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use capsule_authoring::{PastCall, RecordedAnswer};
 use capsule_base::code::Code;
 use capsule_core::approval::AnswerKind;
 use capsule_core::decision::Verdict;
@@ -9,7 +10,6 @@ use capsule_core::journal::StepEnding;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::Usage;
 use capsule_report::{AnsweredBy, CallView, RunView};
-use capsule_runtime::{PastCall, RecordedAnswer};
 use capsule_store::Store;
 
 use crate::command::{no_such_call, read_run};

@@ -1,7 +1,8 @@
 //! `policy test --coverage`: which rules decide an example or a test.
 
+use capsule_authoring::{EditablePolicy, RuleUsage, assertions, check_assertions};
 use capsule_base::escape;
-use capsule_runtime::{BoundPolicy, EditablePolicy, RuleUsage, assertions, check_assertions};
+use capsule_runtime::{BoundPolicy, TOOL_SET};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -15,7 +16,7 @@ pub(super) fn run(
 ) -> Result<Value, Failure> {
     let assertions = assertions(&bound.policy);
     let rules = authored.rule_usage(|policy| {
-        check_assertions(policy, assertions.clone())
+        check_assertions(policy, assertions.clone(), &TOOL_SET)
             .into_iter()
             .map(|assertion| assertion.decision)
             .collect()

@@ -6,12 +6,11 @@ mod mutants;
 
 use std::sync::Arc;
 
+use capsule_authoring::{CheckedAssertion, EditablePolicy, assertions, check_assertions};
 use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_core::policy::Policy;
-use capsule_runtime::{
-    BoundPolicy, CheckedAssertion, EditablePolicy, assertions, check_assertions,
-};
+use capsule_runtime::{BoundPolicy, TOOL_SET};
 use serde_json::{Value, json};
 
 use crate::args::PolicyTestArgs;
@@ -24,7 +23,7 @@ use crate::screen::{ERROR, HINT, SUCCESS, Screen};
 pub(crate) fn run(args: &PolicyTestArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let bound = ctx.load_policy(&args.policy, None)?;
     // Each text is asked alone: what others add is not its author's.
-    let of = |policy: &Arc<Policy>| check_assertions(policy, assertions(policy));
+    let of = |policy: &Arc<Policy>| check_assertions(policy, assertions(policy), &TOOL_SET);
     let mut checked = of(&bound.without_layers());
     checked.extend(bound.policy.layers.iter().flat_map(|layer| of(&layer.policy)));
     let failed = checked.iter().filter(|assertion| !assertion.differences.is_empty()).count();
@@ -35,7 +34,8 @@ pub(crate) fn run(args: &PolicyTestArgs, ctx: &CliContext, screen: &Screen) -> R
     let mut is_ok = failed == 0;
     if args.coverage || args.mutate {
         let profile = args.policy.profile.as_deref();
-        let authored = EditablePolicy::parse(&bound, profile)
+        let loaded = bound.loaded();
+        let authored = EditablePolicy::parse(&loaded, &TOOL_SET, profile)
             .map_err(|problems| Failure::InvalidText(bound.text.clone(), problems))?;
         let mut put = |name: &str, value: Value| {
             if let Value::Object(map) = &mut told {

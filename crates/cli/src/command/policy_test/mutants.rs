@@ -1,12 +1,11 @@
 //! `policy test --mutate`: whether an example or test notices when a rule is another one.
 
+use capsule_authoring::{EditablePolicy, Mutant, MutantResult, TooManyMutants, assertions};
 use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{
-    BoundPolicy, EditablePolicy, Mutant, MutantResult, TooManyMutants, assertions,
-};
+use capsule_runtime::BoundPolicy;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

@@ -2,10 +2,10 @@
 
 use capsule_base::limits;
 
-use super::policy_tree::{self, TreeEdit};
-use super::rule_sites::Mutation;
-use super::{EditablePolicy, TextLocation};
 use crate::check::{PolicyAssertion, all_assertions_hold};
+use crate::editable_policy::{EditablePolicy, TextLocation};
+use crate::policy_text::sites::{Mutation, RuleSite};
+use crate::policy_text::tree::{self, TreeEdit};
 
 /// A policy that differs from the author's by one slip.
 #[derive(Clone, Debug)]
@@ -47,19 +47,18 @@ impl EditablePolicy<'_> {
             return Err(TooManyMutants(number));
         }
         // What the policy says of itself is asked of every mutant and need not be read each time.
-        let tests = policy_tree::NodePath::root(&self.root).get("tests");
-        let without_tests = tests.and_then(|test| {
-            TreeEdit::Put(test.path, policy_tree::list_node([])).apply(&self.root)
-        });
+        let tests = tree::NodePath::root(&self.root).get("tests");
+        let without_tests =
+            tests.and_then(|test| TreeEdit::Put(test.path, tree::list_node([])).apply(&self.root));
         let root = without_tests.as_ref().unwrap_or(&self.root);
         let all = self
             .sites
             .iter()
             .flat_map(|site| site.mutations.iter().map(move |mutation| (site, mutation)));
-        let mutant = |(site, slip): (&super::RuleSite, &Mutation)| {
+        let mutant = |(site, slip): (&RuleSite, &Mutation)| {
             let policy = slip.edit.apply(root).map(|changed| self.bind_tree(&changed));
             let fate = match policy {
-                Some(Ok(policy)) if all_assertions_hold(&policy, assertions) => {
+                Some(Ok(policy)) if all_assertions_hold(&policy, assertions, self.tools) => {
                     MutantResult::Survived
                 }
                 Some(Ok(_)) => MutantResult::Killed,

@@ -9,19 +9,17 @@
 
 use std::fs;
 
+use capsule_authoring::{EditablePolicy, LearnReport, PastCall, RecordedAnswer};
 use capsule_base::digest::Digest;
 use capsule_core::action::Facts;
 use capsule_core::decision::Verdict;
-use capsule_core::policy::Usage;
+use capsule_core::policy::{LoadedPolicy, Usage};
 use capsule_core::tool::ToolName;
-use capsule_runtime::{
-    BoundPolicy, EditablePolicy, LearnReport, PastCall, PolicyLoadOptions, PolicySource,
-    RecordedAnswer, describe,
-};
+use capsule_runtime::{BoundPolicy, PolicyLoadOptions, PolicySource, TOOL_SET, describe};
 use serde_json::json;
 use tempfile::TempDir;
 
-fn law(folder: &TempDir) -> BoundPolicy {
+fn loaded_policy(folder: &TempDir) -> LoadedPolicy {
     let file = folder.path().join("policy.yaml");
     let text = "version: 1\nname: p\ntools: { fs.write: { paths: [\"docs/**\"] } }\n";
     fs::write(&file, text).unwrap();
@@ -36,7 +34,7 @@ fn law(folder: &TempDir) -> BoundPolicy {
         user_layer: &folder.path().join("none.yaml"),
         profile: None,
     };
-    BoundPolicy::load(&lookup).unwrap()
+    BoundPolicy::load(&lookup).unwrap().loaded()
 }
 
 fn past(number: usize, path: &str, answer: RecordedAnswer) -> PastCall {
@@ -57,13 +55,13 @@ fn past(number: usize, path: &str, answer: RecordedAnswer) -> PastCall {
 
 fn learned(calls: &[(&str, RecordedAnswer)]) -> LearnReport {
     let folder = tempfile::tempdir().unwrap();
-    let law = law(&folder);
+    let policy = loaded_policy(&folder);
     let past: Vec<PastCall> = calls
         .iter()
         .enumerate()
         .map(|(index, (path, answer))| past(index + 1, path, *answer))
         .collect();
-    EditablePolicy::parse(&law, None).unwrap().learn(&past).unwrap()
+    EditablePolicy::parse(&policy, &TOOL_SET, None).unwrap().learn(&past).unwrap()
 }
 
 /// A yes is told with the proposal that comes of it; a no is kept, and no proposal changes a call that

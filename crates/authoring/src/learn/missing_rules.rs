@@ -7,12 +7,13 @@ use capsule_base::path::WorkspacePath;
 use capsule_base::url::HttpUrl;
 use capsule_core::action::{Action, Facts, ParsedUrl, PathLocation, sub_actions};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{Constraint, DecisionTrace, FileRule, Policy, PolicyCheck, PolicyInput};
+use capsule_core::policy::{
+    Constraint, DecisionTrace, FileRule, Judgement, Policy, PolicyCheck, PolicyInput, decide,
+};
 use capsule_core::tool::ToolName;
 
 use super::programs::{check_learnable, missing_program_rule};
-use crate::authoring::PastCall;
-use crate::check::trace_case;
+use crate::recorded_calls::PastCall;
 
 /// What a rule would have to open, and with which word.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,14 +48,14 @@ pub(super) fn missing_rules(
     let PastCall { tool, action, facts, usage, tainted, args_digest: call, .. } = past;
     let case = PolicyInput { tool, action, facts, usage, tainted, args_digest: Some(*call) };
     for item in [policy, base] {
-        check_not_forbidden(&trace_case(item, &case).1)?;
+        check_not_forbidden(&decide(item, &case).trace)?;
     }
-    let (_, trace) = trace_case(policy, &case);
+    let trace = decide(policy, &case).trace;
     check_rule_dependent(&trace)?;
     let mut wishes = Vec::new();
     for (tool, action, facts) in actions_of(past) {
         let input = PolicyInput { tool: &tool, action: &action, facts: &facts, ..case };
-        let (decision, trace) = trace_case(policy, &input);
+        let Judgement { decision, trace, .. } = decide(policy, &input);
         if decision.verdict == Verdict::Allow
             || policy.tool(&tool).is_none() && tool != *past.tool()
         {
@@ -191,19 +192,13 @@ fn missing_rule(
 
 /// That it is the tool's own word or the profile's that asks: a narrower rule's word is meant.
 fn check_tool_default(tool: &ToolName, said: &Decision) -> Result<(), String> {
-    match said.code == Code::Asked && !is_tool_default(tool, said) {
+    match said.code == Code::Asked && !said.is_tool_default(tool) {
         true => {
             let by = said.rule.as_deref().unwrap_or_default();
             Err(format!("the rule `{by}` asks, and only changing it would help"))
         }
         false => Ok(()),
     }
-}
-
-/// Whether it is the tool's own word or the profile's that decides.
-pub(crate) fn is_tool_default(tool: &ToolName, said: &Decision) -> bool {
-    let by = said.rule.as_deref().unwrap_or_default();
-    by == tool.as_str() || by.starts_with("profile/")
 }
 
 fn path_rule(

@@ -3,17 +3,15 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_base::yaml::YamlNode;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::Policy;
 use capsule_core::tool::ToolName;
-use capsule_tools::CATALOGUE;
 use serde_json::{Value, json};
 
 use super::missing_rules::{MissingRule, RuleSubject, exec_rule_of};
 use super::yaml_edit::YamlInsertion;
-use crate::authoring::policy_tree::NodePath;
-use crate::bound_policy::BoundPolicy;
+use crate::editable_policy::EditablePolicy;
+use crate::policy_text::tree::NodePath;
 
 /// Wishes that one rule answers, and the calls that wished for it.
 #[derive(Clone, Debug, Default)]
@@ -67,16 +65,15 @@ pub(super) struct Sample {
 
 /// The text that rules are put into, and the policy that it is.
 pub(super) struct RuleGenerator<'g> {
-    pub(super) bound_policy: &'g BoundPolicy,
+    pub(super) authored: &'g EditablePolicy<'g>,
     pub(super) policy: &'g Policy,
-    pub(super) root: &'g YamlNode,
     /// The names of rules that are proposed already.
     pub(super) used_ids: RefCell<BTreeSet<String>>,
 }
 
 impl<'g> RuleGenerator<'g> {
-    pub(super) fn new(bound: &'g BoundPolicy, root: &'g YamlNode) -> Self {
-        Self { bound_policy: bound, policy: &bound.policy, root, used_ids: RefCell::default() }
+    pub(super) fn new(authored: &'g EditablePolicy<'g>) -> Self {
+        Self { authored, policy: &authored.loaded.policy, used_ids: RefCell::default() }
     }
 
     /// The rules that would answer a group, the narrowest first.
@@ -100,17 +97,21 @@ impl<'g> RuleGenerator<'g> {
 
     /// The key that the author has for a tool, if it stands in the policy's own text.
     fn authored_key(&self, tool: &ToolName) -> Option<String> {
-        let tools = NodePath::root(self.root).get("tools")?;
+        let tools = NodePath::root(&self.authored.root).get("tools")?;
         let keys = tools.entries().into_iter().filter_map(|(key, _)| key.text());
         let mut named = keys.filter(|name| {
-            CATALOGUE.find(name).is_some_and(|signature| signature.id == tool.as_str())
+            self.authored
+                .tools
+                .catalogue
+                .find(name)
+                .is_some_and(|signature| signature.id == tool.as_str())
         });
         named.next().map(str::to_owned)
     }
 
     /// What the author's own text says about a tool.
     pub(super) fn authored_rule(&self, tool: &ToolName) -> Option<NodePath<'_>> {
-        NodePath::root(self.root).get("tools")?.get(&self.authored_key(tool)?)
+        NodePath::root(&self.authored.root).get("tools")?.get(&self.authored_key(tool)?)
     }
 
     pub(super) fn nest_under_tool(&self, tool: &ToolName, inner: YamlInsertion) -> YamlInsertion {

@@ -4,13 +4,13 @@ use capsule_base::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// A value of the tree, with the way to it: which child of which child.
 #[derive(Clone, Debug)]
-pub(super) struct NodePath<'n> {
-    pub(super) node: &'n YamlNode,
-    pub(super) path: Vec<usize>,
+pub(crate) struct NodePath<'n> {
+    pub(crate) node: &'n YamlNode,
+    pub(crate) path: Vec<usize>,
 }
 
 impl<'n> NodePath<'n> {
-    pub(super) const fn root(node: &'n YamlNode) -> Self {
+    pub(crate) const fn root(node: &'n YamlNode) -> Self {
         Self { node, path: Vec::new() }
     }
 
@@ -21,36 +21,36 @@ impl<'n> NodePath<'n> {
     }
 
     /// The entries of a map, each with its key; none of anything else.
-    pub(super) fn entries(&self) -> Vec<(&'n YamlNode, Self)> {
+    pub(crate) fn entries(&self) -> Vec<(&'n YamlNode, Self)> {
         let YamlValue::Map(entries) = &self.node.value else { return Vec::new() };
         let numbered = entries.iter().enumerate();
         numbered.map(|(index, (key, value))| (key, self.child(index, value))).collect()
     }
 
     /// The items of a list; none of anything else.
-    pub(super) fn items(&self) -> Vec<Self> {
+    pub(crate) fn items(&self) -> Vec<Self> {
         let YamlValue::List(items) = &self.node.value else { return Vec::new() };
         items.iter().enumerate().map(|(index, item)| self.child(index, item)).collect()
     }
 
     /// The value of a key.
-    pub(super) fn get(&self, name: &str) -> Option<Self> {
+    pub(crate) fn get(&self, name: &str) -> Option<Self> {
         self.entries().into_iter().find(|(key, _)| key.text() == Some(name)).map(|(_, path)| path)
     }
 
     /// The text of a key's value.
-    pub(super) fn text_of(&self, name: &str) -> Option<&'n str> {
+    pub(crate) fn text_of(&self, name: &str) -> Option<&'n str> {
         self.get(name).and_then(|path| path.node.text())
     }
 
-    pub(super) const fn is_list(&self) -> bool {
+    pub(crate) const fn is_list(&self) -> bool {
         matches!(self.node.value, YamlValue::List(_))
     }
 }
 
 /// A change to a tree.
 #[derive(Clone, Debug)]
-pub(super) enum TreeEdit {
+pub(crate) enum TreeEdit {
     /// What stands there goes, with its key if it has one.
     Remove(Vec<usize>),
     /// Something else stands there.
@@ -59,7 +59,7 @@ pub(super) enum TreeEdit {
 
 impl TreeEdit {
     /// The tree with the change; none if there is no such place.
-    pub(super) fn apply(&self, root: &YamlNode) -> Option<YamlNode> {
+    pub(crate) fn apply(&self, root: &YamlNode) -> Option<YamlNode> {
         let mut changed = root.clone();
         match self {
             Self::Put(path, node) => *node_at(&mut changed, path)? = node.clone(),
@@ -87,12 +87,12 @@ fn node_at<'n>(node: &'n mut YamlNode, path: &[usize]) -> Option<&'n mut YamlNod
 }
 
 /// A word that stands nowhere yet.
-pub(super) fn word_node(text: &str) -> YamlNode {
+pub(crate) fn word_node(text: &str) -> YamlNode {
     scalar(text, true)
 }
 
 /// A text that stands nowhere yet.
-pub(super) fn quoted_node(text: &str) -> YamlNode {
+pub(crate) fn quoted_node(text: &str) -> YamlNode {
     scalar(text, false)
 }
 
@@ -101,18 +101,18 @@ fn scalar(text: &str, plain: bool) -> YamlNode {
 }
 
 /// A list that stands nowhere yet.
-pub(super) fn list_node(items: impl IntoIterator<Item = YamlNode>) -> YamlNode {
+pub(crate) fn list_node(items: impl IntoIterator<Item = YamlNode>) -> YamlNode {
     YamlNode { span: 0..0, value: YamlValue::List(items.into_iter().collect()) }
 }
 
 /// A map that stands nowhere yet.
-pub(super) fn map_node(entries: impl IntoIterator<Item = (&'static str, YamlNode)>) -> YamlNode {
+pub(crate) fn map_node(entries: impl IntoIterator<Item = (&'static str, YamlNode)>) -> YamlNode {
     let entries = entries.into_iter().map(|(key, value)| (word_node(key), value)).collect();
     YamlNode { span: 0..0, value: YamlValue::Map(entries) }
 }
 
 /// The tree as a text that reads as the same tree, but for its places.
-pub(super) fn to_yaml(node: &YamlNode) -> String {
+pub(crate) fn to_yaml(node: &YamlNode) -> String {
     let mut out = String::new();
     write_node(node, &mut out);
     out.push('\n');
@@ -153,7 +153,7 @@ fn write_node(node: &YamlNode, out: &mut String) {
 }
 
 /// A map with one key more.
-pub(super) fn with_key(root: &YamlNode, key: &str, value: YamlNode) -> YamlNode {
+pub(crate) fn with_key(root: &YamlNode, key: &str, value: YamlNode) -> YamlNode {
     let mut root = root.clone();
     if let YamlValue::Map(entries) = &mut root.value {
         entries.push((word_node(key), value));

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{Policy, PolicyDraft, PolicyInput, Usage};
-use capsule_core::tool::ToolName;
-use capsule_tools::{CATALOGUE, describe};
+use capsule_core::policy::{
+    LoadedPolicy, Policy, PolicyDraft, PolicyInput, SourceText, Usage, decide,
+};
+use capsule_core::tool::{ToolName, ToolSet};
 use serde_json::Value;
 
 use super::generalize::{RuleCandidate, Sample};
 use super::yaml_edit::{YamlInsertion, insert_yaml};
 use super::{CallLabels, ChangedDecision, LearnReport, RefusedCall};
-use crate::authoring::{EditablePolicy, PastCall, RecordedAnswer};
-use crate::check::{PolicyAssertion, all_assertions_hold, explain_case};
-use crate::layers::LayerText;
-use crate::source_text::Text;
+use crate::check::{PolicyAssertion, all_assertions_hold};
+use crate::editable_policy::EditablePolicy;
+use crate::recorded_calls::{PastCall, RecordedAnswer};
 
 /// A text with rules that are proposed, and the policy that it is.
 pub(super) struct PatchedPolicy {
@@ -42,23 +42,24 @@ impl<'t> PolicyTrial<'t> {
         past: &'t [PastCall],
         assertions: Vec<PolicyAssertion>,
     ) -> Self {
-        let before = past.iter().map(|call| call.decide(&authored.bound_policy.policy)).collect();
+        let before = past.iter().map(|call| call.decide(&authored.loaded.policy)).collect();
         Self { authored, recorded_calls: past, assertions, before }
     }
 
     /// The text with what is wanted, and the policy that it is.
     pub(super) fn patch(&self, wanted: &YamlInsertion) -> Result<PatchedPolicy, String> {
-        let bound = self.authored.bound_policy;
-        let text = insert_yaml(&bound.text.text, &self.authored.root, wanted)
-            .map_err(|insert| insert.0)?;
+        let LoadedPolicy { text: SourceText { name, text }, layers, roots, home, .. } =
+            self.authored.loaded;
+        let catalogue = self.authored.tools.catalogue;
+        let text = insert_yaml(text, &self.authored.root, wanted).map_err(|insert| insert.0)?;
         let read = || {
-            let (draft, _) = PolicyDraft::parse(&text, &bound.text.name, &bound.home, CATALOGUE)?;
-            let mut layers = Vec::new();
-            for LayerText { kind, text: Text { name, text }, .. } in &bound.layers {
-                let (layer, _) = draft.layer((text, name), *kind, &bound.home, CATALOGUE)?;
-                layers.push(layer.bind(&bound.roots)?);
+            let (draft, _) = PolicyDraft::parse(&text, name, home, catalogue)?;
+            let mut bound = Vec::new();
+            for (kind, SourceText { name, text }) in layers {
+                let (layer, _) = draft.layer((text, name), *kind, home, catalogue)?;
+                bound.push(layer.bind(roots)?);
             }
-            Ok((draft.bind(&bound.roots, &bound.home, CATALOGUE)?, layers))
+            Ok((draft.bind(roots, home, catalogue)?, bound))
         };
         let (policy, layers) = read().map_err(|problems: Diagnostics| {
             let first = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
@@ -95,7 +96,8 @@ impl<'t> PolicyTrial<'t> {
     pub(super) fn check_insertion(&self, wanted: &YamlInsertion) -> Result<(), String> {
         let patched = self.patch(wanted)?;
         let fails = |assertion: &&PolicyAssertion| {
-            !all_assertions_hold(&patched.authored, std::slice::from_ref(*assertion))
+            let one = std::slice::from_ref(*assertion);
+            !all_assertions_hold(&patched.authored, one, self.authored.tools)
         };
         if let Some(assertion) = self.assertions.iter().find(fails) {
             return Err(format!("the policy's own words say otherwise: {}", assertion.name));
@@ -145,7 +147,7 @@ pub(super) fn with_tests<'r>(
     for candidate in rungs {
         for sample in &candidate.samples {
             if names.insert(sample.name.clone()) {
-                tests.extend(sample_test(&policy, sample));
+                tests.extend(sample_test(&policy, sample, trial.authored.tools));
             }
         }
     }
@@ -153,13 +155,13 @@ pub(super) fn with_tests<'r>(
 }
 
 /// What the policy decides about a sample, as a test of it.
-fn sample_test(policy: &Arc<Policy>, sample: &Sample) -> Option<YamlInsertion> {
+fn sample_test(policy: &Arc<Policy>, sample: &Sample, tools: &ToolSet) -> Option<YamlInsertion> {
     let tool = ToolName::unchecked(&sample.tool);
-    let action = describe(&sample.tool, &sample.args, 0).ok()?;
+    let action = (tools.describe)(&sample.tool, &sample.args, 0).ok()?;
     let (facts, usage) = (Facts::default(), Usage::default());
     let (tool, action, facts, usage) = (&tool, &action, &facts, &usage);
     let case = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
-    let decision = explain_case(policy, &case);
+    let decision = decide(policy, &case).decision;
     let mut expect = vec![("decision", YamlInsertion::scalar(decision.verdict.keyword()))];
     if decision.verdict == Verdict::Deny {
         expect.push(("code", YamlInsertion::scalar(decision.code.slug())));

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use capsule_base::digest::Digest;
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{Policy, PolicyInput, Usage};
+use capsule_core::policy::{Policy, PolicyInput, Usage, decide};
 use capsule_core::tool::ToolName;
-
-use crate::check::explain_case;
 
 /// A call of a recorded run, as it was understood then.
 #[derive(Clone, Debug)]
@@ -58,9 +56,7 @@ impl PastCall {
     #[must_use]
     pub fn decide(&self, policy: &Arc<Policy>) -> Decision {
         let Self { tool, action, facts, usage, tainted, args_digest: call, .. } = self;
-        explain_case(
-            policy,
-            &PolicyInput { tool, action, facts, usage, tainted, args_digest: Some(*call) },
-        )
+        let args_digest = Some(*call);
+        decide(policy, &PolicyInput { tool, action, facts, usage, tainted, args_digest }).decision
     }
 }

@@ -7,9 +7,9 @@ use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::decision::Decision;
 use capsule_core::policy::Policy;
 
-use super::recorded_calls::PastCall;
-use super::rule_sites::{DecisionEvidence, RuleSite};
-use super::{EditablePolicy, TextLocation};
+use crate::editable_policy::{EditablePolicy, TextLocation};
+use crate::policy_text::sites::{DecisionEvidence, RuleSite};
+use crate::recorded_calls::PastCall;
 
 /// A rule, and how much hangs on it.
 #[derive(Clone, Debug)]
@@ -30,14 +30,14 @@ impl EditablePolicy<'_> {
     pub fn rule_usage(&self, decide: impl Fn(&Arc<Policy>) -> Vec<Decision>) -> Vec<RuleUsage> {
         let decided = decide(&self.authored);
         let count = |site: &RuleSite| match site.decides {
-            DecisionEvidence::Usage => None,
-            DecisionEvidence::Name => {
+            DecisionEvidence::RunUsage => None,
+            DecisionEvidence::Location => {
                 let item = |decision: &&Decision| decision.at.as_ref() == Some(&site.shown);
                 Some(decided.iter().filter(item).count())
             }
             // A rule without a word of its own leaves no name. What would be decided otherwise
             // without it was decided because of it.
-            DecisionEvidence::Absence => Some(self.decisions_lost(site, &decided, &decide)),
+            DecisionEvidence::Removal => Some(self.decisions_lost(site, &decided, &decide)),
         };
         let used = |site: &RuleSite| RuleUsage {
             rule: site.rule.clone(),

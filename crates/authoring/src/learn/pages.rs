@@ -63,7 +63,7 @@ impl RuleGenerator<'_> {
         };
         let path = self.authored_rule(tool).and_then(|path| path.get("urls"));
         let has_own = path.is_some_and(|path| path.is_list() || path.get("allow").is_some());
-        let place = format!("{}:", self.bound_policy.text.name);
+        let place = format!("{}:", self.authored.loaded.text.name);
         match has_own || allow.iter().all(|rule| rule.source.at.starts_with(&place)) {
             true => Ok(allow),
             false => Err(inherited_problem(tool, "urls")),

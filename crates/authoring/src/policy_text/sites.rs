@@ -8,65 +8,70 @@ use capsule_base::limits;
 use capsule_base::units::parse_size;
 use capsule_base::yaml::YamlNode;
 use capsule_core::decision::Verdict;
-use capsule_core::policy::Profile;
-use capsule_core::tool::{ToolShape, ToolSignature};
+use capsule_core::policy::{Profile, SourceText};
+use capsule_core::tool::{Catalogue, ToolShape, ToolSignature};
 use capsule_redact::excerpt;
-use capsule_tools::CATALOGUE;
 
-use super::policy_tree::{NodePath, TreeEdit, list_node, quoted_node, word_node};
 use super::programs;
+use super::tree::{NodePath, TreeEdit, list_node, quoted_node, word_node};
 
 /// A rule, and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct RuleSite {
+pub(crate) struct RuleSite {
     /// Its name, as decisions show it.
-    pub(super) rule: String,
+    pub(crate) rule: String,
     /// Where it stands, as decisions show it.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// The bytes of the text.
-    pub(super) span: Range<usize>,
+    pub(crate) span: Range<usize>,
     /// How it is known whether it decides something.
-    pub(super) decides: DecisionEvidence,
+    pub(crate) decides: DecisionEvidence,
     /// Whether something is open because of it.
-    pub(super) allows: bool,
+    pub(crate) allows: bool,
     /// Slips that change what it decides.
-    pub(super) mutations: Vec<Mutation>,
+    pub(crate) mutations: Vec<Mutation>,
 }
 
 /// How it is known whether a rule decides something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DecisionEvidence {
+pub(crate) enum DecisionEvidence {
     /// Its decisions name its place.
-    Name,
+    Location,
     /// It has no word of its own: what it decides would be decided otherwise without it.
-    Absence,
+    Removal,
     /// It hangs on what a run has used, which no test of a policy has.
-    Usage,
+    RunUsage,
 }
 
 /// What a slip of the author could make of a rule.
 #[derive(Clone, Debug)]
-pub(super) struct Mutation {
+pub(crate) struct Mutation {
     /// Which one, in words.
-    pub(super) description: String,
+    pub(crate) description: String,
     /// Where.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// The bytes of the text.
-    pub(super) span: Range<usize>,
+    pub(crate) span: Range<usize>,
     /// The change to the tree.
-    pub(super) edit: TreeEdit,
+    pub(crate) edit: TreeEdit,
 }
 
 /// Collects the rules of a tree.
-pub(super) struct SiteCollector<'w> {
+pub(crate) struct SiteCollector<'w> {
+    catalogue: Catalogue,
     lines: LineIndex<'w>,
     name: &'w str,
-    pub(super) sites: Vec<RuleSite>,
+    pub(crate) sites: Vec<RuleSite>,
 }
 
-/// Every rule of a policy's own text. `name` is how its place is shown.
-pub(super) fn collect_sites(root: &YamlNode, text: &str, name: &str) -> Vec<RuleSite> {
-    let mut walk = SiteCollector { lines: LineIndex::of(text), name, sites: Vec::new() };
+/// Every rule of a policy's own text.
+pub(crate) fn collect_sites(
+    root: &YamlNode,
+    SourceText { name, text }: &SourceText,
+    catalogue: Catalogue,
+) -> Vec<RuleSite> {
+    let lines = LineIndex::of(text);
+    let mut walk = SiteCollector { catalogue, lines, name, sites: Vec::new() };
     let top = NodePath::root(root);
     for section in ["never", "deny"] {
         let rules = top.get(section).map(|path| path.items()).unwrap_or_default();
@@ -77,12 +82,12 @@ pub(super) fn collect_sites(root: &YamlNode, text: &str, name: &str) -> Vec<Rule
         walk.add_site(
             format!("lift {}", shorten_node(name.node)),
             name.node,
-            DecisionEvidence::Absence,
+            DecisionEvidence::Removal,
         );
         walk.add_removal(name.node, TreeEdit::Remove(rule.path));
     }
     for (key, rule) in top.get("tools").map(|path| path.entries()).unwrap_or_default() {
-        if let Some(signature) = key.text().and_then(|name| CATALOGUE.find(name)) {
+        if let Some(signature) = key.text().and_then(|name| catalogue.find(name)) {
             walk.collect_tool(signature, key, &rule);
         }
     }
@@ -91,7 +96,7 @@ pub(super) fn collect_sites(root: &YamlNode, text: &str, name: &str) -> Vec<Rule
 }
 
 /// A value in a few words.
-pub(super) fn shorten_node(node: &YamlNode) -> String {
+pub(crate) fn shorten_node(node: &YamlNode) -> String {
     let place = NodePath::root(node);
     match (node.text(), place.get("any").or_else(|| place.get("regex"))) {
         (Some(text), _) => text.to_owned(),
@@ -124,7 +129,7 @@ impl SiteCollector<'_> {
     }
 
     /// A rule; what is said of slips goes on with it.
-    pub(super) fn add_site(
+    pub(crate) fn add_site(
         &mut self,
         rule: impl Into<String>,
         place: &YamlNode,
@@ -151,13 +156,13 @@ impl SiteCollector<'_> {
 
     /// The last rule, which has no word of its own, is left out; as long as it is there, it opens
     /// something.
-    pub(super) fn add_removal(&mut self, place: &YamlNode, edit: TreeEdit) {
+    pub(crate) fn add_removal(&mut self, place: &YamlNode, edit: TreeEdit) {
         self.add_mutation("the rule is left out", place, edit);
         self.mark_allowing();
     }
 
     /// A slip in the last rule.
-    pub(super) fn add_mutation(
+    pub(crate) fn add_mutation(
         &mut self,
         words: impl Into<String>,
         place: &YamlNode,
@@ -170,7 +175,7 @@ impl SiteCollector<'_> {
     }
 
     /// The word of a rule becomes another; gives whether the rule has one.
-    pub(super) fn add_flip(&mut self, path: Option<NodePath<'_>>) -> bool {
+    pub(crate) fn add_flip(&mut self, path: Option<NodePath<'_>>) -> bool {
         let read = path.as_ref().and_then(|path| path.node.text()).and_then(Verdict::from_keyword);
         let (Some(path), Some(verdict)) = (path, read) else { return false };
         let other = flip_verdict(verdict);
@@ -183,7 +188,7 @@ impl SiteCollector<'_> {
     }
 
     /// Each item of a list is left out, if others stay or an empty list says something.
-    pub(super) fn add_item_removals(&mut self, owner: &NodePath<'_>, name: &str, even_last: bool) {
+    pub(crate) fn add_item_removals(&mut self, owner: &NodePath<'_>, name: &str, even_last: bool) {
         let items = owner.get(name).map(|path| path.items()).unwrap_or_default();
         if items.len() < 2 && !even_last {
             return;
@@ -197,7 +202,7 @@ impl SiteCollector<'_> {
 
     fn collect_never(&mut self, rule: &NodePath<'_>) {
         let name = rule.get("id").unwrap_or_else(|| rule.clone());
-        self.add_site(shorten_node(name.node), name.node, DecisionEvidence::Name);
+        self.add_site(shorten_node(name.node), name.node, DecisionEvidence::Location);
         self.add_mutation("the rule is left out", name.node, TreeEdit::Remove(rule.path.clone()));
         for list in ["capabilities", "paths", "argv", "effects", "into"] {
             self.add_item_removals(rule, list, false);
@@ -216,7 +221,8 @@ impl SiteCollector<'_> {
             None => rule.get("decision"),
         };
         let is_silent = path.is_none();
-        let decides = if is_silent { DecisionEvidence::Absence } else { DecisionEvidence::Name };
+        let decides =
+            if is_silent { DecisionEvidence::Removal } else { DecisionEvidence::Location };
         self.add_site(signature.id, key, decides);
         if is_silent {
             self.add_removal(key, TreeEdit::Remove(rule.path.clone()));
@@ -261,7 +267,7 @@ impl SiteCollector<'_> {
         self.add_limit_removal(rule.get("limits"), "bytes_max", limits::WRITE_BYTES);
         for (key, path) in rule.get("modes").map(|path| path.entries()).unwrap_or_default() {
             let id = format!("{}/modes.{}", signature.id, shorten_node(key));
-            self.add_site(id, key, DecisionEvidence::Name);
+            self.add_site(id, key, DecisionEvidence::Location);
             self.add_flip(Some(path));
         }
         let open: Vec<String> = match &allow {
@@ -272,7 +278,7 @@ impl SiteCollector<'_> {
             let name = inner.get("id").unwrap_or_else(|| inner.clone());
             let path = inner.get("decision");
             let id = format!("{}/{}", signature.id, shorten_node(name.node));
-            self.add_site(id, name.node, DecisionEvidence::Name);
+            self.add_site(id, name.node, DecisionEvidence::Location);
             if !self.add_flip(path) {
                 continue;
             }
@@ -320,7 +326,7 @@ impl SiteCollector<'_> {
             self.add_site(
                 format!("{tool}/{}", shorten_node(domain.node)),
                 domain.node,
-                DecisionEvidence::Absence,
+                DecisionEvidence::Removal,
             );
             let edit = TreeEdit::Put(domain.path.clone(), quoted_node(UNMATCHABLE_HOST));
             self.add_removal(domain.node, edit);
@@ -330,7 +336,7 @@ impl SiteCollector<'_> {
             let (id, place) = self.url_rule(tool, item, domains.len() + index);
             let path = item.get("decision");
             let decides =
-                if path.is_some() { DecisionEvidence::Name } else { DecisionEvidence::Absence };
+                if path.is_some() { DecisionEvidence::Location } else { DecisionEvidence::Removal };
             self.add_site(id, place.node, decides);
             if !self.add_flip(path) {
                 self.add_removal(place.node, unmatchable(&place));
@@ -339,7 +345,7 @@ impl SiteCollector<'_> {
         let deny = long.and_then(|path| path.get("deny"));
         for (index, item) in deny.map(|path| path.items()).unwrap_or_default().iter().enumerate() {
             let (id, place) = self.url_rule(tool, item, index);
-            self.add_site(id, place.node, DecisionEvidence::Name);
+            self.add_site(id, place.node, DecisionEvidence::Location);
             self.add_mutation("the rule is left out", place.node, unmatchable(&place));
         }
     }
@@ -360,7 +366,7 @@ impl SiteCollector<'_> {
     fn collect_top_level(&mut self, top: &NodePath<'_>) {
         if let Some(path) = top.get("profile") {
             let name = shorten_node(path.node);
-            self.add_site(format!("profile {name}"), path.node, DecisionEvidence::Absence);
+            self.add_site(format!("profile {name}"), path.node, DecisionEvidence::Removal);
             let edit = match name == Profile::supervised().name {
                 true => TreeEdit::Put(path.path, word_node(&Profile::readonly().name)),
                 false => TreeEdit::Remove(path.path),
@@ -368,7 +374,11 @@ impl SiteCollector<'_> {
             self.add_mutation("another profile holds", path.node, edit);
         }
         for (key, profile) in top.get("profiles").map(|path| path.entries()).unwrap_or_default() {
-            self.add_site(format!("profile/{}", shorten_node(key)), key, DecisionEvidence::Name);
+            self.add_site(
+                format!("profile/{}", shorten_node(key)),
+                key,
+                DecisionEvidence::Location,
+            );
             let words = profile.get("decide").map(|path| path.entries()).unwrap_or_default();
             for (capability, path) in words {
                 if let Some(verdict) = path.node.text().and_then(Verdict::from_keyword) {
@@ -387,25 +397,25 @@ impl SiteCollector<'_> {
             let raised = path.get("risk").filter(|path| path.node.text() != Some("low"));
             if let Some(risk) = raised {
                 let name = format!("capabilities.{}", shorten_node(key));
-                self.add_site(name, risk.node, DecisionEvidence::Absence);
+                self.add_site(name, risk.node, DecisionEvidence::Removal);
                 self.add_mutation("`risk` is left out", risk.node, TreeEdit::Remove(risk.path));
             }
         }
         self.collect_risk(top);
         if let Some(budgets) = top.get("budgets") {
-            self.add_site("budgets", budgets.node, DecisionEvidence::Usage);
+            self.add_site("budgets", budgets.node, DecisionEvidence::RunUsage);
             self.add_limit_removal(budgets.get("run"), "written", u64::MAX);
         }
         let tools = top.get("tools").map(|path| path.entries()).unwrap_or_default();
         let shape = |key: &YamlNode| {
-            key.text().and_then(|name| CATALOGUE.find(name)).map(|signature| signature.shape)
+            key.text().and_then(|name| self.catalogue.find(name)).map(|signature| signature.shape)
         };
         let has_programs = tools
             .iter()
             .any(|(key, _)| matches!(shape(key), Some(ToolShape::Exec | ToolShape::Test)));
         let level = top.get("sandbox").and_then(|path| path.get("level"));
         if let Some(level) = level.filter(|_| has_programs) {
-            self.add_site("sandbox", level.node, DecisionEvidence::Absence);
+            self.add_site("sandbox", level.node, DecisionEvidence::Removal);
             let text = level.node.text().unwrap_or_default();
             let other = if text == "strict" { "workspace-write" } else { "strict" };
             let edit = TreeEdit::Put(level.path.clone(), word_node(other));
@@ -417,7 +427,7 @@ impl SiteCollector<'_> {
         let Some(risk) = top.get("risk") else { return };
         let block = risk.get("block_at");
         let place = block.as_ref().map_or(risk.node, |path| path.node);
-        self.add_site("risk", place, DecisionEvidence::Name);
+        self.add_site("risk", place, DecisionEvidence::Location);
         if let Some(path) = block {
             let is = path.node.text().unwrap_or_default();
             let other = if is == "none" { "high" } else { "none" };

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::limits;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{Policy, builtin_text};
+use capsule_core::policy::{LoadedPolicy, Policy, PolicyDraft, builtin_text};
 
-use super::{EditablePolicy, PastCall, RecordedAnswer};
 use crate::check::{assertion_diagnostics, assertions};
+use crate::editable_policy::EditablePolicy;
+use crate::recorded_calls::{PastCall, RecordedAnswer};
 use generalize::{RuleCandidate, RuleGenerator, RuleGroups, add_to_group};
-pub(crate) use missing_rules::is_tool_default;
 use missing_rules::missing_rules;
 use trial::{PatchedPolicy, PolicyTrial, with_tests};
 use yaml_edit::YamlInsertion;
@@ -155,7 +155,7 @@ impl EditablePolicy<'_> {
         about: &BTreeSet<String>,
     ) -> Result<LearnReport, LearnError> {
         let policy = &self.authored;
-        let wrong = assertion_diagnostics(policy);
+        let wrong = assertion_diagnostics(policy, self.tools);
         if !wrong.is_empty() {
             return Err(LearnError::InvalidPolicy(wrong));
         }
@@ -195,7 +195,7 @@ impl EditablePolicy<'_> {
         let base = self.base_policy().map_err(LearnError::InvalidPolicy)?;
         let mut groups = RuleGroups::new();
         for call in calls {
-            let decision = call.decide(&self.bound_policy.policy);
+            let decision = call.decide(&self.loaded.policy);
             if decision.verdict == Verdict::Allow {
                 learned.allowed.push(call.label.clone());
                 continue;
@@ -225,10 +225,10 @@ impl EditablePolicy<'_> {
     /// The base policy by itself, bound as the author's is.
     fn base_policy(&self) -> Result<Arc<Policy>, Diagnostics> {
         let text = builtin_text("base").unwrap_or_default();
-        let home = &self.bound_policy.home;
-        let (draft, _) =
-            capsule_core::policy::PolicyDraft::parse(text, "builtin:base", home, super::CATALOGUE)?;
-        Ok(Arc::new(draft.bind(&self.bound_policy.roots, home, super::CATALOGUE)?))
+        let LoadedPolicy { home, roots, .. } = self.loaded;
+        let catalogue = self.tools.catalogue;
+        let (draft, _) = PolicyDraft::parse(text, "builtin:base", home, catalogue)?;
+        Ok(Arc::new(draft.bind(roots, home, catalogue)?))
     }
 
     /// The rules for each group that stand by themselves: the text can be read with them, what the
@@ -239,7 +239,7 @@ impl EditablePolicy<'_> {
         trial: &PolicyTrial<'_>,
         learned: &mut LearnReport,
     ) -> Vec<CandidateRules> {
-        let ground = RuleGenerator::new(self.bound_policy, &self.root);
+        let ground = RuleGenerator::new(self);
         let mut groups: Vec<_> = groups.iter().collect();
         groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.calls.len()));
         let mut offers = Vec::new();
@@ -279,7 +279,7 @@ impl EditablePolicy<'_> {
         if ids(before) != ids(after) || before.profile != after.profile {
             return refused("what was proposed would touch more than what tools may do".into());
         }
-        if let Some(wrong) = assertion_diagnostics(after).first() {
+        if let Some(wrong) = assertion_diagnostics(after, self.tools).first() {
             return refused(format!("what was proposed is not what it says: {}", wrong.message));
         }
         trial.check_milder(&patched.layered).map(drop).or_else(refused)

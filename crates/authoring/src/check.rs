@@ -1,4 +1,4 @@
-//! Asking the policy without acting: explanations, and the examples that its author gave.
+//! The examples and tests of a policy, decided by the policy and compared.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,68 +7,13 @@ use std::sync::Arc;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::action::Facts;
-use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::decision::Decision;
 use capsule_core::policy::{
-    DecisionExpectation, DecisionTrace, ExampleExpectation, Judgement, Policy, PolicyInput,
-    SourceLocation, Usage, decide,
+    DecisionExpectation, ExampleExpectation, Policy, PolicyInput, SourceLocation, Usage, decide,
 };
-use capsule_core::tool::ToolName;
-use capsule_tools::{CATALOGUE, describe};
+use capsule_core::tool::{ToolName, ToolSet};
 use serde_json::Value;
-
-use crate::backend::CallBackend;
-
-/// What the policy would decide on a call, by the same way that enforcement takes.
-pub fn explain<H: CallBackend>(
-    policy: &Arc<Policy>,
-    backend: &mut H,
-    tool: &str,
-    args: Value,
-) -> Decision {
-    explain_call(policy, backend, tool, args).0
-}
-
-/// The same with what was asked on the way; nothing was, where the call was not understood.
-pub fn explain_call<H: CallBackend>(
-    policy: &Arc<Policy>,
-    backend: &mut H,
-    tool: &str,
-    args: Value,
-) -> (Decision, Option<DecisionTrace>) {
-    let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
-    let call = ToolCall::by_person(id, args);
-    match backend.preflight(&call) {
-        Ok(understood) => {
-            let usage = Usage::default();
-            let case = PolicyInput {
-                tool: &call.tool,
-                action: &understood.action,
-                facts: &understood.facts,
-                usage: &usage,
-                tainted: &[],
-                args_digest: None,
-            };
-            let (decision, trace) = trace_case(policy, &case);
-            (decision, Some(trace))
-        }
-        Err(problem) => (Decision::reject_invalid(problem), None),
-    }
-}
-
-/// What the policy decides on a case that is known already, with what was asked on the way.
-#[must_use]
-pub fn trace_case(policy: &Arc<Policy>, case: &PolicyInput<'_>) -> (Decision, DecisionTrace) {
-    let Judgement { decision, trace, .. } = decide(policy, case);
-    (decision, trace)
-}
-
-/// What the policy decides on a case that is known already: a recorded one, with its recorded facts.
-#[must_use]
-pub fn explain_case(policy: &Arc<Policy>, case: &PolicyInput<'_>) -> Decision {
-    decide(policy, case).decision
-}
 
 /// A call of which the author of a policy says what is decided on it.
 #[derive(Clone, Debug)]
@@ -161,8 +106,9 @@ pub struct CheckedAssertion {
 pub fn check_assertions(
     policy: &Arc<Policy>,
     assertions: Vec<PolicyAssertion>,
+    tools: &ToolSet,
 ) -> Vec<CheckedAssertion> {
-    let mut judge = AssertionEvaluator::new(policy);
+    let mut judge = AssertionEvaluator::new(policy, tools);
     let check = |assertion: PolicyAssertion| {
         let decision = judge.decide(&assertion);
         let wrong = differences(&assertion, &decision);
@@ -172,21 +118,26 @@ pub fn check_assertions(
 }
 
 /// Whether all claims are as they say.
-pub(crate) fn all_assertions_hold(policy: &Arc<Policy>, assertions: &[PolicyAssertion]) -> bool {
-    let mut judge = AssertionEvaluator::new(policy);
+pub(crate) fn all_assertions_hold(
+    policy: &Arc<Policy>,
+    assertions: &[PolicyAssertion],
+    tools: &ToolSet,
+) -> bool {
+    let mut judge = AssertionEvaluator::new(policy, tools);
     assertions.iter().all(|assertion| differences(assertion, &judge.decide(assertion)).is_empty())
 }
 
 /// A policy under the profiles that claims name.
 struct AssertionEvaluator<'p> {
     policy: &'p Arc<Policy>,
+    tools: &'p ToolSet,
     by_profile: BTreeMap<String, Arc<Policy>>,
     usage: Usage,
 }
 
 impl<'p> AssertionEvaluator<'p> {
-    fn new(policy: &'p Arc<Policy>) -> Self {
-        Self { policy, by_profile: BTreeMap::new(), usage: Usage::default() }
+    fn new(policy: &'p Arc<Policy>, tools: &'p ToolSet) -> Self {
+        Self { policy, tools, by_profile: BTreeMap::new(), usage: Usage::default() }
     }
 
     fn policy_under(&mut self, profile: Option<&String>) -> Arc<Policy> {
@@ -203,12 +154,12 @@ impl<'p> AssertionEvaluator<'p> {
     fn decide(&mut self, assertion: &PolicyAssertion) -> Decision {
         let policy = self.policy_under(assertion.profile.as_ref());
         let facts = Facts { resolves: assertion.resolves.clone(), ..Facts::default() };
-        match describe(assertion.tool.as_str(), &assertion.args, 0) {
+        match (self.tools.describe)(assertion.tool.as_str(), &assertion.args, 0) {
             Ok(action) => {
                 let (tool, action, facts, usage) = (&assertion.tool, &action, &facts, &self.usage);
                 let case =
                     PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
-                explain_case(&policy, &case)
+                decide(&policy, &case).decision
             }
             Err(problem) => Decision::reject_invalid(problem),
         }
@@ -245,8 +196,8 @@ fn differences(assertion: &PolicyAssertion, decision: &Decision) -> Vec<String> 
 
 /// Checks everything that a policy says of itself; gives what is not so.
 #[must_use]
-pub fn assertion_diagnostics(policy: &Arc<Policy>) -> Diagnostics {
-    let checked = check_assertions(policy, assertions(policy));
+pub fn assertion_diagnostics(policy: &Arc<Policy>, tools: &ToolSet) -> Diagnostics {
+    let checked = check_assertions(policy, assertions(policy), tools);
     let problems = checked.into_iter().flat_map(
         |CheckedAssertion { assertion, decision, differences: wrong }| {
             let by = decision.rule.as_deref().unwrap_or("no rule");
@@ -266,6 +217,7 @@ mod tests {
 
     use capsule_core::policy::{BindRoots, PolicyDraft};
     use capsule_core::risk::Risk;
+    use capsule_tools::{CATALOGUE, describe};
     use serde_json::json;
 
     use super::*;
@@ -297,7 +249,7 @@ mod tests {
             let text = format!("version: 1\n{more}\ntools: {{ fs.read: allow }}\n");
             let (tool, action, facts, usage) = (&tool, &action, &facts, &usage);
             let case = PolicyInput { tool, action, facts, usage, tainted, args_digest: None };
-            let decision = explain_case(&policy(&text), &case);
+            let decision = decide(&policy(&text), &case).decision;
             assert_eq!(decision.risk, risk, "{more}");
             assert_eq!(decision.code == Code::RiskBlocked, risk == Risk::High, "{more}");
         }

@@ -2,8 +2,8 @@
 
 use capsule_base::yaml::YamlNode;
 
-use super::policy_tree::{NodePath, TreeEdit, list_node, word_node};
-use super::rule_sites::{DecisionEvidence, SiteCollector, shorten_node};
+use super::sites::{DecisionEvidence, SiteCollector, shorten_node};
+use super::tree::{NodePath, TreeEdit, list_node, word_node};
 
 /// What a policy says about the programs of a tool.
 pub(super) fn collect_programs(walk: &mut SiteCollector<'_>, tool: &str, rule: &NodePath<'_>) {
@@ -17,7 +17,11 @@ pub(super) fn collect_programs(walk: &mut SiteCollector<'_>, tool: &str, rule: &
         add_emptied(walk, &accept, "accept");
     }
     for (key, path) in rule.get("effects").map(|path| path.entries()).unwrap_or_default() {
-        walk.add_site(format!("{tool}/effects.{}", shorten_node(key)), key, DecisionEvidence::Name);
+        walk.add_site(
+            format!("{tool}/effects.{}", shorten_node(key)),
+            key,
+            DecisionEvidence::Location,
+        );
         walk.add_flip(Some(path));
     }
     if let Some(path) = rule.get("cwd") {
@@ -28,7 +32,7 @@ pub(super) fn collect_programs(walk: &mut SiteCollector<'_>, tool: &str, rule: &
         walk.add_site(
             format!("{tool} denied_tokens {}", shorten_node(token.node)),
             item.node,
-            DecisionEvidence::Name,
+            DecisionEvidence::Location,
         );
         walk.add_mutation("the word is left out", item.node, TreeEdit::Remove(item.path));
     }
@@ -37,7 +41,7 @@ pub(super) fn collect_programs(walk: &mut SiteCollector<'_>, tool: &str, rule: &
         walk.add_site(
             format!("{tool}/{}", shorten_node(item.node)),
             item.node,
-            DecisionEvidence::Absence,
+            DecisionEvidence::Removal,
         );
         walk.add_removal(item.node, TreeEdit::Remove(item.path));
     }
@@ -69,7 +73,7 @@ fn collect_command(
         None => rule.get("decision"),
     };
     let is_silent = path.as_ref().and_then(|path| path.node.text()).is_none();
-    let decides = if is_silent { DecisionEvidence::Absence } else { DecisionEvidence::Name };
+    let decides = if is_silent { DecisionEvidence::Removal } else { DecisionEvidence::Location };
     walk.add_site(id, key, decides);
     match is_silent {
         true => walk.add_removal(key, TreeEdit::Remove(rule.path.clone())),
@@ -90,7 +94,7 @@ fn collect_command(
 
 fn collect_flags(walk: &mut SiteCollector<'_>, id: &str, path: &NodePath<'_>) {
     if let Some(allow) = path.get("allow") {
-        walk.add_site(format!("{id}.allow"), path.node, DecisionEvidence::Name);
+        walk.add_site(format!("{id}.allow"), path.node, DecisionEvidence::Location);
         walk.add_mutation("the list is left out", allow.node, TreeEdit::Remove(allow.path));
     }
     let Some(deny) = path.get("deny") else { return };
@@ -98,7 +102,7 @@ fn collect_flags(walk: &mut SiteCollector<'_>, id: &str, path: &NodePath<'_>) {
         walk.add_site(
             format!("{id}.deny {}", shorten_node(item.node)),
             item.node,
-            DecisionEvidence::Name,
+            DecisionEvidence::Location,
         );
         if index == 0 {
             add_emptied(walk, &deny, "deny");

@@ -1,7 +1,5 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
 
-use std::path::Path;
-
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::path::WorkspacePath;
@@ -14,10 +12,7 @@ use capsule_core::policy::{
     CommandRule, Constraint, ExecRule, FetchRule, FileRule, HardDenyRule, PathPattern, PathRule,
     Policy, ProgramRule, SourceLocation, TestRule, ToolRule, UrlRule,
 };
-use capsule_core::tool::ToolName;
-use capsule_tools::{CATALOGUE, taken};
-
-use crate::unconfined::names_unconfined;
+use capsule_core::tool::{ToolName, ToolSet, ToolSignature};
 
 mod patterns;
 
@@ -52,7 +47,7 @@ const MULTICALL_PROGRAMS: &[&str] = &[
 
 /// Looks for what is probably not meant. Only the user's own rules are looked at.
 #[must_use]
-pub fn lint(policy: &Policy) -> Diagnostics {
+pub fn lint(policy: &Policy, tools: &ToolSet) -> Diagnostics {
     let mut notes = Vec::new();
     for never in policy.hard_denies.iter().filter(|never| !never.source.at.starts_with("builtin:"))
     {
@@ -65,15 +60,16 @@ pub fn lint(policy: &Policy) -> Diagnostics {
         match &rule.constraint {
             Constraint::Files(files) => {
                 lint_file_rules(policy, files, &mut notes);
-                note_tools_may_change(policy, tool, rule, files, &mut notes);
+                let signature = tools.catalogue.find(tool.as_str());
+                note_tools_may_change(policy, (tool, signature), rule, files, &mut notes);
             }
             Constraint::Fetch(fetch) => lint_url_rules(fetch, &mut notes),
             Constraint::Git(_) | Constraint::Apply => {}
-            Constraint::Test(test) => lint_test_rule(policy, rule, test, &mut notes),
+            Constraint::Test(test) => lint_test_rule(policy, rule, test, tools, &mut notes),
             Constraint::Exec(exec) => {
                 lint_effects(exec, &mut notes);
                 for program in &exec.programs {
-                    lint_program_rule(policy, exec, program, &mut notes);
+                    lint_program_rule(policy, exec, program, tools, &mut notes);
                 }
             }
         }
@@ -153,14 +149,13 @@ fn lint_file_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
 /// A read-only workspace is that of commands. Who writes it may have meant more.
 fn note_tools_may_change(
     policy: &Policy,
-    tool: &ToolName,
+    (tool, signature): (&ToolName, Option<&ToolSignature>),
     rule: &ToolRule,
     files: &FileRule,
     notes: &mut Diagnostics,
 ) {
     let changing =
         |capability: &&Capability| matches!(capability, Capability::FsWrite | Capability::FsDelete);
-    let signature = CATALOGUE.find(tool.as_str());
     let power = signature.and_then(|signature| signature.capabilities.iter().find(changing));
     let Some(power) = power else { return };
     let denied =
@@ -196,9 +191,15 @@ fn note_overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
 }
 
 /// The command of the tests is the author's own, so that no rule about commands closes it.
-fn lint_test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diagnostics) {
+fn lint_test_rule(
+    policy: &Policy,
+    rule: &ToolRule,
+    test: &TestRule,
+    tools: &ToolSet,
+    notes: &mut Diagnostics,
+) {
     if let Some(path) = test.command.first() {
-        unseen_place(path, &rule.source, notes);
+        unseen_place(path, &rule.source, tools, notes);
     }
     let line = CommandLine::parse(&test.command, None, false);
     let shell = policy.hard_denies.iter().find(|never| {
@@ -291,6 +292,7 @@ fn lint_program_rule(
     policy: &Policy,
     exec: &ExecRule,
     program: &ProgramRule,
+    tools: &ToolSet,
     notes: &mut Diagnostics,
 ) {
     let name = program.name.as_str();
@@ -325,15 +327,15 @@ fn lint_program_rule(
         notes.push(lint_note(&program.source, message));
     }
     if let Some(path) = program.path.as_deref() {
-        unseen_place(path, &program.source, notes);
+        unseen_place(path, &program.source, tools, notes);
     }
     lint_unconfined(policy, program, notes);
     lint_commands(policy, name, &program.command, InheritedScopes::default(), notes);
 }
 
 /// A program in a folder of which every command has its own.
-fn unseen_place(path: &str, source: &SourceLocation, notes: &mut Diagnostics) {
-    if let Some(folder) = taken(Path::new(path)) {
+fn unseen_place(path: &str, source: &SourceLocation, tools: &ToolSet, notes: &mut Diagnostics) {
+    if let Some(folder) = (tools.hiding_directory)(path) {
         let message = format!("`{path}` cannot be run: a command has a `{folder}` of its own");
         notes.push(lint_note(source, message).hint("name a program that lies elsewhere"));
     }
@@ -341,7 +343,7 @@ fn unseen_place(path: &str, source: &SourceLocation, notes: &mut Diagnostics) {
 
 /// What naming `proc.unconfined` comes to.
 fn lint_unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
-    if !names_unconfined(program) {
+    if !program.command.names_unconfined() {
         return;
     }
     let name = &program.name;
