@@ -159,11 +159,7 @@ impl Staging {
         private(&folder.join(WORK_DIRECTORY)).map_err(unmade)?;
         private(&folder.join(CHANGES_DIRECTORY)).map_err(unmade)?;
         let mut staging = Self::open(folder, workspace).map_err(unmade)?;
-        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root_handle);
-        let overlay = StagingArea::Overlay {
-            changes: held(CHANGES_DIRECTORY).map_err(unmade)?,
-            work: held(WORK_DIRECTORY).map_err(unmade)?,
-        };
+        let overlay = overlay_area(folder).map_err(unmade)?;
         let hidden = match workspace.spelling() {
             Spelling::Form => {
                 hidden_paths.hidden_now(workspace).map_err(HiddenPathsError::problem)?
@@ -180,7 +176,7 @@ impl Staging {
             Err(MountError::Overlay(why)) => {
                 let all = folder.parent().unwrap_or(folder).metadata().map_err(unmade)?;
                 staging.copy_workspace((all.dev(), all.ino()), why, (hidden_paths, cancel))?;
-                let copied = || held(CHANGES_DIRECTORY).map_err(unmade);
+                let copied = || hold_directory(folder, CHANGES_DIRECTORY).map_err(unmade);
                 match mounts.mount(workspace, StagingArea::Copied(copied()?)) {
                     Ok(_) => copied()?,
                     Err(MountError::Overlay(why)) => return Err(staging_problem(&why)),
@@ -216,11 +212,7 @@ impl Staging {
         if workspace.has_aliases() {
             return Err(resume_problem(&ALIASES));
         }
-        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root_handle);
-        let overlay = StagingArea::Overlay {
-            changes: held(CHANGES_DIRECTORY).map_err(unmade)?,
-            work: held(WORK_DIRECTORY).map_err(unmade)?,
-        };
+        let overlay = overlay_area(folder).map_err(unmade)?;
         let handle = match mounts.mount(workspace, overlay) {
             Ok(Some(handle)) => handle,
             Err(MountError::Overlay(why)) => return Err(resume_problem(&why)),
@@ -469,6 +461,19 @@ impl Staging {
         self.last_size_check.set(Some((Instant::now(), began.elapsed())));
         full
     }
+}
+
+/// Holds one of the directories of staged changes.
+fn hold_directory(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    Workspace::open(&folder.join(name)).map(Workspace::into_root_handle)
+}
+
+/// The directories that are mounted over the workspace.
+fn overlay_area(folder: &Path) -> io::Result<StagingArea> {
+    Ok(StagingArea::Overlay {
+        changes: hold_directory(folder, CHANGES_DIRECTORY)?,
+        work: hold_directory(folder, WORK_DIRECTORY)?,
+    })
 }
 
 /// Why a run does not go on from what it had staged.
