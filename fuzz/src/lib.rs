@@ -1,9 +1,9 @@
 //! What several targets need: a place to bind policies to, and calls to have decided.
 
-use capsule_core::action::{Action, Facts};
-use capsule_core::decision::{Decision, Verdict};
 use capsule_base::diagnostic::{Diagnostics, Position, Severity};
 use capsule_base::limits;
+use capsule_core::action::{Action, Facts};
+use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{
     BindRoots, Judgement, Policy, PolicyDraft, PolicyInput, Restrictions, Usage, decide,
 };

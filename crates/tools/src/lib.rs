@@ -63,11 +63,8 @@ tools! {
 }
 
 /// The same for code that advises on policies.
-pub const TOOL_SET: ToolSet = ToolSet {
-    catalogue: CATALOGUE,
-    describe,
-    hiding_directory: |path| taken(Path::new(path)),
-};
+pub const TOOL_SET: ToolSet =
+    ToolSet { catalogue: CATALOGUE, describe, hiding_directory: |path| taken(Path::new(path)) };
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
 const USER_ONLY_TOOLS: &[&dyn Tool] =

@@ -16,7 +16,7 @@ impl BackupLog for NullLog {
 }
 
 /// A backup store, and the directory that its own is in.
-pub(crate) fn keeper() -> (TempDir, Rc<BackupStore>) {
+pub(crate) fn backups() -> (TempDir, Rc<BackupStore>) {
     let directory = tempfile::tempdir().unwrap();
     let run = Some(RunId::from_bits([7; 10]));
     let place = directory.path().join("store.db.undo");

@@ -8,7 +8,8 @@ use crate::rust::Source;
 use crate::tidy::TidyFinding;
 
 /// How many circles a crate may still have. A number here may only fall.
-const MAX_CYCLES: &[(&str, usize)] = &[("report", 3), ("runtime", 7), ("tools", 8)];
+const MAX_CYCLES: &[(&str, usize)] =
+    &[("authoring", 4), ("report", 3), ("runtime", 3), ("tools", 3), ("workspace", 6)];
 
 /// Which modules of a crate each module imports from, by their paths.
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -219,13 +219,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::test_backups::keeper;
+    use crate::test_backups::backups;
     use capsule_workspace::Workspace;
 
     /// A writer at the moment when its intent would be written.
     fn writer(workspace: &Rc<Workspace>, path: &str) -> WriteOperation {
         let path = WorkspacePath::parse(path).unwrap();
-        let (_kept, backups) = keeper();
+        let (_kept, backups) = backups();
         let target =
             AtomicWrite::new(workspace, &backups, &path, workspace.find_path(&path)).unwrap();
         let (mode, content) = (WriteMode::Overwrite, b"new".to_vec());

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfs, flock, statvfs};
 
-use super::{CHANGES_DIRECTORY, Staging};
+use super::{CHANGES_DIRECTORY, Staging, StagingArea, WORK_DIRECTORY};
+use crate::resolve::Workspace;
 
 impl Staging {
     /// Whether the file system that changes are in has hardly any room left.
@@ -35,4 +36,17 @@ impl Staging {
             .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         Ok(held)
     }
+}
+
+/// Holds one of the directories of staged changes.
+pub(super) fn hold_directory(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    Workspace::open(&folder.join(name)).map(Workspace::into_root_handle)
+}
+
+/// The directories that are mounted over the workspace.
+pub(super) fn overlay_area(folder: &Path) -> io::Result<StagingArea> {
+    Ok(StagingArea::Overlay {
+        changes: hold_directory(folder, CHANGES_DIRECTORY)?,
+        work: hold_directory(folder, WORK_DIRECTORY)?,
+    })
 }

@@ -44,6 +44,7 @@ use crate::node;
 use crate::resolve::{LookupError, Workspace};
 use crate::temporary_names::apply_name;
 use copy_changes::CopiedWorkspace;
+use directory::{hold_directory, overlay_area};
 pub(crate) use indexes::{is_index, read as read_index};
 use mount::staging_problem;
 pub use mount::{MountError, MountStaging, StagingArea};
@@ -259,8 +260,10 @@ impl Staging {
             if problem.code == Code::ExecCancelled {
                 return problem;
             }
-            problem.message =
-                format!("no changes can be laid over the workspace ({why}); {}", problem.message);
+            problem.message = format!(
+                "the workspace cannot be mounted as an overlay ({why}); {}",
+                problem.message
+            );
             problem.with_suggestion(STAGING_HINT)
         })?;
         let now = hidden_paths.hidden_now(&self.lower).map_err(HiddenPathsError::problem)?;
@@ -461,19 +464,6 @@ impl Staging {
         self.last_size_check.set(Some((Instant::now(), began.elapsed())));
         full
     }
-}
-
-/// Holds one of the directories of staged changes.
-fn hold_directory(folder: &Path, name: &str) -> io::Result<OwnedFd> {
-    Workspace::open(&folder.join(name)).map(Workspace::into_root_handle)
-}
-
-/// The directories that are mounted over the workspace.
-fn overlay_area(folder: &Path) -> io::Result<StagingArea> {
-    Ok(StagingArea::Overlay {
-        changes: hold_directory(folder, CHANGES_DIRECTORY)?,
-        work: hold_directory(folder, WORK_DIRECTORY)?,
-    })
 }
 
 /// Why a run does not go on from what it had staged.
