@@ -177,11 +177,11 @@ codes! {
         "No live grant has this name.", "It was used up, it ended, or its run is over.",
         "`capsule grants list` shows those that are alive.";
     ResumeChanged = "resume.changed", Caller, BadUsage,
-        "The run cannot go on as what it was: something that it began with is another by now.",
+        "The run cannot be resumed: something that it started with has changed.",
         "The plan, the policy, the workspace or the staged changes are not what they were.",
         "Put it back as it was, or run the plan anew.";
     ResumeAgain = "resume.again", Caller, BadUsage,
-        "The run was gone on with before.", "`capsule resume` was called twice.",
+        "The run was already resumed.", "`capsule resume` was called twice.",
         "Look at the run that went on with it; `capsule show-run` names it.";
     ApprovalChangedAfter = "approval.changed-after", Environment, Denied,
         "What was judged is no longer what is there.",
@@ -695,7 +695,7 @@ codes! {
         "The record is not what was written.", "A changed, missing or added row or payload.",
         "Keep the file as it is, and compare it with a copy.";
     AuditNoKey = "audit.no-key", Machine, BadUsage,
-        "What should be signed cannot be: there is no key beside the store.",
+        "What should be signed cannot be: there is no key next to the store.",
         "A policy with `audit.checkpoint` or `audit.anchors`, on a machine where nobody made a key.",
         "Make one with `capsule init`; it prints the public line that others verify with.";
     AuditKey = "audit.key", Machine, RuntimeError,

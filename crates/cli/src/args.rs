@@ -152,7 +152,7 @@ pub(crate) struct PolicyArg {
 /// What a person says about the layers that a run meets.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LayerArg {
-    /// The workspace's layer may be gone, or say less than a run before met; said once
+    /// Accept that the workspace's layer was removed or weakened, for this run
     #[arg(long)]
     pub(crate) accept_layer: bool,
 }
@@ -160,7 +160,7 @@ pub(crate) struct LayerArg {
 /// Whether somebody is asked.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct UnattendedArg {
-    /// Ask nobody: what the policy asks about does not run
+    /// Never prompt: calls that need an approval do not run
     #[arg(long)]
     pub(crate) unattended: bool,
 }
@@ -182,7 +182,7 @@ pub(crate) struct RunArgs {
     /// An input of the plan; may be given several times
     #[arg(long = "input", value_name = "NAME=VALUE")]
     pub(crate) inputs: Vec<String>,
-    /// Only decide: nothing runs and nothing is recorded
+    /// Evaluate the policy only: runs nothing and records nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -243,7 +243,7 @@ pub(crate) struct ReplayArgs {
     /// Compare with this plan in place of the recorded one
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Go on behind a difference, as long as the two runs can be laid side by side
+    /// Continue after a difference, as long as the two runs can be aligned
     #[arg(long)]
     pub(crate) keep_going: bool,
 }
@@ -270,7 +270,7 @@ pub(crate) struct ReportArgs {
 /// `list-runs`.
 #[derive(Debug, Args)]
 pub(crate) struct ListRunsArgs {
-    /// Only runs that began within this time, such as 1d
+    /// Only runs that started within this duration, such as 1d
     #[arg(long, value_name = "DURATION")]
     pub(crate) since: Option<String>,
     /// Only runs with a denied call
@@ -317,7 +317,7 @@ pub(crate) enum StatsCommand {
 /// Which runs are counted.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// Only runs that began within this time, such as 7d
+    /// Only runs that started within this duration, such as 7d
     #[arg(long, value_name = "DURATION")]
     pub(crate) since: Option<String>,
 }

@@ -136,7 +136,7 @@ fn a_run_that_is_needed_is_kept() {
     let subject = label(&capsule);
     let _ = capsule.run(&["approvals", "answer", &subject, "--deny", "-m", "no"]).exits(0);
     let ran = capsule.run(&["audit", "erase", &subject]).exits(2);
-    assert!(ran.stderr.contains("waits to be gone on with"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("waits to be resumed"), "{}", ran.stderr);
     let resumed = capsule.run(&["resume", &subject]);
     assert_eq!(resumed.status, 3, "{}", resumed.stderr);
     let _ = capsule.run(&["audit", "erase", &subject, "latest"]).exits(0);

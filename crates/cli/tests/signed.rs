@@ -144,7 +144,7 @@ fn an_old_copy_of_the_store_is_found() {
     let told = own.run(&["verify", "--anchor", &pull, "--json"]).exits(0).json();
     assert_eq!(told["anchors"][0]["origin"], "acme/log", "{told}");
     let claims = told["not_proven"].to_string();
-    assert!(claims.contains("cut off behind the first"), "{claims}");
+    assert!(claims.contains("no event after the first"), "{claims}");
     assert!(!claims.contains("is about"), "{claims}");
     let _ = own.exec(&policy, &["ls"]).exits(0);
     let told = own.run(&["verify", "--anchor", &pull, "--json"]).exits(0).json();

@@ -677,7 +677,7 @@ fn is_kept(make: fn() -> Bed) {
         }
         assert_eq!(status, 3, "{what}");
         let told = bed.run(&["changes", "latest"]).exits(0).stdout;
-        assert!(told.contains("while the run went on"), "{what}: {told}");
+        assert!(told.contains("while the run was going on"), "{what}: {told}");
         let _ = bed.run(&["apply", "latest"]).exits(3);
         assert_eq!(bed.tree(), before, "{what}");
         assert!(bed.capsule.workspace().join(kept).exists(), "{what}");
@@ -808,7 +808,7 @@ fn a_change_under_the_hands_is_refused() {
     fs::write(bed.capsule.workspace().join("a"), "person").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3));
     let told = bed.run(&["changes", "latest"]).exits(0);
-    assert!(told.stdout.contains("while the run went on"), "{}", told.stdout);
+    assert!(told.stdout.contains("while the run was going on"), "{}", told.stdout);
     let _ = bed.run(&["apply", "latest"]).exits(3);
     assert_eq!(fs::read_to_string(bed.capsule.workspace().join("a")).unwrap(), "person");
 }
@@ -846,7 +846,7 @@ fn changes_end_once() {
     fs::rename(bed.capsule.workspace(), bed.capsule.directory().join("moved")).unwrap();
     fs::create_dir(bed.capsule.workspace()).unwrap();
     let refused = bed.run(&["apply", "latest"]).exits(2);
-    assert!(refused.stderr.contains("another folder"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("not the same directory"), "{}", refused.stderr);
 }
 
 /// No plan, policy or call can name what only a person's command does.
@@ -1173,7 +1173,7 @@ fn what_came_in_the_way_of_a_half_done_apply_is_told() {
     let root = bed.capsule.workspace();
     let aside = bed.capsule.directory().join("aside");
     for (path, is_file, part) in [
-        ("s3", true, "`s3` is no folder any more, and `s3/f10` was in it"),
+        ("s3", true, "`s3` is no longer a directory, and `s3/f10` was in it"),
         ("a", true, "`a` was changed since"),
         ("s1/f1", false, "`s1/f1` was changed since"),
         ("full", false, "`full` holds something new"),
@@ -1222,8 +1222,8 @@ fn every_conflict_is_named() {
         "`d/e/y` was deleted since the command ran, with its folder",
         "the folder of `full/new` is gone",
         "`n` was made by somebody else since",
-        "`deep` is no folder any more, and `deep/new` belongs in it",
-        "`deep` is no folder any more, and `deep/sub/1` was in it",
+        "`deep` is no longer a directory, and `deep/new` belongs in it",
+        "`deep` is no longer a directory, and `deep/sub/1` was in it",
         "hint",
         "capsule discard ",
     ] {
@@ -1538,7 +1538,7 @@ fn differences_are_shown() {
     let shown = bed.run(&["changes", "latest", "--diff"]).exits(0).stdout;
     assert!(shown.contains("  -one\n  +two\n"), "{shown}");
     assert!(!shown.contains(&token) && shown.contains("1 masked"), "{shown}");
-    assert!(shown.contains("not shown"), "{shown}");
+    assert!(shown.contains("no diff"), "{shown}");
     let detail = bed.run(&["show-run", "latest:1"]).exits(0).stdout;
     assert!(detail.contains("changes      M a"), "{detail}");
     let report = bed.run(&["report", "latest"]).exits(0).stdout;

@@ -145,7 +145,7 @@ fn a_question_waits_and_its_run_goes_on() {
     let next = report["run"].as_str().unwrap();
     assert_eq!(place.report(waited)["resumed_by"], *next);
     let shown = place.run(&["show-run", waited]).exits(0).stdout;
-    let named = shown.split("gone on with by ").nth(1).and_then(|own| own.split(' ').next());
+    let named = shown.split("resumed as ").nth(1).and_then(|own| own.split(' ').next());
     assert!(named.is_some_and(|label| next.starts_with(label)), "{shown}");
     let changes = place.run(&["changes", "latest"]).exits(0).stdout;
     assert!(changes.contains("A a.txt") && changes.contains("A asked/b.txt"), "{changes}");

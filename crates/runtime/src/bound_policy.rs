@@ -211,7 +211,7 @@ impl BoundPolicy {
             .map_err(|error| missing(format!("cannot be opened: {error}")))?;
         let identity = (workspace.device().to_string(), workspace.inode().to_string());
         if identity != (item.device.clone(), item.inode.clone()) {
-            return Err(missing("is another folder than the run's workspace".into()));
+            return Err(missing("is not the same directory as the run's workspace".into()));
         }
         let policy = bind_texts(texts, opened, false).map_err(|_| {
             CodedError::new(Code::ChangeNone, "the run's policy cannot be read again")

@@ -253,7 +253,7 @@ impl StagedRun {
             self.require_open("applied")?;
         }
         if !matches!(self.state, RunState::Sealed(_)) {
-            let message = "the run crashed, and nobody knows all that it did";
+            let message = "the run crashed, and its effects are not fully recorded";
             return Err(CodedError::new(Code::ChangeConflict, message)
                 .with_suggestion("look at the changes, discard them, and run it again"));
         }
@@ -336,7 +336,7 @@ impl StagedRun {
             // The run was killed before anything could be collected.
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {
-                let message = "somebody applies or drops these changes";
+                let message = "another process applies or discards these changes";
                 let problem = CodedError::new(Code::ChangeConflict, message);
                 return Err(problem.with_suggestion("try again when that is over").into());
             }
@@ -414,7 +414,7 @@ impl ChangeStatus {
                 "run it again to have them again".to_owned(),
             ),
             Self::Resumed(by) => (
-                format!("the run was gone on with, and its changes are those of {by} now"),
+                format!("the run was resumed as {by}, which has its changes now"),
                 format!("`capsule changes {by}`"),
             ),
             Self::Waiting | Self::Nothing => (

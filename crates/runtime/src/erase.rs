@@ -155,7 +155,7 @@ impl<'s> Eraser<'s> {
         let pending = PendingQuestion::read(self.store, &asked)?;
         Ok(match pending.map(|question| question.state(now_micros())) {
             Some(QuestionState::Waiting) => Some("it waits for an answer"),
-            Some(QuestionState::Answered) => Some("it was answered, and waits to be gone on with"),
+            Some(QuestionState::Answered) => Some("it was answered, and waits to be resumed"),
             Some(QuestionState::Expired | QuestionState::Resumed) | None => None,
         })
     }

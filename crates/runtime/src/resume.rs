@@ -194,7 +194,7 @@ fn is_same_document(document: &Document, text: &str) -> bool {
 
 fn unanswered_problem(pending: &PendingQuestion) -> CodedError {
     let name = pending.name();
-    CodedError::new(Code::ApprovalWaiting, format!("nobody has answered {name} yet"))
+    CodedError::new(Code::ApprovalWaiting, format!("{name} has not been answered yet"))
         .with_suggestion(format!(
             "`capsule approvals show {name}`, then `capsule approvals answer {name}`"
         ))

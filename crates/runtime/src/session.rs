@@ -231,7 +231,7 @@ fn key_of_new(store: &Store, bound: &BoundPolicy) -> Result<Option<String>, Open
         return Ok(None);
     }
     if store.size()? > 0 {
-        let wants = "the policy wants the log signed, and there is no key beside the store";
+        let wants = "the policy wants the log signed, and there is no key next to the store";
         let problem = CodedError::new(Code::AuditNoKey, wants);
         return Err(problem.with_suggestion(Code::AuditNoKey.next_step()).into());
     }

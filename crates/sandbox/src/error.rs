@@ -35,7 +35,7 @@ pub enum SandboxError {
     },
     /// The kernel lays no folder of changes over this workspace, or not from that file system. A copy
     /// of the workspace will do.
-    #[error("could not lay a folder of changes over the workspace: {reason}")]
+    #[error("could not mount the changes over the workspace: {reason}")]
     Overlay {
         /// The system's reason.
         reason: String,
@@ -90,7 +90,7 @@ pub enum SandboxError {
     },
     /// The executor is gone or does not answer; it and all its commands have been ended. What the
     /// command did until then is not known.
-    #[error("the executor is gone: {reason}")]
+    #[error("the executor ended: {reason}")]
     ExecutorDied {
         /// How that was noticed.
         reason: &'static str,

@@ -16,7 +16,7 @@ pub fn system_problem(path: &WorkspacePath, errno: Errno) -> CodedError {
     let code = match errno {
         Errno::NOENT | Errno::NOTDIR => return missing_problem(path),
         Errno::AGAIN => {
-            let message = format!("`{path}` changes while it is looked at");
+            let message = format!("`{path}` keeps changing while it is read");
             return CodedError::new(Code::FileSystem, message)
                 .with_suggestion("submit the call again");
         }
@@ -61,7 +61,7 @@ pub fn require_unchanged(
 pub fn changed_problem(path: &WorkspacePath) -> CodedError {
     CodedError::new(
         Code::ApprovalChangedAfter,
-        format!("`{path}` is not what it was when it was judged"),
+        format!("`{path}` changed after the call was judged"),
     )
     .with_suggestion("submit the call again")
 }

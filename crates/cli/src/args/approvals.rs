@@ -13,7 +13,7 @@ pub(crate) enum ApprovalsCommand {
     List(ApprovalsListArgs),
     /// Show all that a question says
     Show(QuestionArg),
-    /// Answer a question; `capsule resume` goes on with its run
+    /// Answer a question; `capsule resume` resumes its run
     Answer(AnswerArgs),
 }
 

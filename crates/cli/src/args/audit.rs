@@ -21,7 +21,7 @@ pub(crate) struct VerifyArgs {
     /// A file of public lines: everything signed must be by one of these keys, and something must be
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// A text with checkpoints that was kept elsewhere, `-` for standard input; may be given more than once
+    /// A file with checkpoints from elsewhere, `-` for standard input; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(crate) anchor: Vec<PathBuf>,
 }

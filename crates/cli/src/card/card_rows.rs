@@ -411,7 +411,10 @@ pub(crate) const fn postponed_texts(card: &Card) -> (&'static str, &'static str)
              resume` goes on",
         ),
         (0, false) => ("not now", "the call does not run; no question waits here"),
-        _ => ("step by step", "nothing is said of the plan; each step is asked about by itself"),
+        _ => (
+            "step by step",
+            "the plan as a whole is not approved; each step is asked about separately",
+        ),
     }
 }
 
@@ -427,7 +430,7 @@ const EXPLANATIONS: [(&str, &str); 6] = [
          is over. What the policy denies, or asks each time, it still does",
     ),
     ("change", "the call is made again with your arguments, and decided anew"),
-    ("deny", "the call does not run; your words go to whoever asked, as they are"),
+    ("deny", "the call does not run; your reason is passed to the agent as it is"),
     ("stop", "the call does not run, nor does anything after it"),
     ("keys", "only digits answer; none does while other keys are pressed, or when pasted"),
 ];

@@ -125,9 +125,7 @@ pub(crate) fn card_text(card: &Card, columns: usize, opened: bool, word: &str) -
     let rule = if card.previously_allowed.is_some() { ", `p` a rule for it" } else { "" };
     let more = format!("{diff}{rule}");
     all.push_str(&format!("`v` shows everything, `e` explains{more}.\n"));
-    all.push_str(
-        "Behind the word of 4 stands your reason, behind that of 3 the arguments as JSON.\n",
-    );
+    all.push_str("Write your reason after the word of 4, the arguments as JSON after that of 3.\n");
     all.push_str(&format!("Answer with a number and the word `{word}`:\n"));
     all
 }

@@ -34,7 +34,7 @@ fn open_for_signing(ctx: &CliContext, screen: &Screen) -> Result<(Store, Signer)
     }
     let signer = Signer::load(&ctx.store)?.ok_or_else(|| {
         let place = ctx.store.display();
-        let message = format!("there is no key beside the store at `{place}`");
+        let message = format!("there is no key next to the store at `{place}`");
         Failure::from(
             CodedError::new(Code::AuditNoKey, message)
                 .with_suggestion(Code::AuditNoKey.next_step()),

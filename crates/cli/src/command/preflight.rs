@@ -39,7 +39,7 @@ pub(crate) fn run(
             screen.print_line(&format!("{name:<13} {value}"))?;
         }
         let how = match (requirements.asks, asks_once) {
-            (0, _) => "nobody is asked about what is known",
+            (0, _) => "no approval is needed for the steps that are known",
             (1, _) | (_, false) => "a person is asked at each step that the policy asks about",
             _ => "a person is asked once for what is known, before the first step",
         };

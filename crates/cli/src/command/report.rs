@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ReportArgs, ctx: &CliContext, screen: &Screen) -> Resul
         changed.show(None, screen)?;
     }
     if let Some(next) = resumed_by(&store, &id)?.map(|next| store.label(&next)) {
-        screen.print_line(&format!("gone on with by {next} · capsule report {next}"))?;
+        screen.print_line(&format!("resumed as {next} · capsule report {next}"))?;
     }
     Ok(0)
 }

@@ -41,7 +41,7 @@ pub(super) fn show_staged(staged: Option<WaitingChanges>, label: &str, screen: &
 /// Says that a run works in a copy of the workspace, and why.
 pub(super) fn show_copied(copied: Option<&str>, screen: &Screen) {
     if let Some(why) = copied {
-        let told = "the workspace was copied, since no changes can be laid over it";
+        let told = "the workspace was copied, since it cannot be mounted as an overlay";
         screen.eprint(&format!("{HINT}staged{HINT:#}: {told} ({why})"));
     }
 }

@@ -132,7 +132,7 @@ pub(super) fn status_text(became: &ChangeStatus) -> String {
             format!("applied by {by}, and {part}undone by {}", undone.runs.join(", "))
         }
         ChangeStatus::Discarded(at) => format!("discarded at {}", time_text(*at)),
-        ChangeStatus::Resumed(by) => format!("gone on with by {by} · capsule changes {by}"),
+        ChangeStatus::Resumed(by) => format!("resumed as {by} · capsule changes {by}"),
         ChangeStatus::Nothing => "nothing is staged".into(),
         ChangeStatus::Lost => "nothing of it is staged any more".into(),
     }
@@ -144,7 +144,7 @@ pub(super) fn next_steps(subject: &StagedRun, label: &str) -> String {
         let all = counted(subject.changes.0.len(), "change");
         return format!(
             "an apply was cut short: {applied} of {all} {} in the workspace · \
-             capsule apply {label} goes on with it · capsule undo {label} takes \
+             capsule apply {label} continues it · capsule undo {label} takes \
              back what it left · capsule discard {label}",
             if applied == 1 { "is" } else { "are" }
         );
@@ -167,8 +167,7 @@ pub(super) fn open_diffs(subject: &StagedRun) -> Option<StagedDiffs> {
 /// The lines in which a file differs. What is not shown is told: it is applied with the rest.
 pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<String> {
     let Some((diff, masked)) = diff else {
-        let told =
-            format!("  {WARNING}not shown{WARNING:#}: no text, too large, or another by now");
+        let told = format!("  {WARNING}no diff{WARNING:#}: binary, too large, or changed since");
         let is_file = matches!(change.after, Some(FileState::File { .. }));
         return is_file.then_some(told).into_iter().collect();
     };
@@ -176,7 +175,7 @@ pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<St
     let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
     if masked > 0 {
         lines.push(format!(
-            "  {WARNING}{masked} masked{WARNING:#}: it looks like a secret; what stands there is applied, too"
+            "  {WARNING}{masked} masked{WARNING:#}: possible secrets, which are applied as they are"
         ));
     }
     lines

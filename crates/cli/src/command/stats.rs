@@ -110,7 +110,7 @@ fn show_approvals(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<()
     });
     screen.print_line(&format!("prompts       {prompts}{}", rate.unwrap_or_default()))?;
     screen.print_line(&format!("by grants     {by_grants}"))?;
-    screen.print_line(&format!("nobody there  {unattended}"))?;
+    screen.print_line(&format!("unattended    {unattended}"))?;
     for (rule, stats) in rules {
         let RulePromptStats { allowed, denied, neither, millis, unread, is_unread } = stats;
         let median =

@@ -201,7 +201,7 @@ impl ProofClaims {
                         .map(|events| format!("{events}: no anchor has seen them")),
                 );
                 self.not_proven.push(format!(
-                    "that nothing was cut off behind the first {seen} events, which is all that an anchor saw"
+                    "that no event after the first {seen} was removed, since an anchor saw only those"
                 ));
             }
             None if is_signed => self.not_proven.push(

@@ -94,7 +94,9 @@ fn what_stays_closed_is_refused_by_its_name() {
             assert_eq!(told.len(), expected.len(), "{script}: {told:?}");
             let all = expected.iter().zip(&told).all(|(own, line)| line.starts_with(own));
             assert!(
-                all && told.iter().any(|own| own.contains("let nobody look")),
+                all && told
+                    .iter()
+                    .any(|own| own.contains("its permissions do not allow reading it")),
                 "{script}: {told:?}"
             );
             let _ = bed.run(&["apply", "latest"]).exits(3);

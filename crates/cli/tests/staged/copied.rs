@@ -453,7 +453,7 @@ fn a_large_workspace_is_not_copied() {
 }
 
 /// What is told of a workspace that is too large.
-const LARGE: &str = "no changes can be laid over the workspace (Invalid argument (os error 22)); the workspace is not \
+const LARGE: &str = "the workspace cannot be mounted as an overlay (Invalid argument (os error 22)); the workspace is not \
                      copied, since it holds more than 4.2 GB";
 
 /// D22: what the doctor says of staging is what runs meet in this workspace, and it says what helps.

@@ -300,7 +300,7 @@ fn an_apply_that_was_cut_short_is_reported_and_taken_back() {
             let told = bed.run(words).exits(0);
             let told = format!("{}{}", told.stdout, told.stderr);
             assert!(told.contains("an apply was cut short"), "{told}");
-            assert!(told.contains("goes on with it · capsule undo"), "{told}");
+            assert!(told.contains("continues it · capsule undo"), "{told}");
         }
         if round % 2 == 0 {
             // The newest run is the one that applied them.

@@ -30,7 +30,7 @@ impl Console {
             some => format!("{some} {steps}"),
         };
         let call = resumed.resumed.call;
-        vec![format!("goes on with {subject}, whose {steps} over; call {call} was answered")]
+        vec![format!("resumes {subject}, whose {steps} over; call {call} was answered")]
     }
 
     /// What a person said to a question of another run.

@@ -237,7 +237,7 @@ impl PendingQuestion {
     /// Why nothing can be done with it at this time. That nobody did in time is an event of its own.
     pub(crate) fn require_resumable(&self, path: &Path, now: u64) -> Result<(), AnnotationError> {
         if let Some(label) = &self.resumed_by {
-            let message = format!("{} was gone on with as {label}", self.label);
+            let message = format!("{} was already resumed as {label}", self.label);
             return Err(CodedError::new(Code::ResumeAgain, message)
                 .with_suggestion(format!("`capsule show-run {label}`"))
                 .into());
@@ -302,7 +302,7 @@ impl PendingQuestion {
 pub(crate) fn lock_run(store: &Store, run: &str) -> Result<RunClaim, AnnotationError> {
     let id = RunId::parse(run).ok_or_else(|| not_waiting(run))?;
     let busy = || {
-        let message = format!("somebody answers `{run}` or goes on with it");
+        let message = format!("another process answers or resumes `{run}`");
         AnnotationError::Problem(CodedError::new(Code::ApprovalAnswered, message))
     };
     RunClaim::take(store.path(), id)?.ok_or_else(busy)

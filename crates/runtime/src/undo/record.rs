@@ -90,7 +90,7 @@ impl UndoableRun {
                     payload_bytes(&payloads, wanted).map(<[u8]>::to_vec)
                 });
                 let texts = texts.or_else(|| PolicyTexts::read_again(opened)).ok_or_else(|| {
-                    incomplete("the run's policy was not kept, and is another by now")
+                    incomplete("the run's policy was not recorded, and the file has changed since")
                 })?;
                 beginning = Some((run, opened.clone(), texts));
             }

@@ -78,7 +78,7 @@ steps! {
     Device = "show a device",
     Order = "do things in order",
     Workspace = "show the workspace",
-    Staging = "lay a folder of changes over the workspace",
+    Staging = "mount the changes over the workspace",
     WorkspaceMoved = "find the workspace again at its path",
     Mask = "hide a path",
     Shut = "hide a path from what changes the workspace",

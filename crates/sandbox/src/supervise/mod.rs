@@ -385,7 +385,7 @@ impl Executor {
         match received {
             Ok(Some(Message { bytes, descriptors })) => match ExecutorReply::decode(&bytes) {
                 Ok(reply) => Ok((reply, descriptors)),
-                Err(_) => Err(self.kill("it said what nobody understands")),
+                Err(_) => Err(self.kill("it sent an unknown message")),
             },
             Ok(None) => Err(self.kill("it ended")),
             Err(_) => Err(self.kill("it cannot be heard")),

@@ -34,7 +34,7 @@ pub(crate) fn restore_masks(
 /// What has a mask where nothing can be put back.
 pub(crate) fn unresolvable_problem(path: &WorkspacePath) -> CodedError {
     mask_problem(format!(
-        "a mask stands in what is to be written to `{path}`, and nothing it could stand for"
+        "the new content of `{path}` has a mask for a secret that the file does not contain"
     ))
 }
 

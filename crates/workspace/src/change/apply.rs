@@ -34,7 +34,7 @@ use crate::temporary_names::apply_name;
 /// How many conflicts are named.
 const MAX_SHOWN_CONFLICTS: usize = 10;
 
-const RETRY_HINT: &str = "apply them again: it goes on where it stopped";
+const RETRY_HINT: &str = "apply them again: it continues where it stopped";
 
 /// Changes that are to be applied.
 pub struct StagedApply {
@@ -192,7 +192,7 @@ impl StagedApply {
             let path = &change.path;
             return Err(conflict_problem(match self.blocking_parent(change) {
                 Some(above) => {
-                    format!("`{above}` is no folder any more, and `{path}` belongs in it")
+                    format!("`{above}` is no longer a directory, and `{path}` belongs in it")
                 }
                 None => format!("the folder of `{path}` is gone"),
             }));
@@ -309,7 +309,7 @@ impl StagedApply {
             (Some(_), None) if matches!(self.applier.find_change_path(change), Ok(None)) => {
                 match self.blocking_parent(change) {
                     Some(above) => {
-                        format!("`{above}` is no folder any more, and `{path}` was in it")
+                        format!("`{above}` is no longer a directory, and `{path}` was in it")
                     }
                     None => format!("`{path}` was deleted since the command ran, with its folder"),
                 }

@@ -6,11 +6,11 @@ use crate::resolve::LookupError;
 
 /// The reason where another process wrote to a path in the workspace during the run.
 pub(super) const CHANGED_MEANWHILE: &str =
-    "somebody changed it in the workspace while the run went on";
+    "it was changed in the workspace while the run was going on";
 
 /// The reason where the permissions of a folder keep its entries from being read.
 const UNREADABLE_DIRECTORY: &str =
-    "its permissions let nobody look into it, so what is in it is not known";
+    "its permissions do not allow reading it, so its content is not known";
 
 /// The reason where the target of a link is not text.
 pub(super) const UNREADABLE_LINK: &str =
