@@ -278,7 +278,7 @@ mod tests {
             "`exec.flag-denyed`",
             "`crates/runtime/src/gone.rs`",
             "`attacks/*.json`",
-            "`runtime/src/path.rs::gone_now_too`",
+            "`runtime/src/lifecycle.rs::gone_now_too`",
             "`capsule lst-runs`",
             "`cargo xtask tidi`",
             "`Permits<'_>`",
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn names_of_things_that_exist_are_not() {
         let fine = "`Permit` `Permit<'_>` `&Permit` `draft::Permit` `core::x` `submit()` `submit` \
-                    `a_long_test_name` `exec.flag-denied` `call.started` `runtime/src/path.rs` \
-                    `runtime/src/path.rs::submit` `attacks/*.toml` `crates/` `capsule list-runs` \
+                    `a_long_test_name` `exec.flag-denied` `call.started` `runtime/src/lifecycle.rs` \
+                    `runtime/src/lifecycle.rs::submit` `attacks/*.toml` `crates/` `capsule list-runs` \
                     `capsule run plan.yaml` `cargo xtask tidy` `cargo test` `RESOLVE_BENEATH` \
                     `/proc/self/status` `~/.ssh` `store.db` `std::fs::File` `anything` `fs.*` \
                     `SELECT * FROM Nothing` `tool_calls` `input_hash_of` `https://x.org/a`";

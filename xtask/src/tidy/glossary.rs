@@ -108,7 +108,12 @@ fn used_in_prose(source: &Source) -> Vec<Use> {
     let comments = numbered().filter_map(|(line, text)| Some((line, text.split_once("//")?.1)));
     let mut used: Vec<Use> =
         comments.flat_map(|(line, text)| used_in_line(&source.path, line, text)).collect();
-    for placed in source.tokens.0.iter().filter(|placed| !source.is_test(placed.line)) {
+    // A comment of documentation is a text of an attribute, too.
+    let is_comment = |line: usize| {
+        source.lines.get(line - 1).is_some_and(|text| text.trim_start().starts_with("//"))
+    };
+    let shipped = source.tokens.0.iter().filter(|placed| !source.is_test(placed.line));
+    for placed in shipped.filter(|placed| !is_comment(placed.line)) {
         if let Token::Literal(text) = &placed.token {
             used.extend(used_in_line(&source.path, placed.line, text));
         }
