@@ -67,7 +67,7 @@ fn only_calls_that_may_write_do() {
     let mut launch = crate::bed::launch("/bin/true", &["true"]);
     launch.writes = true;
     let refused = plain.try_run(launch).unwrap_err().to_string();
-    assert!(refused.contains("folder of changes"), "{refused}");
+    assert!(refused.contains("mount the changes"), "{refused}");
 }
 
 fn only_some_write(mut bed: Bed) {
