@@ -25,7 +25,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// Variables that name the private folder: programs write their caches there, and it is empty
 /// afterwards. The policy can set other values for them, too.
-pub(super) const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
+const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// The environment of a command: ours, what the policy passes on, what it sets.
 pub(super) fn variables(
@@ -49,4 +49,11 @@ pub(super) fn variables(
         put(name, value.into());
     }
     variables
+}
+
+/// The variables of an environment that name the private folder, since nothing else gives them a value.
+pub(super) fn unset_private_variables(environment: &[(OsString, OsString)]) -> Vec<OsString> {
+    let is_set = |name: &str| environment.iter().any(|(known, _)| known == name);
+    let unset = PRIVATE_DIRECTORY_VARIABLES.into_iter().filter(|name| !is_set(name));
+    unset.map(OsString::from).collect()
 }

@@ -1,4 +1,4 @@
-//! The hands of a command.
+//! The operation of a command.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use sandbox::{
     StreamRedirect,
 };
 
-use super::environment::{PRIVATE_DIRECTORY_VARIABLES, variables};
+use super::environment::{unset_private_variables, variables};
 use super::outcome::confined_outcome;
 use super::program::ResolvedProgram;
 use super::unconfined;
@@ -213,16 +213,10 @@ impl CommandOperation {
             .map(|ground| ground.direct_writes(&mut masks, link_chain))
             .transpose()?;
         let environment = variables(environment, self.host.as_ref());
-        let set = |name: &str| environment.iter().any(|(known, _)| known == name);
-        let private = PRIVATE_DIRECTORY_VARIABLES
-            .into_iter()
-            .filter(|name| !set(name))
-            .map(OsString::from)
-            .collect();
         let floor = confinement.floor;
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
-            private_directory_variables: private,
+            private_directory_variables: unset_private_variables(&environment),
             cwd: self.cwd.clone(),
             stdin: self.stdin.clone(),
             limits: confinement.limits,

@@ -1,14 +1,12 @@
 //! A program with nothing around it, on a machine that can hold nothing.
 
-use std::ffi::OsString;
-
 use capsule_base::code::Code;
 use capsule_core::confinement::{Enforcement, SandboxTier};
 use capsule_core::lifecycle::UnconfinedPermit;
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_sandbox::{Launch, run_unconfined};
 
-use super::environment::{PRIVATE_DIRECTORY_VARIABLES, variables};
+use super::environment::{unset_private_variables, variables};
 use super::operation::{CommandOperation, OutputWatcher, sandbox_problem};
 use super::outcome::exit_outcome;
 use crate::command::runner::sandbox_view;
@@ -23,15 +21,9 @@ pub(super) fn run_unconfined_command(
         return Outcome::failed(CodedError::new(Code::SandboxFailed, why));
     }
     let environment = variables(leave.environment, runner.host.as_ref());
-    let set = |name: &str| environment.iter().any(|(known, _)| known == name);
-    let private = PRIVATE_DIRECTORY_VARIABLES
-        .into_iter()
-        .filter(|name| !set(name))
-        .map(OsString::from)
-        .collect();
     let launch = Launch {
         stages: runner.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
-        private_directory_variables: private,
+        private_directory_variables: unset_private_variables(&environment),
         cwd: runner.cwd.clone(),
         stdin: runner.stdin.clone(),
         limits: *leave.limits,

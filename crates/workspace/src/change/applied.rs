@@ -9,10 +9,9 @@ use capsule_base::code::Code;
 use capsule_core::change::Change;
 use capsule_core::outcome::{CodedError, Output};
 
-use super::applier::{ChangeApplier, link_paths};
-use super::apply::differs_problem;
+use super::applier::ChangeApplier;
+use super::apply::applier_of_run;
 use crate::resolve::Workspace;
-use crate::temporary_names::apply_name;
 
 /// Changes that are looked for in the workspace.
 pub struct AppliedChanges {
@@ -31,15 +30,7 @@ impl AppliedChanges {
         run: String,
         changes: Vec<Change>,
     ) -> Result<Self, CodedError> {
-        let (links, leftovers) = (link_paths(&changes), Vec::new());
-        let workspace = Rc::clone(workspace);
-        let applier = ChangeApplier {
-            workspace,
-            temporary_name: apply_name(&run),
-            leftover_names: leftovers,
-            link_paths: links,
-            conflict_problem: differs_problem,
-        };
+        let applier = applier_of_run(workspace, &run, &changes);
         let lock = applier.lock_workspace().ok_or_else(|| {
             let message = "somebody else applies or undoes something here";
             CodedError::new(Code::ChangeConflict, message)

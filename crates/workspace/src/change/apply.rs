@@ -27,7 +27,7 @@ use crate::change_path::{ChangePath, split_parent};
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
 use crate::repository::{Reviewed, RunChanges};
-use crate::resolve::LookupError;
+use crate::resolve::{LookupError, Workspace};
 use crate::staging::{Staging, is_index};
 use crate::temporary_names::apply_name;
 
@@ -64,15 +64,7 @@ impl StagedApply {
     ) -> Result<Self, CodedError> {
         let aliases = hidden_paths.borrow().path_aliases_now(staging.lower())?;
         let names = (Rc::clone(hidden_paths), aliases);
-        let (workspace, leftovers) = (Rc::clone(staging.lower()), Vec::new());
-        let links = link_paths(&changes);
-        let applier = ChangeApplier {
-            workspace,
-            temporary_name: apply_name(&run),
-            leftover_names: leftovers,
-            link_paths: links,
-            conflict_problem: differs_problem,
-        };
+        let applier = applier_of_run(staging.lower(), &run, &changes);
         let hold = |folder: Result<OwnedFd, LookupError>| -> Result<OwnedFd, CodedError> {
             let folder =
                 folder.map_err(|_| conflict_problem("a folder cannot be opened".into()))?;
@@ -345,11 +337,26 @@ impl ChangeSource for StagedApply {
     }
 }
 
+/// Makes the staged changes of a run in its workspace.
+pub(super) fn applier_of_run(
+    workspace: &Rc<Workspace>,
+    run: &str,
+    changes: &[Change],
+) -> ChangeApplier {
+    ChangeApplier {
+        workspace: Rc::clone(workspace),
+        temporary_name: apply_name(run),
+        leftover_names: Vec::new(),
+        link_paths: link_paths(changes),
+        conflict_problem: differs_problem,
+    }
+}
+
 fn conflict_problem(message: String) -> CodedError {
     CodedError::new(Code::ChangeConflict, message)
 }
 
 /// What is said of a path that is something else by now.
-pub(super) fn differs_problem(change: &Change) -> CodedError {
+fn differs_problem(change: &Change) -> CodedError {
     conflict_problem(format!("`{}` is not what it was when the command ran", change.path))
 }
