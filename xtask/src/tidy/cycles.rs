@@ -1,11 +1,12 @@
 //! Modules of a crate do not import each other in a circle (house, split by subject). What a module only hands
 //! on (`pub use`) and what its tests import does not count.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::Repository;
 use crate::rust::Source;
-use crate::tidy::TidyFinding;
+use crate::tidy::{TidyFinding, compare_with_ceiling};
 
 /// How many circles a crate may still have. A number here may only fall.
 const MAX_CYCLES: &[(&str, usize)] =
@@ -30,16 +31,15 @@ fn check_crate(name: &str, sources: &[&Source]) -> Option<TidyFinding> {
     let cycles = find_cycles(&read_imports(name, sources));
     let most = MAX_CYCLES.iter().find(|(own, _)| *own == name).map_or(0, |(_, most)| *most);
     let shown: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();
-    let what = match cycles.len() {
-        count if count > most => format!(
+    let count = cycles.len();
+    let what = match compare_with_ceiling(count, most) {
+        Ordering::Greater => format!(
             "{count} groups of modules import each other, at most {most} may; import from the module that \
              declares an item, or move it: {}",
             shown.join(" · ")
         ),
-        count if count < most => {
-            format!("{count} groups of modules import each other; lower {most}")
-        }
-        _ => return None,
+        Ordering::Less => format!("{count} groups of modules import each other; lower {most}"),
+        Ordering::Equal => return None,
     };
     Some(TidyFinding::at(format!("crates/{name}"), what))
 }

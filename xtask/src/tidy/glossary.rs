@@ -1,11 +1,14 @@
 //! Words that this project does not use: `xtask/glossary.toml` names each with the word to use instead. What
 //! is left of one from before may only become less (house rule 24).
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::repository::Repository;
 use crate::rust::{Source, Token};
-use crate::tidy::TidyFinding;
+use crate::tidy::{TidyFinding, compare_with_ceiling};
 
 /// The words.
 const GLOSSARY: &str = "xtask/glossary.toml";
@@ -14,14 +17,14 @@ const GLOSSARY: &str = "xtask/glossary.toml";
 const PAGES: &[&str] =
     &["README.md", "ARCHITECTURE.md", "THREATS.md", "CONTRIBUTING.md", "docs/book/"];
 
-/// How much less than the glossary allows may be left, in hundredths, before its number has to fall.
-const MAX_SLACK_PERCENT: usize = 3;
-
 /// The file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Glossary {
-    /// Words that are no part of a name in code, or of a file's path.
+    /// Words that are no part of a declared name, tests included, or of a file's path.
+    #[serde(default)]
+    declared: Vec<Entry>,
+    /// Words that are no part of a name in shipped code.
     #[serde(default)]
     names: Vec<Entry>,
     /// Words that stand in no sentence: in comments, in texts of the code, in pages.
@@ -56,14 +59,20 @@ pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
         Ok(glossary) => glossary,
         Err(error) => return vec![TidyFinding::at(GLOSSARY, error.message())],
     };
-    let names: Vec<Use> = house.sources.iter().flat_map(used_in_names).collect();
-    let mut prose: Vec<Use> = house.sources.iter().flat_map(used_in_prose).collect();
+    let sources = || house.sources.iter();
+    let declared = sources().flat_map(used_in_declarations).collect();
+    let mut prose: Vec<Use> = sources().flat_map(used_in_prose).collect();
     prose.extend(house.tree.files.iter().filter(|file| is_page(&file.path)).flat_map(|file| {
         let lines = file.text.as_deref().unwrap_or_default().lines();
         lines.enumerate().flat_map(|(index, line)| used_in_line(&file.path, index + 1, line))
     }));
-    let mut found = check_entries("names", &glossary.names, &names);
-    found.extend(check_entries("sentences", &glossary.prose, &prose));
+    let mut found = check_entries("declared name", &glossary.declared, declared);
+    found.extend(check_entries(
+        "name",
+        &glossary.names,
+        sources().flat_map(used_in_names).collect(),
+    ));
+    found.extend(check_entries("sentence", &glossary.prose, prose));
     found
 }
 
@@ -72,34 +81,52 @@ fn is_page(path: &str) -> bool {
     path.ends_with(".md") && PAGES.iter().any(|page| path.starts_with(page))
 }
 
-fn check_entries(kind: &str, entries: &[Entry], uses: &[Use]) -> Vec<TidyFinding> {
-    let check = |Entry { not, instead, left }: &Entry| {
-        let mut used = uses.iter().filter(|used| used.word == *not);
-        let (first, count) = (used.next(), uses.iter().filter(|used| used.word == *not).count());
-        let what = if count > *left {
-            format!("{count} {kind} say `{not}`, at most {left} may; say {instead}")
-        } else if count * (100 + MAX_SLACK_PERCENT) < left * 100 {
-            format!("{count} {kind} say `{not}`; lower what is left of it from {left}")
-        } else {
-            return None;
+fn check_entries(kind: &str, entries: &[Entry], uses: Vec<Use>) -> Vec<TidyFinding> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for Use { word, location } in uses {
+        places.entry(word).or_default().push(location);
+    }
+    let check = |Entry { not, instead, left }: &Entry| -> Vec<TidyFinding> {
+        let places = places.get(not).map_or(&[][..], Vec::as_slice);
+        let count = places.len();
+        let what = match compare_with_ceiling(count, *left) {
+            Ordering::Equal => return Vec::new(),
+            Ordering::Greater if *left == 0 => {
+                let what = format!("a {kind} says `{not}`; say {instead}");
+                return places.iter().map(|place| TidyFinding::at(place, what.as_str())).collect();
+            }
+            Ordering::Greater => {
+                format!("{count} {kind}s say `{not}`, at most {left} may; say {instead}")
+            }
+            Ordering::Less => {
+                format!("{count} {kind}s say `{not}`; lower what is left of it from {left}")
+            }
         };
-        let at = first.filter(|_| *left == 0).map_or(GLOSSARY, |used| used.location.as_str());
-        Some(TidyFinding::at(at, what))
+        vec![TidyFinding::at(GLOSSARY, what)]
     };
-    entries.iter().filter_map(check).collect()
+    entries.iter().flat_map(check).collect()
 }
 
-/// The words of the names in a file, and of its path.
-fn used_in_names(source: &Source) -> Vec<Use> {
+/// The words of the names that a file declares, and of its path.
+fn used_in_declarations(source: &Source) -> Vec<Use> {
     let path = source.path.strip_suffix(".rs").unwrap_or(&source.path);
     let of_path = path.split('/').flat_map(split_words);
-    let mut used: Vec<Use> =
-        of_path.map(|word| Use { word, location: source.path.clone() }).collect();
-    for (name, line) in source.tokens.names().filter(|(_, line)| !source.is_test(*line)) {
-        let location = || format!("{}:{line}", source.path);
-        used.extend(split_words(name).into_iter().map(|word| Use { word, location: location() }));
-    }
-    used
+    let of_path = of_path.map(|word| Use { word, location: source.path.clone() });
+    let declared = source.items.declared.iter();
+    let declared = declared.flat_map(|item| used_in_name(source, &item.name, item.line));
+    of_path.chain(declared).collect()
+}
+
+/// The words of the names in the shipped code of a file.
+fn used_in_names(source: &Source) -> Vec<Use> {
+    let names = source.tokens.names().filter(|(_, line)| !source.is_test(*line));
+    names.flat_map(|(name, line)| used_in_name(source, name, line)).collect()
+}
+
+fn used_in_name(source: &Source, name: &str, line: usize) -> Vec<Use> {
+    let location = format!("{}:{line}", source.path);
+    let used = |word| Use { word, location: location.clone() };
+    split_words(name).into_iter().map(used).collect()
 }
 
 /// The words of comments and texts in a file.
@@ -150,7 +177,8 @@ mod tests {
     use super::*;
 
     const WORDS: &str = r#"
-        names = [{ not = "helper", instead = "the subject" }, { not = "veil", instead = "hidden paths", left = 2 }]
+        declared = [{ not = "helper", instead = "the subject" }, { not = "common", instead = "the subject" }]
+        names = [{ not = "veil", instead = "hidden paths", left = 2 }]
         prose = [{ not = "nobody", instead = "who it is" }]
     "#;
 
@@ -164,20 +192,30 @@ mod tests {
             .collect()
     }
 
+    const VEILS: (&str, &str) = ("crates/x/src/a.rs", "fn veil(veil: u8) { common() }");
+
     #[test]
-    fn words_that_are_not_used_are_found_in_names_paths_and_sentences() {
-        let veils = "fn veil(veil: u8) {}";
-        assert_eq!(found(&[("crates/x/src/a.rs", veils)]), [""; 0]);
-        let text = "struct PathHelper;\n/// Nobody knows.\nfn unveiled() -> &'static str { \"nobody is there\" }";
+    fn words_that_say_nothing_are_found_wherever_they_are_declared() {
+        let text = "struct PathHelper; mod helpers {}\n#[cfg(test)]\nmod tests { fn helper() {} }";
         assert_eq!(
-            found(&[
-                ("crates/x/src/a.rs", veils),
-                ("crates/x/src/helper.rs", text),
-                ("README.md", "For nobody.")
-            ]),
+            found(&[VEILS, ("crates/x/src/b.rs", text), ("crates/x/tests/common/mod.rs", "")]),
             [
-                "crates/x/src/helper.rs: 2 names say `helper`, at most 0 may; say the subject",
-                "crates/x/src/helper.rs:2: 3 sentences say `nobody`, at most 0 may; say who it is",
+                "crates/x/src/b.rs:1: a declared name says `helper`; say the subject",
+                "crates/x/src/b.rs:3: a declared name says `helper`; say the subject",
+                "crates/x/tests/common/mod.rs: a declared name says `common`; say the subject",
+            ]
+        );
+    }
+
+    #[test]
+    fn words_that_are_not_used_are_found_in_sentences() {
+        let text = "/// Nobody knows.\nfn unveiled() -> &'static str { \"nobody is there\" }";
+        assert_eq!(
+            found(&[VEILS, ("crates/x/src/b.rs", text), ("README.md", "For nobody.")]),
+            [
+                "crates/x/src/b.rs:1: a sentence says `nobody`; say who it is",
+                "crates/x/src/b.rs:2: a sentence says `nobody`; say who it is",
+                "README.md:1: a sentence says `nobody`; say who it is",
             ]
         );
     }

@@ -18,6 +18,7 @@ mod trusted_sites;
 mod type_names;
 mod unsafe_code;
 
+use std::cmp::Ordering;
 use std::path::Path;
 
 use crate::TaskResult;
@@ -41,6 +42,19 @@ impl TidyFinding {
     /// About a line.
     fn at_line(path: &str, line: usize, what: impl Into<String>) -> Self {
         Self::at(format!("{path}:{line}"), what)
+    }
+}
+
+/// How much less than a number that may only fall may be there, in hundredths, before the number has to fall.
+const MAX_SLACK_PERCENT: usize = 3;
+
+/// Compares a count with a number that may only fall: `Greater` where it is exceeded, `Less` where it has to be
+/// lowered.
+fn compare_with_ceiling(count: usize, most: usize) -> Ordering {
+    match count {
+        count if count * (100 + MAX_SLACK_PERCENT) < most * 100 => Ordering::Less,
+        count if count > most => Ordering::Greater,
+        _ => Ordering::Equal,
     }
 }
 
