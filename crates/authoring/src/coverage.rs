@@ -26,7 +26,7 @@ pub struct RuleUsage {
 
 impl EditablePolicy<'_> {
     /// How many of the decisions each rule of the text makes. `decide` decides the same calls by
-    /// whatever policy it is given.
+    /// the policy that it is given.
     pub fn rule_usage(&self, decide: impl Fn(&Arc<Policy>) -> Vec<Decision>) -> Vec<RuleUsage> {
         let decided = decide(&self.authored);
         let count = |site: &RuleSite| match site.decides {
@@ -48,14 +48,14 @@ impl EditablePolicy<'_> {
         self.sites.iter().map(used).collect()
     }
 
-    /// What opens something that none of these calls needed. `told` says which calls they are.
+    /// Rules that open something that none of these calls needed. `told` says which calls they are.
     #[must_use]
     pub fn unused_rules(&self, calls: &[PastCall], told: &str) -> Diagnostics {
         let rules =
             self.rule_usage(|policy| calls.iter().map(|call| call.decide(policy)).collect());
         let unused = |rule: &&RuleUsage| rule.allows && rule.decisions == Some(0);
         let unused: Vec<&RuleUsage> = rules.iter().filter(unused).collect();
-        // Whoever can do without the whole need not be told of its parts.
+        // Where the whole rule is not needed, its parts are not reported, too.
         let within = |part: &RuleUsage, whole: &RuleUsage| {
             let rest = part.rule.strip_prefix(&whole.rule);
             rest.is_some_and(|rest| rest.starts_with(['/', '.', ' ']))

@@ -1,7 +1,7 @@
 //! `runtime` is the only place where deciding and acting meet.
 //!
 //! [`submit`] is the one path that every call takes. A [`Run`] is what it takes it in: a policy, a
-//! journal and a pair of hands, which are live ones or those of a recording.
+//! journal and a backend, which is the live one or that of a recording.
 
 mod annotation;
 mod approval;

@@ -301,7 +301,7 @@ fn approval_broker(
     broker.suspending(start.can_suspend()).with_stored_reply(with.map(Resumption::stored_reply))
 }
 
-/// The same hands with what an earlier run collected, where the run is to apply that.
+/// The same backend with what an earlier run collected, where the run is to apply that.
 fn with_applied_changes(backend: LiveBackend, applied: Option<RunId>, store: &Path) -> LiveBackend {
     match applied {
         Some(subject) => backend.with_earlier_changes(&changes::staging_path(store, subject)),

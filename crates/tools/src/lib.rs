@@ -1,7 +1,7 @@
 //! `tools` acts and never decides.
 //!
 //! A tool is one file under [`builtin`]: its signature (facts for everyone), its preflight (what a
-//! call means, what is found on disk, and the hands that could do it), and its run, which needs a
+//! call means, what is found on disk, and the operation that could do it), and its run, which needs a
 //! permit. A new tool is a file and a line in the list of [`TOOLS`].
 
 pub mod builtin;
@@ -31,7 +31,7 @@ use serde_json::Value;
 
 use staged::{StagedOperation, UnstageableOperation};
 
-pub use capsule_sandbox::{FileIdentity, taken};
+pub use capsule_sandbox::FileIdentity;
 pub use command::runner::CommandRunner;
 pub use host::{NullSink, OutputKind, Sink, ToolHost};
 pub use staged::{SandboxMount, remove_staging};
@@ -63,8 +63,11 @@ tools! {
 }
 
 /// The same for code that advises on policies.
-pub const TOOL_SET: ToolSet =
-    ToolSet { catalogue: CATALOGUE, describe, hiding_directory: |path| taken(Path::new(path)) };
+pub const TOOL_SET: ToolSet = ToolSet {
+    catalogue: CATALOGUE,
+    describe,
+    hiding_directory: |path| capsule_sandbox::taken(Path::new(path)),
+};
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
 const USER_ONLY_TOOLS: &[&dyn Tool] =
@@ -122,7 +125,7 @@ fn written_place(action: &Action, facts: &Facts) -> Option<WorkspacePath> {
     }
 }
 
-/// What a call means, what is found about it, and the hands that could do it. Nothing is changed,
+/// What a call means, what is found about it, and the operation that could do it. Nothing is changed,
 /// sent, started or looked up in a name service.
 ///
 /// # Errors
@@ -140,7 +143,7 @@ pub fn preflight(
     let action = describe_call(tool, &call.args, context.now)?;
     let PreparedCall { facts, operation } = tool.prepare(&action, &call.args, context);
     let action = action.resolve_confinement(&facts);
-    let hands: Box<dyn Operation> = match context.staging {
+    let operation: Box<dyn Operation> = match context.staging {
         _ if matches!(action, Action::Apply { .. } | Action::Undo { .. }) => operation,
         Ok(Some(staging)) => {
             let seen = (Rc::clone(context.hidden_paths), Rc::clone(context.workspace));
@@ -151,5 +154,5 @@ pub fn preflight(
         Ok(None) => operation,
         Err(problem) => Box::new(UnstageableOperation { operation, problem: problem.clone() }),
     };
-    Ok(PreflightReport { action, facts, operation: hands })
+    Ok(PreflightReport { action, facts, operation })
 }

@@ -1,4 +1,4 @@
-//! What recorded runs were refused, as rules that a policy could have: proposed as a changed text that
+//! Refusals of recorded runs, as rules that a policy could have: proposed as a changed text that
 //! was checked and tested, and never written anywhere.
 
 mod generalize;
@@ -25,7 +25,7 @@ use missing_rules::missing_rules;
 use trial::{PatchedPolicy, PolicyTrial, with_tests};
 use yaml_edit::YamlInsertion;
 
-/// What was learned from recorded calls.
+/// The result of learning from recorded calls.
 #[derive(Clone, Debug, Default)]
 pub struct LearnReport {
     /// The rules that are proposed.
@@ -51,11 +51,11 @@ pub struct RuleProposal {
     pub calls: Vec<String>,
     /// How many of them a person approved.
     pub approvals: usize,
-    /// What it opens: the narrowest, which is proposed, then wider ones.
+    /// The rules that open it: the narrowest, which is proposed, then wider ones.
     pub steps: Vec<ProposalStep>,
 }
 
-/// What a rule could open.
+/// One form of a proposed rule, from narrow to wide.
 #[derive(Clone, Debug)]
 pub struct ProposalStep {
     /// Paths, addresses, a program with its subcommand, or a tool.

@@ -58,7 +58,7 @@ pub fn propose<J: Journal>(
     Ok(Proposed { call, number, args_mac })
 }
 
-/// What a tool makes of a call: what it means, what was found out, and the hands that could do it.
+/// What a tool makes of a call: what it means, what was found out, and the operation that could do it.
 pub struct PreflightReport {
     /// What the call means exactly.
     pub action: Action,
@@ -140,7 +140,7 @@ impl Preflight {
         };
         let kept = journal.put_payload(PayloadClass::Action, &redacted.bytes)?;
         // Where the record holds a mask, the policy cannot be asked again: what it said of the
-        // secret is in the record, and only a replay, whose hands touch nothing, remembers it.
+        // secret is in the record, and only a replay, whose backend touches nothing, remembers it.
         let (decision, confinement) = match journal.recorded_decision() {
             Some(recalled) => (recalled.decision, recalled.confinement),
             None => (decision, bounds.confinement()),
@@ -262,7 +262,7 @@ impl AllowedCall {
     }
 }
 
-/// A call that will not run. It holds no hands and leads nowhere.
+/// A call that will not run. It holds no operation and leads nowhere.
 #[derive(Debug)]
 pub struct Denied {
     pub(super) decision: Decision,

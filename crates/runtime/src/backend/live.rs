@@ -1,4 +1,4 @@
-//! Hands that touch the world, through the tools.
+//! The live backend: it touches the world, through the tools.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ use crate::backend::CallBackend;
 use crate::changes::WaitingChanges;
 use crate::clock::now_micros;
 
-/// Hands that touch the world.
+/// Touches the world.
 pub struct LiveBackend {
     workspace: Rc<Workspace>,
     /// Where changes are collected; why they cannot be, where they should.
@@ -49,7 +49,7 @@ pub struct LiveBackend {
 }
 
 impl LiveBackend {
-    /// Hands in a workspace, under a policy.
+    /// A backend in a workspace, under a policy.
     #[must_use]
     pub fn new(
         workspace: Rc<Workspace>,
@@ -91,7 +91,7 @@ impl LiveBackend {
         Self { approver: Box::new(approver), ..self }
     }
 
-    /// The hands of a run, which keep what its calls replace and delete.
+    /// The backend of a run, which backs up the files that its calls replace and delete.
     #[must_use]
     pub(crate) fn for_run(self, run: RunId) -> Self {
         Self { backups: backup_store(&self.host, Some(run)), ..self }

@@ -1,4 +1,4 @@
-//! What acts: live hands, or those of a recording.
+//! Backends, which act: the live one, and the one of a recording.
 
 mod answers;
 mod live;

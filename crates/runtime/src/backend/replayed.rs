@@ -1,4 +1,4 @@
-//! Hands that serve what was recorded and touch nothing.
+//! The backend of a replay: it serves recorded results and touches nothing.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::backend::CallBackend;
 use crate::backend::answers::RecordedAnswers;
 use crate::replay::Recording;
 
-/// Hands that serve what was recorded.
+/// Serves recorded results.
 pub(crate) struct ReplayBackend {
     recording: Rc<RefCell<Recording>>,
     /// What the last call meant.

@@ -1,4 +1,4 @@
-//! Replay: the one path with recorded hands.
+//! Replay: the one path with a recorded backend.
 //!
 //! Every event that the replay writes is compared, byte for byte, with the recorded one at that
 //! place. What a call needs is served from the record; a need that is not recorded stops the replay
@@ -114,7 +114,7 @@ pub(crate) fn replay_to_suspension(
     Ok(executed.progress.map(|progress| *progress))
 }
 
-/// Takes the recorded run again, with recorded hands.
+/// Takes the recorded run again, with a recorded backend.
 fn run_replay(
     recording: &Rc<RefCell<Recording>>,
     plan: Option<Plan>,

@@ -284,7 +284,7 @@ fn can_align(recorded: &Event, now: &Event) -> bool {
     }
 }
 
-/// The recording as a journal, shared with the hands that serve from it.
+/// The recording as a journal, shared with the backend that serves from it.
 pub(crate) struct SharedRecording(Rc<RefCell<Recording>>);
 
 impl SharedRecording {

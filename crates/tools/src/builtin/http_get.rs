@@ -91,7 +91,7 @@ impl Tool for HttpGet {
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
-        let hands: Box<dyn Operation> = match action {
+        let operation: Box<dyn Operation> = match action {
             Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, headers } => {
                 Box::new(FetchOperation {
                     address: address.clone(),
@@ -105,7 +105,7 @@ impl Tool for HttpGet {
                 "the URL cannot be fetched",
             ))),
         };
-        PreparedCall { facts: Facts::default(), operation: hands }
+        PreparedCall { facts: Facts::default(), operation }
     }
 }
 

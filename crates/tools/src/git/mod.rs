@@ -91,7 +91,7 @@ pub(super) fn prepare(
     }
 }
 
-/// The hands of a question.
+/// The operation of a question.
 struct GitOperation {
     command: CommandOperation,
     program: ResolvedProgram,

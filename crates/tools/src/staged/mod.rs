@@ -23,7 +23,7 @@ use serde_json::json;
 pub use mount::SandboxMount;
 pub use removal::remove_staging;
 
-/// Operation whose effects are collected, judged and recorded.
+/// An operation whose effects are collected, judged and recorded.
 pub(crate) struct StagedOperation {
     /// What acts.
     pub operation: Box<dyn Operation>,
@@ -100,7 +100,7 @@ impl Operation for StagedOperation {
     }
 }
 
-/// Operation that would change something where nothing can be staged: they do not.
+/// An operation that would change something where nothing can be staged: it fails.
 pub(crate) struct UnstageableOperation {
     /// What would act.
     pub operation: Box<dyn Operation>,

@@ -29,7 +29,7 @@ pub trait Tool: Sync {
     /// [`capsule_base::code::Code::ArgsInvalid`] where the arguments make no sense together.
     fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError>;
 
-    /// What is found about an action, and the hands that could do it.
+    /// What is found about an action, and the operation that could do it.
     fn prepare(&self, action: &Action, args: &Value, context: &ToolContext<'_>) -> PreparedCall;
 }
 
@@ -37,7 +37,7 @@ pub trait Tool: Sync {
 pub struct PreparedCall {
     /// What was found.
     pub facts: Facts,
-    /// The hands that could do it.
+    /// The operation that could do it.
     pub operation: Box<dyn Operation>,
 }
 

@@ -15,7 +15,7 @@ use capsule_workspace::{PathLookup, look_up};
 use crate::command::operation::{CommandOperation, ReadyStage};
 use crate::tool::{PreparedCall, ToolContext};
 
-/// Hands that can only say what is wrong: what was found leaves nothing to do.
+/// An operation that always fails, since nothing is left to do.
 pub(crate) struct FailedOperation(pub(crate) CodedError);
 
 impl Operation for FailedOperation {
@@ -55,7 +55,7 @@ pub(crate) fn name_aliases(facts: &mut Facts, context: &ToolContext<'_>) -> Resu
     facts.paths.iter_mut().try_for_each(|fact| hidden_paths.name_aliases(context.workspace, fact))
 }
 
-/// The hands of a change, and what of it could not be kept for an undo.
+/// The operation of a change, and what of it could not be kept for an undo.
 pub(crate) type PreparedChange = Result<(Box<dyn Operation>, Option<NoUndoReason>), CodedError>;
 
 /// The preflight of an action that changes what stands at one path, with what could not be kept of it
@@ -87,12 +87,12 @@ fn require_in_copy(facts: &Facts, context: &ToolContext<'_>) -> Result<(), Coded
     })
 }
 
-/// The preflight of an action on one path. The facts that are judged and what the hands hold come
+/// The preflight of an action on one path. The facts that are judged and what the operation holds come
 /// out of one look at it.
 pub(crate) fn prepare_path(
     action: &Action,
     context: &ToolContext<'_>,
-    hands: impl FnOnce(&WorkspacePath, PathLookup) -> Result<Box<dyn Operation>, CodedError>,
+    operation: impl FnOnce(&WorkspacePath, PathLookup) -> Result<Box<dyn Operation>, CodedError>,
 ) -> PreparedCall {
     let Some(path) = action.path().and_then(PathTarget::inside) else {
         let problem = CodedError::new(Code::PathOutside, "the path is not inside");
@@ -103,11 +103,11 @@ pub(crate) fn prepare_path(
     };
     let (fact, stands) = look_up(context.workspace, path, &context.hidden_paths.borrow());
     let operation =
-        hands(path, stands).unwrap_or_else(|problem| Box::new(FailedOperation(problem)));
+        operation(path, stands).unwrap_or_else(|problem| Box::new(FailedOperation(problem)));
     PreparedCall { facts: Facts { paths: vec![fact], ..Facts::default() }, operation }
 }
 
-/// The hands of a command with the run's means.
+/// The operation of a command with the run's means.
 pub(crate) fn command_operation(
     stages: Vec<ReadyStage>,
     cwd: &PathTarget,

@@ -32,7 +32,7 @@ use crate::diagnostic;
 use crate::failure::Failure;
 use crate::screen::{ERROR, HINT, SUCCESS, Screen};
 
-/// Hands that look and never act: what a call would be judged by.
+/// A backend that looks and never acts: it finds the facts by which a call would be judged.
 pub(super) fn judging_backend(bound: &BoundPolicy, ctx: &CliContext) -> LiveBackend {
     backend_with(bound, ctx, CommandRunner::disabled())
 }

@@ -277,13 +277,13 @@ fn prepare_command(
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
         ([step], Action::Command { text, .. }) if step.is_cd() && is_one(text) => {
-            let hands = Box::new(Change::of(text, &step.cwd, &facts));
-            return PreparedCall { facts, operation: hands };
+            let operation = Box::new(Change::of(text, &step.cwd, &facts));
+            return PreparedCall { facts, operation };
         }
         ([step], _) if !step.is_cd() => step,
         _ => {
-            let hands = Box::new(ListParts::from_steps(steps));
-            return PreparedCall { facts, operation: hands };
+            let operation = Box::new(ListParts::from_steps(steps));
+            return PreparedCall { facts, operation };
         }
     };
     if let Some(path) = command::missing_cwd(step, &facts) {
