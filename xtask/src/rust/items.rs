@@ -20,7 +20,7 @@ pub(crate) struct Items {
     pub(crate) enumerations: Vec<Enumeration>,
     /// Every structure with named fields.
     pub(crate) structures: Vec<Structure>,
-    /// The paths that it imports or names by their modules, with their lines; not what it hands on.
+    /// The paths of several names that it imports or uses, with their lines; not what it hands on.
     pub(crate) imports: Vec<(Vec<String>, usize)>,
     /// The lines of modules and functions that only tests have.
     pub(crate) tests: Vec<RangeInclusive<usize>>,
@@ -192,8 +192,7 @@ impl<'ast> Visit<'ast> for ItemVisitor<'_> {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
-        let is_of_module = |name: &String| matches!(name.as_str(), "crate" | "super" | "self");
-        if names.len() > 1 && names.first().is_some_and(is_of_module) {
+        if names.len() > 1 {
             let line = path.segments.first().map_or(0, |part| part.ident.span().start().line);
             self.items.imports.push((names, line));
         }

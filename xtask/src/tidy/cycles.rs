@@ -10,7 +10,7 @@ use crate::tidy::{TidyFinding, compare_with_ceiling};
 
 /// How many circles a crate may still have. A number here may only fall.
 const MAX_CYCLES: &[(&str, usize)] =
-    &[("authoring", 4), ("report", 3), ("runtime", 3), ("tools", 3), ("workspace", 6)];
+    &[("authoring", 5), ("cli", 1), ("report", 3), ("runtime", 3), ("sandbox", 1), ("tools", 3)];
 
 /// Which modules of a crate each module imports from, by their paths.
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -129,6 +129,11 @@ mod tests {
         let through = ("crates/x/src/b/inner.rs", "use crate::c::D;");
         let back = ("crates/x/src/c.rs", "type T = crate::a::A;");
         assert_eq!(found(&[a, ("crates/x/src/b/mod.rs", ""), through, back]), 1);
+        let child = ("crates/x/src/a/c.rs", "use super::A;");
+        for text in ["fn f() { c::run(); }", "struct S(c::T);", "use c::T;"] {
+            let parent = format!("mod c; {text}");
+            assert_eq!(found(&[("crates/x/src/a/mod.rs", &parent), child]), 1, "{text}");
+        }
     }
 
     #[test]
