@@ -1,6 +1,8 @@
 //! The place of a change: a name in a folder that is held.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 
 use capsule_core::change::FileState;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, unlinkat};
@@ -80,4 +82,20 @@ pub(crate) fn unlink_if_there(folder: &OwnedFd, name: &str) -> Result<(), Errno>
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno),
     }
+}
+
+/// A path in a folder; the folder may be the whole workspace.
+pub(crate) fn join(folder: &str, path: &str) -> String {
+    match (folder, path) {
+        ("", path) => path.to_owned(),
+        (folder, "") => folder.to_owned(),
+        _ => format!("{folder}/{path}"),
+    }
+}
+
+/// A folder and a name in it, of any bytes.
+pub(crate) fn split_os_path(path: &OsStr) -> (&OsStr, &OsStr) {
+    let path = Path::new(path);
+    let folder = path.parent().map_or(OsStr::new(""), Path::as_os_str);
+    (folder, path.file_name().unwrap_or_default())
 }

@@ -1,9 +1,12 @@
 //! Reads the entries of an open directory.
 
+use std::ffi::OsString;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 
-use rustix::fs::FileType;
+use capsule_base::limits;
+use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
 /// How much of a folder is read at once.
@@ -77,4 +80,20 @@ fn visit_entry(
 fn entry_kind(folder: &OwnedFd, name: &[u8]) -> FileType {
     rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
         .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+/// The names in a folder, without those of itself and of the one above.
+pub(crate) fn entry_names(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name));
+        }
+        if names.len() > limits::LIST_SCAN {
+            return Err(Errno::OVERFLOW);
+        }
+    }
+    names.sort();
+    Ok(names)
 }

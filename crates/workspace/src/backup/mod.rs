@@ -6,6 +6,7 @@
 //! finds them again and rejects a file whose bytes do not match its name. Where the file system can, a backup
 //! shares its bytes with the original.
 
+mod error;
 mod quota;
 mod reader;
 mod store;

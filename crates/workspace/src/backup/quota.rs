@@ -15,7 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::store::{BackupError, errno};
+use super::error::{BackupError, errno};
 use super::{BackupLog, DIRECTORY_FLAGS, FILE_FLAGS, text_names};
 use crate::resolve::file_type;
 

@@ -20,6 +20,7 @@ use capsule_core::undo::{NoUndoReason, UndoRecord};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use super::error::{BackupError, errno};
 use super::quota::{BackupQuota, disk_usage};
 use super::{BackupLog, FILE_FLAGS, UNFINISHED_PREFIX, private_directory};
 use crate::node::reflink;
@@ -344,28 +345,6 @@ fn sync_file_system(_: &BackupDirectories) -> bool {
 
 fn exists(held: &BackupDirectories, name: &str) -> bool {
     statat(&held.run_directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
-}
-
-/// Why a file was not kept.
-pub(super) enum BackupError {
-    System(Errno),
-    Problem(CodedError),
-}
-
-impl From<Errno> for BackupError {
-    fn from(errno: Errno) -> Self {
-        Self::System(errno)
-    }
-}
-
-impl From<CodedError> for BackupError {
-    fn from(problem: CodedError) -> Self {
-        Self::Problem(problem)
-    }
-}
-
-pub(super) fn errno(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// Reads a file that shares its bytes with another.

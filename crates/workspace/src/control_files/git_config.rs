@@ -18,9 +18,10 @@ use capsule_redact::excerpt;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
 use rustix::io::Errno;
 
+use super::collector::AliasCollector;
 use super::link_trace::TraceEnd;
+use super::repository::GIT_NAME;
 use super::user::home_of;
-use super::{AliasCollector, GIT_NAME};
 use crate::git_config;
 use crate::git_config::Named;
 use crate::resolve::{LookupError, file_type, workspace_path};

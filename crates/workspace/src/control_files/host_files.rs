@@ -19,9 +19,9 @@ use capsule_core::outcome::CodedError;
 use rustix::fs::{AtFlags, FileType as Kind, statat};
 use rustix::process::geteuid;
 
+use super::collector::{AliasCollector, too_many_problem};
 use super::link_trace::TraceEnd;
 use super::user::{Account, Variables, accounts};
-use super::{AliasCollector, too_many_problem};
 use crate::command_words::CommandWords;
 use crate::resolve::workspace_path;
 use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};

@@ -1,22 +1,20 @@
 //! Repositories whose folder lies outside of the workspace: of a linked working tree, of a submodule, and of
 //! a folder above. Hooks that they name by a relative path run from where git is at work, which is here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::CodedError;
 use rustix::fs::stat;
 
-use super::{AliasCollector, GIT_NAME, has_repository_parts};
+use super::collector::AliasCollector;
+use super::repository::{GIT_NAME, has_repository_parts};
 use crate::control_files::git_pointer;
 use crate::control_files::git_pointer::COMMONDIR;
 
 /// What gives orders in a repository's folder, and may lead into the workspace from there.
 const CONTROL_PATHS: [&str; 3] = ["hooks", "config", "info/attributes"];
-
-/// Repositories by their folder: the name that rules know each by, and its working trees.
-pub(super) type OuterRepositories = BTreeMap<PathBuf, (WorkspacePath, BTreeSet<PathBuf>)>;
 
 impl AliasCollector<'_> {
     /// Notes a repository outside, and a working tree of it.

@@ -7,11 +7,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
-use capsule_base::path::WorkspacePath;
-use capsule_core::outcome::CodedError;
 use rustix::fs::stat;
 
-use super::{AliasCollector, GIT_NAME};
 use crate::git_config;
 use crate::git_config::{Named, Setting};
 
@@ -170,29 +167,6 @@ pub(super) fn accounts() -> Vec<Account> {
 /// The home directory of an account.
 pub(super) fn home_of(user: &[u8]) -> Option<PathBuf> {
     accounts().into_iter().find(|account| account.name == user).map(|account| account.home)
-}
-
-impl AliasCollector<'_> {
-    /// Notes what of the workspace gives orders to every repository of the user, whether there is one here or
-    /// not, and the repositories that variables name.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
-    pub(super) fn user(&mut self) -> Result<(), CodedError> {
-        let name = WorkspacePath::root().join(GIT_NAME);
-        for file in self.user.files.clone() {
-            self.add_target(&name.join("config"), &file)?;
-        }
-        for file in self.user.attributes.clone() {
-            self.add_target(&name.join("info").join("attributes"), &file)?;
-        }
-        for (folder, tree) in self.user.repositories.clone() {
-            let tree = tree.unwrap_or_default();
-            self.add_target_for_tree(&name, &folder, Some(&tree))?;
-        }
-        // What it names from a working tree is read with each of them.
-        self.add_config_as(Path::new(GIT_NAME), name, BTreeSet::from([PathBuf::new()]))
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::{Invariants, PathScope};
 use rustix::fs::{AtFlags, statat};
 
-use super::{AliasResult, HiddenIndex, HiddenPaths};
+use super::index::HiddenIndex;
+use super::{AliasResult, HiddenPaths};
 use crate::control_files::{PATH, VARIABLES, Variables, collect_aliases, enclosing_repositories};
 use crate::repository;
 use crate::repository::Protects;
@@ -116,7 +117,7 @@ impl HiddenPaths {
             let message = format!("`{name}` leads through `{real}`, where orders are looked for");
             return Err(CodedError::new(Code::ChangeProtected, message));
         }
-        if let Some(why) = repository::keeps(workspace, real) {
+        if let Some(why) = repository::reserved_path_reason(workspace, real) {
             let problem = CodedError::new(Code::ChangeProtected, why);
             return Err(problem.with_suggestion("use a git command, such as `git commit`"));
         }

@@ -10,9 +10,9 @@ use capsule_base::limits;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
+use super::index::{HidePredicate, whole_workspace};
 use super::walked_directory::{InodeKey, WalkedDirectory};
-use super::{HidePredicate, whole_workspace, workspace_path};
-use crate::resolve::Workspace;
+use crate::resolve::{Workspace, workspace_path};
 use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};
 
 /// Every name in a closed place of a file with several names, as it was when the workspace was walked for it.

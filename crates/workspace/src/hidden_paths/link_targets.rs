@@ -7,9 +7,12 @@ use std::os::fd::AsFd as _;
 
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 
-use super::{
-    GIT_NAME, HiddenIndex, HiddenPaths, HiddenPathsError, ScanPass, syscall_path, whole_workspace,
-};
+use super::HiddenPaths;
+use super::error::HiddenPathsError;
+use super::index::{HiddenIndex, whole_workspace};
+use super::scanner::ScanPass;
+use super::walked_directory::syscall_path;
+use crate::control_files::GIT_NAME;
 use crate::resolve::{LinkChain, Workspace, file_type};
 
 impl HiddenPaths {

@@ -9,39 +9,36 @@
 mod aliases;
 mod closed_names;
 mod error;
+mod index;
 mod link_targets;
 mod scanner;
 mod walked_directory;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
-use capsule_base::limits;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_core::outcome::CodedError;
 use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
-use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use crate::control_files::{AliasCandidates, GIT_NAME};
 use crate::resolve::{LinkChain, Workspace, file_type, workspace_path};
 use crate::walk::{PendingDirectory, walk};
 use closed_names::ClosedNames;
+use index::{HiddenIndex, whole_workspace};
 use scanner::{ScanPass, Scanner};
-use walked_directory::{InodeKey, WalkedDirectory, lower_identity, syscall_path};
+use walked_directory::{InodeKey, lower_identity, syscall_path};
 
 pub use aliases::{Stand, names};
 pub use error::HiddenPathsError;
-
-/// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
-/// down.
-pub type HidePredicate = dyn Fn(&WorkspacePath, bool) -> bool + Sync + Send;
+pub use index::HidePredicate;
 
 /// The variables of the user's environment.
 pub trait UserVariables {
@@ -73,30 +70,6 @@ pub struct HiddenPaths {
     aliases: OnceCell<AliasResult>,
     walks: Cell<u64>,
 }
-
-#[derive(Default)]
-struct HiddenIndex {
-    /// What is hidden, beneath the workspace, in bytes.
-    hidden: BTreeSet<OsString>,
-    error: Option<HiddenPathsError>,
-    /// The protected files, by identity, with the names that are protected, up to [`MAX_NAMES`].
-    protected: BTreeMap<InodeKey, BTreeSet<OsString>>,
-    /// Whether one that was found since the last look at links has other names.
-    has_hard_links: bool,
-    /// Whether folders list other inodes than files have, so that each file must be asked.
-    inodes_differ: bool,
-    /// Every folder that was walked.
-    directories: BTreeMap<OsString, WalkedDirectory>,
-    /// The protected links, and the protected files that name a repository.
-    links: BTreeSet<OsString>,
-    /// What they lead through.
-    link_chain: LinkChain,
-    /// What may lead to orders.
-    alias_candidates: AliasCandidates,
-}
-
-/// How many protected names of one file are told apart: different rules may protect them.
-const MAX_NAMES: usize = 64;
 
 /// What is known of orders, or why it is not.
 type AliasResult = Result<Rc<PathAliases>, CodedError>;
@@ -347,48 +320,6 @@ impl HiddenPaths {
             self.walk_from(workspace, changed, ScanPass::Refresh, drawn);
         }
         self.hide_link_targets(workspace, drawn);
-    }
-}
-
-/// The whole workspace, as a walk is told to begin.
-fn whole_workspace() -> PendingDirectory {
-    (OsString::new(), false)
-}
-
-impl HiddenIndex {
-    fn hide(&mut self, path: &OsStr) {
-        if self.hidden.len() >= limits::HIDDEN_PATHS && !self.hidden.contains(path) {
-            self.error = Some(HiddenPathsError::TooMany);
-        } else {
-            self.hidden.insert(path.to_owned());
-        }
-    }
-
-    /// Notes a protected file, to know it again under other names.
-    fn add_protected(&mut self, path: &OsStr, stat: &Stat) {
-        let identity = (stat.st_dev, stat.st_ino);
-        if let Some(names) = self.protected.get_mut(&identity) {
-            if names.len() < MAX_NAMES {
-                names.insert(path.to_owned());
-            }
-            return;
-        }
-        if self.protected.len() >= limits::PROTECTED_FILES {
-            self.error = Some(HiddenPathsError::TooMany);
-            return;
-        }
-        self.protected.insert(identity, BTreeSet::from([path.to_owned()]));
-        self.has_hard_links |= stat.st_nlink > 1;
-    }
-
-    /// Hides a folder that cannot be looked into.
-    fn hide_unreadable(&mut self, path: &OsStr, closed: bool) {
-        self.directories.remove(path);
-        if path.is_empty() {
-            self.error = Some(HiddenPathsError::Unlisted);
-        } else if !closed {
-            self.hide(path);
-        }
     }
 }
 

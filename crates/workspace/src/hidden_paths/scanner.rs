@@ -12,8 +12,8 @@ use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
+use super::index::{HiddenIndex, HidePredicate};
 use super::walked_directory::WalkedDirectory;
-use super::{HiddenIndex, HidePredicate};
 use crate::control_files::{GIT_NAME, is_candidate};
 use crate::resolve::workspace_path;
 use crate::store_files::is_listed_store;

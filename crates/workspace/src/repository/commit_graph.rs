@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Flaw;
 use super::database::Database;
+use super::flaw::Flaw;
 use super::id::ObjectId;
 use super::object::Commit;
 

@@ -10,11 +10,21 @@ use capsule_base::path::WorkspacePath;
 use capsule_core::change::{Change, FileState};
 
 use super::database::Database;
+use super::flaw::Flaw;
 use super::id::ObjectId;
 use super::index::{Index, Staged};
 use super::object::{Content, Entry, EntryKind, Kind, is_sound};
 use super::own::Own;
-use super::{Flaw, Protects, join};
+use crate::change_path::join;
+
+/// What keeps paths from being changed.
+pub trait Protects {
+    /// Why a change may not be made, if it may not.
+    fn refuse(&self, change: &Change) -> Option<String>;
+
+    /// Whether a protected path begins with this one.
+    fn reaches(&self, path: &WorkspacePath) -> bool;
+}
 
 /// Why something is refused, if it is.
 pub(super) type Refusal = Result<Option<String>, Flaw>;

@@ -10,11 +10,12 @@ use std::rc::Rc;
 use capsule_base::limits;
 
 use super::files::{Files, Outside};
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 use super::inflate::Budget;
+use super::loose;
 use super::object::{Commit, Content, Entry, EntryKind, Kind, Object, tagged, tree};
 use super::pack::{Index, Pack, hashed};
-use super::{Flaw, loose};
 
 /// How often repositories borrow objects from one another in turn, as git has it.
 const BORROWED: usize = 5;

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use capsule_core::change::{Change, FileState};
 use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
 
-use super::Flaw;
-use crate::change_path::split_parent;
+use super::flaw::Flaw;
+use crate::change_path::{join, split_parent};
 use crate::node;
 use crate::resolve::{LookupError, Workspace, file_type};
 
@@ -212,13 +212,11 @@ impl Files for Changed<'_> {
             None | Some(Some(FileState::Directory { .. })) => self.before.list(path)?,
             Some(_) => Vec::new(),
         };
-        let join =
-            |name: &str| if path.is_empty() { name.into() } else { format!("{path}/{name}") };
         let mut names: BTreeMap<String, bool> = before
             .into_iter()
-            .filter(|(name, _)| self.changes.get(&join(name)).is_none())
+            .filter(|(name, _)| self.changes.get(&join(path, name)).is_none())
             .collect();
-        let beneath = join("");
+        let beneath = if path.is_empty() { String::new() } else { format!("{path}/") };
         for change in self.changes.beneath(&beneath) {
             let (folder, name) = split_parent(&change.path);
             if folder.len() + 1 == beneath.len().max(1)

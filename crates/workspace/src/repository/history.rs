@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use capsule_base::limits;
 
-use super::Flaw;
 use super::database::Database;
+use super::flaw::Flaw;
 use super::id::ObjectId;
 use super::object::{Content, Kind};
 

@@ -8,9 +8,14 @@ use std::collections::BTreeMap;
 
 use capsule_base::limits;
 
-use super::Flaw;
+use super::files::Files;
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 use super::object::{Content, EntryKind, is_component};
+use crate::change_path::join;
+
+/// The name of an index.
+pub(crate) const INDEX: &str = "index";
 
 /// How many bytes of an entry come before the name of its object: what it looked like, and its mode.
 const LOOKS: usize = 40;
@@ -385,4 +390,20 @@ fn compare_tree(
     }
     path.truncate(length);
     Ok(())
+}
+
+/// The index in a repository's folder.
+pub(super) fn read_index(format: Format, files: &dyn Files, folder: &str) -> Result<Index, Flaw> {
+    match files.read(&join(folder, INDEX), limits::GIT_INDEX_BYTES)? {
+        Some(bytes) => Index::parse(format, &bytes),
+        None => Ok(Index::default()),
+    }
+}
+
+/// Whether two indexes hold the same entries, however the files looked when they were last compared.
+pub(crate) fn is_same_index(one: &[u8], other: &[u8]) -> bool {
+    [Format::Sha1, Format::Sha256].into_iter().any(|format| {
+        let read = |bytes| Index::parse(format, bytes).ok();
+        read(one).zip(read(other)).is_some_and(|(one, other)| one == other)
+    })
 }

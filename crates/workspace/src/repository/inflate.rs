@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use capsule_base::limits;
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::Flaw;
+use super::flaw::Flaw;
 
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use super::Flaw;
+use super::flaw::Flaw;
 use super::id::{Format, Hasher, ObjectId};
 use super::inflate::{Budget, Inflater};
 use super::object::{Kind, Object};

@@ -1,6 +1,6 @@
 //! Commits, trees and tags, as far as they name other objects and paths.
 
-use super::Flaw;
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 
 /// What kind of object it is.

@@ -12,13 +12,13 @@ use rustix::fs::readlinkat;
 
 use super::database::Database;
 use super::files::{Disk, Files as _};
+use super::flaw::Flaw;
 use super::history::History;
 use super::id::{Format, Hasher, ObjectId};
 use super::index::Index;
 use super::object::{Commit, Content, EntryKind, Kind};
 use super::refs::Refs;
-use super::{Flaw, join};
-use crate::change_path::split_parent;
+use crate::change_path::{join, split_parent};
 use crate::node;
 
 /// What references of the user's own begin with.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use capsule_base::limits;
 
-use super::Flaw;
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 use super::inflate::{Budget, Inflater};
 use super::object::{Kind, Object};

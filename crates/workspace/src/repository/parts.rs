@@ -8,13 +8,14 @@ use capsule_core::change::{Change, FileState};
 use super::compare::{Comparison, Moved, Refusal};
 use super::database::pack;
 use super::files::Files;
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
+use super::index::read_index;
 use super::inflate::Budget;
 use super::layout::{Part, may_hold, object_part, part};
 use super::refs::{Refs, Value, logged, value};
-use super::review::index_of;
-use super::{Flaw, commit_graph, join, loose};
-use crate::change_path::split_parent;
+use super::{commit_graph, loose};
+use crate::change_path::{join, split_parent};
 use crate::control_files::GIT_NAME;
 
 /// Why a file in a folder that lends objects may not be there, if it may not.
@@ -141,7 +142,7 @@ impl Parts<'_> {
         match self.index {
             Some(flaw) => Err(flaw.clone()),
             None => {
-                let index = index_of(self.format, self.files.1, self.place)?;
+                let index = read_index(self.format, self.files.1, self.place)?;
                 self.comparison.index(&index, self.refs.1.resolve("HEAD")?)
             }
         }

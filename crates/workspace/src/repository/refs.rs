@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capsule_base::limits;
 
-use super::Flaw;
 use super::files::Files;
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
-use super::join;
+use crate::change_path::join;
 
 /// The list of references that have no file of their own.
 pub(super) const PACKED: &str = "packed-refs";

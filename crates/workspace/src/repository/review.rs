@@ -9,16 +9,16 @@ use capsule_base::path::WorkspacePath;
 use capsule_core::change::Change;
 use capsule_core::path_aliases::PathAliases;
 
-use super::compare::{Comparison, Moved, Refusal};
+use super::compare::{Comparison, Moved, Protects, Refusal};
 use super::database::Database;
 use super::files::{Changed, Disk, Files, RunChanges};
+use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
-use super::index::Index;
+use super::index::{Index, read_index};
 use super::own::Own;
 use super::parts::{Parts, lent};
 use super::refs::Refs;
-use super::{Flaw, INDEX, Protects, join};
-use crate::change_path::split_parent;
+use crate::change_path::{join, split_parent};
 use crate::control_files::git_pointer::{COMMONDIR, git_path, named};
 use crate::control_files::{GIT_NAME, has_repository_parts};
 use crate::git_config;
@@ -180,7 +180,7 @@ impl<'r> Review<'r> {
         let folders = [place.own.as_str(), &place.shared];
         let refs = Refs::new(format, self.before, folders);
         let refs_now = Refs::new(format, self.after, folders);
-        let index = index_of(format, self.before, &place.own);
+        let index = read_index(format, self.before, &place.own);
         let (none, head) = (Index::default(), refs.resolve("HEAD")?);
         let known = (index.as_ref().unwrap_or(&none), &refs, head);
         let item = Own::new(&database, (self.disk, &place.trees), known);
@@ -241,22 +241,8 @@ impl<'r> Review<'r> {
     }
 }
 
-/// The index in a repository's folder.
-pub(super) fn index_of(format: Format, files: &dyn Files, folder: &str) -> Result<Index, Flaw> {
-    match files.read(&join(folder, INDEX), limits::GIT_INDEX_BYTES)? {
-        Some(bytes) => Index::parse(format, &bytes),
-        None => Ok(Index::default()),
-    }
-}
-
 fn told(why: &str) -> String {
     format!("git would take it for content of files: {why}")
-}
-
-impl Flaw {
-    fn told(&self) -> String {
-        format!("what git would make of it cannot be compared: {}", self.0)
-    }
 }
 
 /// A path that is named in a folder, as one beneath the workspace; none where it leads out.

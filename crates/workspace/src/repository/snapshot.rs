@@ -11,9 +11,11 @@ use capsule_core::change::{Change, FileState};
 use capsule_core::path_aliases::PathAliases;
 use rustix::fs::FileType;
 
+use super::compare::Protects;
 use super::files::{Disk, Files};
-use super::review::Review;
-use super::{Flaw, Protects, Reviewed, join};
+use super::flaw::Flaw;
+use super::review::{Review, Reviewed};
+use crate::change_path::join;
 use crate::node;
 use crate::resolve::{Workspace, file_type};
 

@@ -12,7 +12,7 @@ use capsule_base::limits;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 
-use crate::resolve::{LookupError, lookup_error};
+use super::lookup_error::{LookupError, lookup_error};
 
 /// A place that was reached: the folders above it, each with its name, and its own name.
 struct ReachedPath {

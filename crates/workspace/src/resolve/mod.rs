@@ -6,6 +6,8 @@
 
 mod entry_lookup;
 mod fallback_resolver;
+mod file_stat;
+mod lookup_error;
 mod path_lookup;
 mod plain_file;
 mod spelling;
@@ -25,6 +27,9 @@ use rustix::io::Errno;
 
 pub use entry_lookup::{EntryLookup, NamedEntry};
 pub use fallback_resolver::LinkChain;
+pub use file_stat::{file_type, same_file};
+pub use lookup_error::LookupError;
+pub(crate) use lookup_error::lookup_error;
 pub use path_lookup::{MissingEntry, PathLookup};
 pub(crate) use spelling::listed;
 
@@ -110,27 +115,6 @@ impl FoundPath {
     fn name(&self) -> &OsStr {
         OsStr::new(self.real_path.as_str())
     }
-}
-
-/// What kind of file the system says that it is.
-pub fn file_type(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
-/// Whether two files are one.
-pub fn same_file(one: &Stat, other: &Stat) -> bool {
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
-}
-
-/// Why nothing was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookupError {
-    /// There is nothing at the path.
-    Missing,
-    /// The path leads out.
-    Outside(PathProblem),
-    /// The system refuses.
-    Refused(Errno),
 }
 
 impl Workspace {
@@ -364,17 +348,6 @@ pub fn workspace_path(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
     let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     // `./` keeps a name that begins with `~` or `$` what it is.
     WorkspacePath::parse(&format!("./{text}"))
-}
-
-/// What an error of the system means for a path.
-pub(crate) fn lookup_error(errno: Errno) -> LookupError {
-    match errno {
-        Errno::NOENT | Errno::NOTDIR => LookupError::Missing,
-        Errno::XDEV => LookupError::Outside(PathProblem::Escapes),
-        Errno::LOOP => LookupError::Outside(PathProblem::Escapes),
-        Errno::NAMETOOLONG => LookupError::Outside(PathProblem::TooLong),
-        other => LookupError::Refused(other),
-    }
 }
 
 /// Which links are followed.

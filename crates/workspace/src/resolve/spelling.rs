@@ -13,8 +13,8 @@ use capsule_base::spelling::Spelling;
 use rustix::fs::{AtFlags, Mode, OFlags, fstatfs, openat, statat};
 use rustix::io::Errno;
 
+use super::file_stat::same_file;
 use crate::directory_entries::{new_buffer, read_entries};
-use crate::resolve::same_file;
 
 /// How many entries of a folder are looked up in another case before it is taken as it is.
 const TRIED: usize = 64;

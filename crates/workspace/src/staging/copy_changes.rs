@@ -12,7 +12,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
@@ -21,11 +20,11 @@ use capsule_core::outcome::CodedError;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::refusals::not_found_text;
-use super::scan::entry_names;
+use super::layers::StagingLayers;
+use super::refusals::{not_found_text, too_many_problem};
 use super::workspace_copy::{CopyResult, Omission};
-use super::{Staging, split_os_path, too_many_problem};
-use crate::change_path::with_writable_directory;
+use crate::change_path::{split_os_path, with_writable_directory};
+use crate::directory_entries::entry_names;
 use crate::node;
 use crate::resolve::{LookupError, file_type, lookup_error};
 
@@ -88,12 +87,12 @@ pub(super) enum WalkEntry<'s> {
 
 /// Looks at everything in the folder of changes until it was enough.
 pub(super) fn walk_changes(
-    staging: &Staging,
+    layers: &StagingLayers,
     see: &mut dyn FnMut(&OsStr, &WalkEntry<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut waiting = vec![OsString::new()];
     while let Some(path) = waiting.pop() {
-        let folder = match staging.open_upper(&path) {
+        let folder = match layers.open_upper(&path) {
             Ok(folder) => folder,
             // It is gone by now.
             Err(LookupError::Missing) => continue,
@@ -138,45 +137,30 @@ pub(super) fn walk_changes(
 }
 
 /// The digest of a file in the folder of changes, if it is one and can be read.
-fn staged_digest(staging: &Staging, path: &OsStr, stat: &Stat) -> Option<Digest> {
+fn staged_digest(layers: &StagingLayers, path: &OsStr, stat: &Stat) -> Option<Digest> {
     if file_type(stat) != FileType::RegularFile {
         return None;
     }
     let (folder, name) = split_os_path(path);
-    let folder = staging.open_upper(folder).ok()?;
+    let folder = layers.open_upper(folder).ok()?;
     let mut file = node::open_regular(folder.as_fd(), name, stat).ok()?;
     Digest::of_reader(|buffer| file.read(buffer)).ok()
 }
 
-impl Staging {
-    /// Whether what stands at a path in the workspace stands in a copy of it, too. A tool would see nothing
-    /// there, or an empty file, and once it had changed that, nothing of the run could be applied.
-    ///
-    /// # Errors
-    /// [`Code::ChangeRefused`] where it was not copied.
-    pub fn require_in_copy(&self, path: &WorkspacePath) -> Result<(), CodedError> {
-        let refusal =
-            self.copied.as_ref().and_then(|workspace| workspace.refusal(path.as_str(), false));
-        let Some(why) = refusal else { return Ok(()) };
-        let message = format!("`{path}` cannot be changed in the copy of the workspace: {why}");
-        Err(CodedError::new(Code::ChangeRefused, message).with_suggestion("choose another path"))
-    }
-}
-
 impl CopiedWorkspace {
     /// Notes how everything looks that was just copied.
-    pub(super) fn new(staging: &Staging, copy: CopyResult, why: String) -> Self {
+    pub(super) fn new(layers: &StagingLayers, copy: CopyResult, why: String) -> Self {
         let mut noted = BTreeMap::new();
-        let mut digests = (!staging.stamps_are_reliable).then(BTreeMap::new);
+        let mut digests = (!layers.stamps_are_reliable).then(BTreeMap::new);
         let mut tick = SLOW_CLOCK_TICK;
-        let _ = walk_changes(staging, &mut |path, seen| {
+        let _ = walk_changes(layers, &mut |path, seen| {
             if let WalkEntry::Present(stat) = seen {
                 if stat.st_ctime_nsec > 0 {
                     tick = CLOCK_TICK;
                 }
                 noted.insert(path.to_owned(), CopyStamp::from_stat(stat));
                 if let Some(digests) = &mut digests {
-                    digests.insert(path.to_owned(), staged_digest(staging, path, stat));
+                    digests.insert(path.to_owned(), staged_digest(layers, path, stat));
                 }
             }
             ControlFlow::Continue(())
@@ -197,10 +181,10 @@ impl CopiedWorkspace {
     }
 
     /// Whether a file that looks as it was copied holds what was copied.
-    fn has_same_content(&self, staging: &Staging, path: &OsStr, seen: &WalkEntry<'_>) -> bool {
+    fn has_same_content(&self, layers: &StagingLayers, path: &OsStr, seen: &WalkEntry<'_>) -> bool {
         match (&self.digests, seen) {
             (Some(digests), WalkEntry::Present(stat)) => {
-                digests.get(path) == Some(&staged_digest(staging, path, stat))
+                digests.get(path) == Some(&staged_digest(layers, path, stat))
             }
             _ => true,
         }
@@ -212,15 +196,15 @@ impl CopiedWorkspace {
     /// It is more than may be staged.
     pub(super) fn differences(
         &self,
-        staging: &Staging,
+        layers: &StagingLayers,
     ) -> Result<Vec<(OsString, CopyDifference)>, CodedError> {
         let mut missing: BTreeSet<&OsStr> = self.stamps.keys().map(OsString::as_os_str).collect();
         let (mut found, mut closed) = (Vec::new(), BTreeSet::new());
-        let walked = walk_changes(staging, &mut |path, seen| {
+        let walked = walk_changes(layers, &mut |path, seen| {
             if let WalkEntry::Present(_) = seen {
                 missing.remove(path);
             }
-            if !self.is_same(path, seen) || !self.has_same_content(staging, path, seen) {
+            if !self.is_same(path, seen) || !self.has_same_content(layers, path, seen) {
                 let differs = match seen {
                     WalkEntry::Present(_) => CopyDifference::Replaced,
                     WalkEntry::Unreadable(why) => {
@@ -251,16 +235,16 @@ impl CopiedWorkspace {
     }
 
     /// How one path differs, if it does.
-    pub(super) fn difference(&self, staging: &Staging, path: &str) -> Option<CopyDifference> {
+    pub(super) fn difference(&self, layers: &StagingLayers, path: &str) -> Option<CopyDifference> {
         let path = OsStr::new(path);
         let (folder, name) = split_os_path(path);
-        let stat = staging.open_upper(folder).and_then(|folder| {
+        let stat = layers.open_upper(folder).and_then(|folder| {
             statat(folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).map_err(lookup_error)
         });
         match stat {
             Ok(stat) => {
                 let seen = WalkEntry::Present(&stat);
-                let same = self.is_same(path, &seen) && self.has_same_content(staging, path, &seen);
+                let same = self.is_same(path, &seen) && self.has_same_content(layers, path, &seen);
                 (!same).then_some(CopyDifference::Replaced)
             }
             Err(LookupError::Missing) => {
@@ -285,7 +269,7 @@ impl CopiedWorkspace {
     }
 
     /// What was copied that is the same path to the file system of the workspace, in another spelling.
-    fn twin(&self, path: &str, spelling: Spelling) -> Option<&WorkspacePath> {
+    pub(super) fn twin(&self, path: &str, spelling: Spelling) -> Option<&WorkspacePath> {
         if spelling.is_exact() || self.copy.original_stamps.contains_key(OsStr::new(path)) {
             return None;
         }
@@ -318,15 +302,15 @@ impl CopiedWorkspace {
 
     /// Removes from the copy what is as it was copied: nobody needs it any more. What cannot be
     /// removed goes with the rest later.
-    pub(super) fn prune(&self, staging: &Staging) -> Result<(), CodedError> {
+    pub(super) fn prune(&self, layers: &StagingLayers) -> Result<(), CodedError> {
         let differs: BTreeSet<OsString> =
-            self.differences(staging)?.into_iter().map(|(path, _)| path).collect();
+            self.differences(layers)?.into_iter().map(|(path, _)| path).collect();
         let mut at: Option<(&OsStr, OwnedFd)> = None;
         // What is in a folder comes before it.
         for (path, noted) in self.stamps.iter().rev().filter(|(path, _)| !differs.contains(*path)) {
             let (folder, name) = split_os_path(path);
             if at.as_ref().is_none_or(|(name, _)| *name != folder) {
-                at = staging.open_upper(folder).ok().map(|opened| (folder, opened));
+                at = layers.open_upper(folder).ok().map(|opened| (folder, opened));
             }
             let Some((_, above)) = &at else { continue };
             let flags = match noted {
@@ -337,13 +321,5 @@ impl CopiedWorkspace {
                 with_writable_directory(above, || unlinkat(above.as_fd(), name.as_bytes(), flags));
         }
         Ok(())
-    }
-}
-
-impl Staging {
-    /// Why nothing may be told of a path that is another spelling of one which was copied.
-    pub(super) fn other_spelling(&self, path: &str) -> Option<String> {
-        let twin = self.copied.as_ref()?.twin(path, self.lower.spelling())?;
-        Some(format!("it is another spelling of `{twin}`, which is the same name there"))
     }
 }

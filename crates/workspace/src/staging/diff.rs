@@ -7,7 +7,8 @@ use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
 use similar::TextDiff;
 
-use super::{Staging, split_parent};
+use super::state::Staging;
+use crate::change_path::split_parent;
 use crate::node;
 use crate::resolve::LookupError;
 

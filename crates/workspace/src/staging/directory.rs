@@ -7,8 +7,14 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, StatVfs, flock, statvfs};
 
-use super::{CHANGES_DIRECTORY, Staging, StagingArea, WORK_DIRECTORY};
+use super::mount::StagingArea;
+use super::state::Staging;
 use crate::resolve::Workspace;
+
+/// What commands and tools change: what differs, or a copy of the workspace in which it does.
+pub(super) const CHANGES_DIRECTORY: &str = "changes";
+/// What the kernel needs for itself.
+pub(super) const WORK_DIRECTORY: &str = "work";
 
 impl Staging {
     /// Whether the file system that changes are in has hardly any room left.

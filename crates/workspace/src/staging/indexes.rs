@@ -12,7 +12,8 @@ use capsule_core::change::{Change, FileState};
 use rustix::fs::{Mode, OFlags, Stat, openat};
 
 use super::scan::ChangeScan;
-use super::{Staging, join, split_parent};
+use super::state::Staging;
+use crate::change_path::{join, split_parent};
 use crate::node;
 use crate::repository::{INDEX, is_same_index};
 use crate::resolve::LookupError;
@@ -68,7 +69,8 @@ impl Staging {
         for folder in folders {
             let path = join(folder, INDEX);
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            let opened = self.lower.open_plain(self.lower.root(), OsStr::new(&path), flags);
+            let opened =
+                self.layers.lower.open_plain(self.layers.lower.root(), OsStr::new(&path), flags);
             if let Ok(opened) = opened {
                 self.indexes.borrow_mut().insert(path, File::from(opened));
             }

@@ -1,5 +1,9 @@
 //! The reasons, in words, why a scan refuses changes.
 
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_base::units::show_size;
+use capsule_core::outcome::CodedError;
 use rustix::io::Errno;
 
 use crate::resolve::LookupError;
@@ -24,4 +28,14 @@ pub(super) fn not_found_text(why: LookupError) -> String {
         LookupError::Refused(Errno::ACCESS) => UNREADABLE_DIRECTORY.into(),
         LookupError::Refused(errno) => format!("it cannot be read ({errno})"),
     }
+}
+
+/// The problem where more changed than may be staged.
+pub(super) fn too_many_problem() -> CodedError {
+    let message = format!(
+        "more than {} paths or {} would be staged",
+        limits::STAGED_PATHS,
+        show_size(limits::STAGED_BYTES)
+    );
+    CodedError::new(Code::ChangeTooMany, message)
 }

@@ -9,13 +9,13 @@ use capsule_core::change::{Change, FileState};
 use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Mode, OFlags, openat};
 
-use super::Staging;
-use super::scan::entry_names;
+use super::state::Staging;
 use crate::change_path::split_parent;
 use crate::control_files::git_pointer::COMMONDIR;
 use crate::control_files::{
     GIT_NAME, REPOSITORY_PARTS, enclosing_repositories, has_repository_parts,
 };
+use crate::directory_entries::entry_names;
 use crate::node;
 use crate::repository::{Protects, Reviewed, RunChanges, review};
 use crate::resolve::{LookupError, file_type, listed};
@@ -44,8 +44,8 @@ impl Staging {
         (all, some): (RunChanges<'c>, impl Iterator<Item = &'c Change>),
         (aliases, protects): (&'c PathAliases, &'c dyn Protects),
     ) -> Reviewed {
-        let seen = (self.lower.root(), self.upper.as_fd());
-        review(&self.lower, seen, (all, some), (aliases, protects))
+        let seen = (self.layers.lower.root(), self.layers.upper.as_fd());
+        review(&self.layers.lower, seen, (all, some), (aliases, protects))
     }
 
     /// What is odd about a change where it stands.
@@ -54,16 +54,17 @@ impl Staging {
             return Some("it is a store of Capsule, or lies beside one by its name".into());
         }
         let (folder, name) = split_parent(&change.path);
-        let name = self.lower.spelling().name(name);
+        let name = self.layers.lower.spelling().name(name);
         // One that was there takes commits; what it takes orders from, invariants keep.
         let was = || {
             self.open_lower(folder).is_ok_and(|fd| has_repository_parts(|part| exists(&fd, part)))
         };
-        let is_one =
-            |parts: &[&str]| parts.iter().any(|part| self.lower.spelling().is_same(part, &name));
+        let is_one = |parts: &[&str]| {
+            parts.iter().any(|part| self.layers.lower.spelling().is_same(part, &name))
+        };
         let is_part = is_one(&REPOSITORY_PARTS) && !was() || is_one(&["config", "hooks"]);
         let is_now = || has_repository_parts(|part| self.staged_kind(folder, part).is_some());
-        let item = self.lower.spelling().is_same(split_parent(folder).1, GIT_NAME);
+        let item = self.layers.lower.spelling().is_same(split_parent(folder).1, GIT_NAME);
         if change.after.is_some() && (is_one(&GIT_POINTERS) || is_part && !item && is_now()) {
             return Some(
                 "git would take orders from its folder, which looks like a repository".into(),
@@ -83,7 +84,7 @@ impl Staging {
 
     /// What else stands beside a change that is the same name to the file system of the workspace.
     pub fn twin(&self, change: &Change) -> Option<String> {
-        let spelling = self.lower.spelling();
+        let spelling = self.layers.lower.spelling();
         if spelling.is_exact() || change.after.is_none() {
             return None;
         }
@@ -116,7 +117,7 @@ impl Staging {
             return true;
         }
         let Ok(path) = WorkspacePath::parse(&format!("./{}", change.path)) else { return false };
-        let spelled = self.lower.spelling().path(&path);
+        let spelled = self.layers.lower.spelling().path(&path);
         let stores: Vec<_> = [Some(path), spelled].iter().flatten().flat_map(stores_of).collect();
         stores.iter().map(|store| split_parent(store.as_str())).any(|(folder, name)| {
             holds(self.open_upper(folder), name) || holds(self.open_lower(folder), name)
@@ -133,7 +134,7 @@ impl Staging {
     fn staged_kind(&self, folder: &str, name: &str) -> Option<FileType> {
         let look = |folder: Result<OwnedFd, LookupError>| {
             let folder = folder.ok()?;
-            let text = match self.lower.spelling().is_exact() {
+            let text = match self.layers.lower.spelling().is_exact() {
                 true => name.to_owned(),
                 false => listed(folder.as_fd(), OsStr::new(name))?.into_string().ok()?,
             };

@@ -10,19 +10,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
 
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::PathProblem;
 use capsule_core::change::{Change, ChangeSet, FileState};
 use capsule_core::outcome::CodedError;
-use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
+use rustix::fs::{FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
 
 use super::copy_changes::{CopyDifference, WalkEntry, walk_changes};
-use super::refusals::{CHANGED_MEANWHILE, UNREADABLE_LINK, not_found_text};
-use super::{OriginalNode, Staging, join, too_many_problem};
+use super::refusals::{CHANGED_MEANWHILE, UNREADABLE_LINK, not_found_text, too_many_problem};
+use super::state::{OriginalNode, Staging};
+use crate::change_path::{join, split_parent};
+use crate::directory_entries::entry_names;
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
 use crate::resolve::{LookupError, Workspace, file_type};
@@ -65,7 +66,7 @@ impl<'s> ChangeScan<'s> {
     pub(super) fn run(mut self) -> Result<ChangeSet, CodedError> {
         self.staging.has_unreadable.set(false);
         if let Some(copied) = &self.staging.copied {
-            for (path, differs) in copied.differences(self.staging)? {
+            for (path, differs) in copied.differences(&self.staging.layers)? {
                 self.add_difference(path, &differs)?;
             }
         } else {
@@ -101,9 +102,9 @@ impl<'s> ChangeScan<'s> {
 
     /// One path, with what is beneath it where it is gone.
     fn at(&mut self, path: &str) -> Result<(), CodedError> {
-        let (folder, name) = super::split_parent(path);
+        let (folder, name) = split_parent(path);
         if let Some(copied) = &self.staging.copied {
-            return match copied.difference(self.staging, path) {
+            return match copied.difference(&self.staging.layers, path) {
                 Some(differs) => self.add_difference(path.into(), &differs),
                 None => Ok(()),
             };
@@ -129,7 +130,7 @@ impl<'s> ChangeScan<'s> {
             Ok(path) => path,
             Err(path) => return self.add_unnamed("", &path),
         };
-        let (folder, name) = super::split_parent(&path);
+        let (folder, name) = split_parent(&path);
         match differs {
             CopyDifference::Removed => self.add_removed(path),
             CopyDifference::Unreadable(why) => self.add_closed(&path, why),
@@ -233,7 +234,8 @@ impl<'s> ChangeScan<'s> {
         self.count_size(stat)?;
         let looks = node::file_stamp(stat);
         let mut digests = self.staging.digests.borrow_mut();
-        let is_same = |item: &node::FileStamp| self.staging.stamps_are_reliable && *item == looks;
+        let is_same =
+            |item: &node::FileStamp| self.staging.layers.stamps_are_reliable && *item == looks;
         if let Some((_, known)) = digests.get(path).filter(|(item, _)| is_same(item)) {
             return Ok(Ok(known.clone()));
         }
@@ -326,7 +328,7 @@ impl<'s> ChangeScan<'s> {
     fn add_removed(&mut self, path: String) -> Result<(), CodedError> {
         let mut gone = vec![path];
         while let Some(path) = gone.pop() {
-            let (folder, name) = super::split_parent(&path);
+            let (folder, name) = split_parent(&path);
             let opened = self.staging.open_lower(folder).ok();
             let before = self.original_node(&path, name, opened.as_ref().map(AsFd::as_fd))?;
             if matches!(before.node, Some(FileState::Directory { .. })) {
@@ -364,7 +366,7 @@ impl<'s> ChangeScan<'s> {
     fn add_change(&mut self, path: String, before: OriginalNode, after: Option<FileState>) {
         let OriginalNode { node: before, refusal: mut refused } = before;
         if before != after {
-            if refused.is_none() && self.directory_moved(super::split_parent(&path).0) {
+            if refused.is_none() && self.directory_moved(split_parent(&path).0) {
                 refused = Some(CHANGED_MEANWHILE.to_owned());
             }
             let copied = self.staging.copied.as_ref();
@@ -384,8 +386,8 @@ impl<'s> ChangeScan<'s> {
         let ask = || {
             let mut way = path;
             // No folder lies beneath a link, so none was moved there: what it leads to is another path.
-            while ends_at_a_link(super::split_parent(way).0) {
-                way = super::split_parent(way).0;
+            while ends_at_a_link(split_parent(way).0) {
+                way = split_parent(way).0;
             }
             hidden_paths.directory_moved(workspace, OsStr::new(way), true)
         };
@@ -416,7 +418,7 @@ impl<'s> ChangeScan<'s> {
         let staging = self.staging;
         let (path, before, after) = if path.is_empty() {
             let item = |folder| fstat(folder).ok().map(|stat| node::opaque_node(&stat));
-            (".", item(staging.lower.root()), item(staging.upper.as_fd()))
+            (".", item(staging.layers.lower.root()), item(staging.layers.upper.as_fd()))
         } else {
             let first = staging.originals.borrow().get(path).and_then(|node| node.node.clone());
             (path, first.clone(), first)
@@ -444,22 +446,6 @@ fn is_opaque(folder: &OwnedFd) -> bool {
     fgetxattr(folder, OPAQUE_ATTRIBUTE, &mut value[..]) == Ok(1) && value == *b"y"
 }
 
-/// The names in a folder, without those of itself and of the one above.
-pub(super) fn entry_names(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if name != b"." && name != b".." {
-            names.push(OsString::from_vec(name));
-        }
-        if names.len() > limits::LIST_SCAN {
-            return Err(Errno::OVERFLOW);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
 fn scan_problem(path: &str, errno: Errno) -> CodedError {
     if errno == Errno::OVERFLOW {
         return too_many_problem();
@@ -473,7 +459,7 @@ fn scan_problem(path: &str, errno: Errno) -> CodedError {
 /// space that it takes, and once the command has ended.
 pub(super) fn exceeds_limits(staging: &Staging) -> bool {
     let (mut paths, mut blocks) = (0_usize, 0_u64);
-    let full = walk_changes(staging, &mut |path, seen| {
+    let full = walk_changes(&staging.layers, &mut |path, seen| {
         if staging.copied.as_ref().is_some_and(|copied| copied.is_same(path, seen)) {
             return ControlFlow::Continue(());
         }

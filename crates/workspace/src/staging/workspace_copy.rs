@@ -26,9 +26,10 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::scan::entry_names;
-use super::{DIRECTORY_FLAGS, split_os_path};
+use super::layers::DIRECTORY_FLAGS;
 use crate::cancel::Cancel;
+use crate::change_path::split_os_path;
+use crate::directory_entries::entry_names;
 use crate::node;
 use crate::node::reflink;
 use crate::resolve::{LookupError, Workspace, file_type};
