@@ -1,12 +1,10 @@
 //! What became of a question of the policy.
 
 use capsule_core::approval::{AnswerKind, AnswerSurface, Card, GrantLifetime, GrantPattern};
-use capsule_core::decision::Verdict;
 use capsule_core::journal::{ApprovalAnswered, Event};
 use serde::Serialize;
 
 use crate::payloads::{PayloadLookup, payload_json};
-use crate::run_view::CallView;
 
 /// What became of a question of the policy.
 #[derive(Clone, Debug, Serialize)]
@@ -129,20 +127,6 @@ impl ApprovalView {
     #[must_use]
     pub const fn was_shown(&self) -> bool {
         matches!(self.answered_by, AnsweredBy::Card | AnsweredBy::Person { .. })
-    }
-
-    /// What became of the question of a call that did not run, or why it was none.
-    pub(crate) fn outcome_text(call: &CallView, verdict: Verdict) -> String {
-        match (&call.approval, verdict) {
-            (Some(view), _) => view.summary(),
-            (None, Verdict::Ask | Verdict::AskEach) if call.finished.is_some() => {
-                "answered before it changed".into()
-            }
-            (None, Verdict::Ask | Verdict::AskEach) => {
-                "needs an approval, and nobody was asked".into()
-            }
-            (None, Verdict::Allow | Verdict::Deny) => "not liftable by approval or grant".into(),
-        }
     }
 
     /// It in a few words: `approved by a person after 4 s`.

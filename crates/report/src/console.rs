@@ -16,11 +16,12 @@ use capsule_core::outcome::CodedError;
 use capsule_store::{SignedNote, is_origin};
 
 use crate::approval::{AnsweredBy, ApprovalView};
+use crate::call_view::CallView;
 use crate::changes::{change_count, change_lines};
 use crate::columns::{Layout, clip, pad, thousands, width, wrap};
 use crate::layers::policy_lines;
 use crate::payloads::PayloadLookup;
-use crate::run_view::{CallView, RunHeader, RunView, StepView};
+use crate::run_view::{RunHeader, RunView, StepView};
 use crate::style::DIMMED;
 use crate::summary::Summary;
 use sign::Sign;
@@ -267,7 +268,7 @@ impl Console {
         let label =
             self.run.header.as_ref().map_or("latest", |header| header.opened.label.as_str());
         let name = call.step.clone().unwrap_or_else(|| call.call.to_string());
-        let lift = ApprovalView::outcome_text(call, decision.verdict);
+        let lift = call.approval_text(decision.verdict);
         let last = format!("{lift} · capsule policy explain {label}:{}", escape::line(&name));
         let corner = if self.layout.plain { "   " } else { "   └ " };
         let room = self.layout.width.saturating_sub(width(corner));

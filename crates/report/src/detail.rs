@@ -7,9 +7,9 @@ use capsule_core::confinement::{Enforcement, EnforcementLevel};
 use capsule_core::decision::Decision;
 use capsule_core::journal::UndoCoverage;
 
+use crate::call_view::CallView;
 use crate::changes::change_lines;
 use crate::columns::{Layout, wrap};
-use crate::run_view::CallView;
 
 /// How wide the names are, with the space behind them.
 const LABEL_COLUMNS: usize = 13;

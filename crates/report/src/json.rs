@@ -10,10 +10,11 @@ use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::call_view::CallView;
 use crate::changes::change_json;
 use crate::feedback::FeedbackView;
 use crate::payloads::payload_lookup;
-use crate::run_view::{AnswerView, CallView, ResumedView, RunView};
+use crate::run_view::{AnswerView, ResumedView, RunView};
 use crate::runs::run_json;
 
 /// The version of this JSON.

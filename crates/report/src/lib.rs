@@ -4,21 +4,25 @@
 //! lines appear while a run goes on, when it is replayed, and when it is shown later.
 
 mod approval;
+mod call_view;
 mod card;
 mod changes;
 mod columns;
 mod console;
 mod detail;
+mod distribution;
 mod feedback;
 mod json;
 mod layers;
 mod list;
 mod payloads;
+mod plain_names;
 mod policy;
 mod programs;
 mod prompts;
 mod risk;
 mod rule_changes;
+mod rule_line;
 mod run_view;
 mod runs;
 mod stats;
@@ -28,21 +32,22 @@ mod trace;
 mod undo;
 
 pub use approval::{AnsweredBy, ApprovalView, GrantView};
+pub use call_view::{CallView, left_running_text};
 pub use card::{age_text, card_lines, unconfined_warning};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use console::Console;
 pub use detail::call_detail;
+pub use distribution::Distribution;
 pub use feedback::FeedbackView;
 pub use json::{ReportError, call_json, write_run, write_runs};
 pub use payloads::{PayloadLookup, payload_lookup};
-pub use policy::{RuleLine, RuleProperty, layer_rules, policy_lines, policy_rules};
+pub use policy::{layer_rules, policy_lines, policy_rules};
 pub use prompts::{PromptStats, RulePromptStats};
 pub use rule_changes::{RuleChange, RuleChanges};
-pub use run_view::{
-    AnswerView, CallView, ResumedView, RunHeader, RunView, SealedView, StepView, left_running_text,
-};
+pub use rule_line::{RuleLine, RuleProperty};
+pub use run_view::{AnswerView, ResumedView, RunHeader, RunView, SealedView, StepView};
 pub use runs::{run_line, time_text};
-pub use stats::{Distribution, FrictionStats, RefusalCount, RefusalPattern, SafetyStats, Stats};
+pub use stats::{FrictionStats, RefusalCount, RefusalPattern, SafetyStats, Stats};
 pub use summary::Summary;
 pub use trace::trace_lines;

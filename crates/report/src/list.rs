@@ -1,6 +1,7 @@
 //! Command lists: a call for the whole, and one for each part that was reached.
 
-use crate::run_view::{CallView, RunView};
+use crate::call_view::CallView;
+use crate::run_view::RunView;
 
 impl RunView {
     /// The command list that a call is a part of, with all parts that were reached; nothing for a call by

@@ -11,75 +11,14 @@ use capsule_core::confinement::{NetworkAccess, WorkspaceAccess};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
     ArgumentPattern, AuditRule, CheckpointRule, Constraint, DroppedRule, FetchRule, FileRule,
-    HardDenyRule, LayerKind, PathPattern, PathRule, PayloadRetention, Policy, PolicyLayer, Profile,
-    Quota, SourceLocation, TokenMatcher, ToolRule, Unattended, UrlRule,
+    HardDenyRule, LayerKind, PathRule, PayloadRetention, Policy, PolicyLayer, Profile, Quota,
+    SourceLocation, ToolRule, Unattended, UrlRule,
 };
-use serde::Serialize;
 
 use crate::columns::{Layout, wrap};
-use crate::programs::exec_rules;
-
-/// One rule of a policy, in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleLine {
-    /// The part of the policy that it belongs to.
-    pub section: &'static str,
-    /// Its name, as decisions show it.
-    pub rule: String,
-    /// Its own word; none where the profile decides.
-    pub decision: Option<Verdict>,
-    /// Where it stands; none for what holds because nobody wrote anything else.
-    pub at: Option<String>,
-    /// The layer that it comes from: `builtin`, `policy`, `user` or `workspace`.
-    pub layer: &'static str,
-    /// What it says besides.
-    pub says: Vec<RuleProperty>,
-}
-
-/// One thing that a rule says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleProperty {
-    /// What it is about.
-    pub name: &'static str,
-    /// Its values.
-    pub values: Vec<String>,
-}
-
-impl RuleLine {
-    pub(crate) fn new(
-        section: &'static str,
-        rule: impl Into<String>,
-        source: &SourceLocation,
-    ) -> Self {
-        let at = Some(source.at.clone()).filter(|at| !at.is_empty());
-        let layer = match at.as_deref().is_none_or(|at| at.starts_with("builtin:")) {
-            true => "builtin",
-            false => "policy",
-        };
-        Self { section, rule: rule.into(), decision: None, at, layer, says: Vec::new() }
-    }
-
-    pub(crate) fn with_decision(self, decision: Option<Verdict>) -> Self {
-        Self { decision, ..self }
-    }
-
-    /// The same with one thing more, unless there is nothing to say.
-    pub(crate) fn with<T: ToString>(
-        mut self,
-        name: &'static str,
-        values: impl IntoIterator<Item = T>,
-    ) -> Self {
-        let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
-        if !values.is_empty() {
-            self.says.push(RuleProperty { name, values });
-        }
-        self
-    }
-
-    pub(crate) fn with_reason(self, because: &Option<String>, suggest: &Option<String>) -> Self {
-        self.with("because", because.iter()).with("suggest", suggest.iter())
-    }
-}
+use crate::programs::{exec_rules, limit_texts, with_exec_rule};
+use crate::risk::risk_rules;
+use crate::rule_line::{RuleLine, RuleProperty, pattern_texts, token_text};
 
 /// Every rule of a policy that is bound to its workspace, in the order in which they are asked.
 /// `texts` are the policy as written and what it extends, each behind how its place is shown.
@@ -107,7 +46,7 @@ pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
         found.unwrap_or_default()
     };
     lines.push(profile_rule(&policy.profile, place("profile")));
-    lines.extend(crate::risk::risk_rules(policy, &place));
+    lines.extend(risk_rules(policy, &place));
     lines.push(sandbox_rule(policy, &place("sandbox")));
     lines.extend(secret_rules(policy, &place("redaction")));
     lines.push(audit_rule(&policy.audit, &place("audit")));
@@ -200,17 +139,6 @@ fn word_pattern_text(pattern: &ArgumentPattern) -> String {
     }
 }
 
-pub(crate) fn token_text(token: &TokenMatcher) -> String {
-    match token {
-        TokenMatcher::Exact(word) => word.clone(),
-        TokenMatcher::Regex(regex) => format!("/{}/", regex.as_str()),
-    }
-}
-
-pub(crate) fn pattern_texts(patterns: &[PathPattern]) -> impl Iterator<Item = &str> {
-    patterns.iter().map(|pattern| pattern.text.as_str())
-}
-
 /// What a tool's rule says about all of its calls.
 fn tool_rule(tool: &str, rule: &ToolRule) -> RuleLine {
     let ToolRule { source, decision, because, suggest, quota, timeout_ms, constraint, .. } = rule;
@@ -219,7 +147,7 @@ fn tool_rule(tool: &str, rule: &ToolRule) -> RuleLine {
     let line = match constraint {
         Constraint::Files(files) => with_file_rule(line, tool, files).with("timeout", [time]),
         Constraint::Fetch(fetch) => with_fetch_rule(line, fetch).with("timeout", [time]),
-        Constraint::Exec(exec) => crate::programs::with_exec_rule(line, exec),
+        Constraint::Exec(exec) => with_exec_rule(line, exec),
         Constraint::Git(git) => line
             .with("bytes", [show_size(git.bytes)])
             .with("results", [format!("{}, at most {}", git.results, git.results_max)])
@@ -228,7 +156,7 @@ fn tool_rule(tool: &str, rule: &ToolRule) -> RuleLine {
             .with("command", test.command.iter())
             .with("cwd", [&test.cwd])
             .with("filter", test.filter.iter().flatten())
-            .with("limits", crate::programs::limit_texts(&test.limits)),
+            .with("limits", limit_texts(&test.limits)),
         Constraint::Apply => line.with("timeout", [time]),
     };
     with_quota(line, quota).with_reason(because, suggest)

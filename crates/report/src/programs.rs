@@ -8,7 +8,7 @@ use capsule_core::policy::{
     CommandForm, CommandRule, ExecRule, FlagRule, ProgramRule, WorkDirectories,
 };
 
-use crate::policy::{RuleLine, pattern_texts, token_text};
+use crate::rule_line::{RuleLine, pattern_texts, token_text};
 
 /// What holds for every command.
 pub(crate) fn with_exec_rule(line: RuleLine, exec: &ExecRule) -> RuleLine {

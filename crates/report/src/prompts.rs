@@ -7,8 +7,9 @@ use capsule_core::approval::{AnswerKind, AnswerSurface};
 use serde::Serialize;
 
 use crate::approval::{AnsweredBy, ApprovalView};
+use crate::distribution::Distribution;
+use crate::plain_names::plain_rule;
 use crate::run_view::RunView;
-use crate::stats::{Distribution, plain_rule};
 
 /// The microseconds of an hour.
 const HOUR_MICROS: u64 = 3_600_000_000;

@@ -5,7 +5,7 @@ use capsule_core::approval::GrantPolicy;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{Budgets, Policy, RiskPolicy, SourceLocation};
 
-use crate::policy::RuleLine;
+use crate::rule_line::RuleLine;
 
 /// A line for the risk, one for the budgets, one for what prompts offer.
 pub(crate) fn risk_rules(policy: &Policy, place: &dyn Fn(&str) -> SourceLocation) -> [RuleLine; 3] {

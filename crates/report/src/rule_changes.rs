@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::policy::RuleLine;
+use crate::rule_line::RuleLine;
 
 /// How two policies differ, rule by rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

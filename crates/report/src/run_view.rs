@@ -2,27 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use capsule_base::code::Code;
-use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
-use capsule_core::action::{Action, Facts};
-use capsule_core::change::Change;
-use capsule_core::confinement::ResourceLimit;
-use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{
-    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, CallFinished, CallProposed,
-    CallStarted, Event, GrantUsed, RunKind, RunOpened, RunResumed, RunSealed, StepEnded,
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, Event, GrantUsed, RunKind,
+    RunOpened, RunResumed, RunSealed, StepEnded, StepEnding,
 };
 use capsule_core::lifecycle::{recorded_action, recorded_decision};
-use capsule_core::outcome::{CodedError, Ending, Status};
-use capsule_core::tool::ToolName;
+use capsule_core::outcome::CodedError;
 use capsule_redact::holds_mask;
 use serde_json::Value;
 
-use crate::approval::{AnsweredBy, ApprovalView};
+use crate::approval::ApprovalView;
+use crate::call_view::CallView;
 use crate::feedback::FeedbackView;
 use crate::payloads::{PayloadLookup, payload_json};
-use crate::summary::Tally;
+use crate::summary::{Summary, Tally};
 
 /// What the events of a run add up to.
 #[derive(Clone, Debug, Default)]
@@ -90,47 +84,6 @@ pub struct SealedView {
     pub sealed: RunSealed,
     /// What the plan gives.
     pub outputs: Option<Value>,
-}
-
-/// A call and what came of it.
-#[derive(Clone, Debug)]
-pub struct CallView {
-    /// Its number within the run.
-    pub call: u64,
-    /// The step that it belongs to.
-    pub step: Option<String>,
-    /// Which attempt at the step.
-    pub attempt: u32,
-    /// The tool.
-    pub tool: ToolName,
-    /// When it was proposed, in microseconds since 1970.
-    pub proposed_at: u64,
-    /// The arguments, as recorded.
-    pub args: Option<Value>,
-    /// The arguments that derive from content that nobody vouches for.
-    pub tainted: Vec<String>,
-    /// The digest of the raw arguments, by which an equal call is known.
-    pub args_mac: Digest,
-    /// What it means.
-    pub action: Option<Action>,
-    /// What was found out about it.
-    pub facts: Option<Facts>,
-    /// Whether masks stand in what was recorded of the two.
-    pub masked: bool,
-    /// What was decided.
-    pub decision: Option<Decision>,
-    /// What became of it where the policy asked, and somebody or something answered.
-    pub approval: Option<ApprovalView>,
-    /// How it was started.
-    pub started: Option<(u64, CallStarted)>,
-    /// How it ended.
-    pub finished: Option<(u64, CallFinished)>,
-    /// The result, as delivered.
-    pub output: Option<Value>,
-    /// What went wrong.
-    pub problem: Option<CodedError>,
-    /// What it changed in a staged workspace.
-    pub changes: Vec<Change>,
 }
 
 /// A step and how it ended.
@@ -317,6 +270,45 @@ impl RunView {
     }
 }
 
+impl RunView {
+    /// What the run did, in numbers.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut tally = self.tally.clone();
+        self.calls.iter().for_each(|call| tally.add(call, self.has_steps()));
+        let (mut summary, last_waits) = tally.finish();
+        self.count_steps(&mut summary, last_waits);
+        summary.prompts += u64::from(self.plan.as_ref().is_some_and(ApprovalView::was_shown));
+        let began = self.header.as_ref().map_or(0, |header| header.at);
+        summary.micros = self.sealed.as_ref().map_or(0, |end| end.at.saturating_sub(began));
+        summary
+    }
+
+    /// Counts the steps of a plan.
+    fn count_steps(&self, summary: &mut Summary, last_waits: bool) {
+        if !self.has_steps() {
+            return;
+        }
+        for step in &self.steps {
+            match step.ended.ending {
+                StepEnding::Ok => summary.ok += 1,
+                StepEnding::FailedAsExpected => summary.ok += 1,
+                StepEnding::DeniedAsExpected => summary.expected_denials += 1,
+                StepEnding::Denied if step.lacked_approval() => summary.unanswered += 1,
+                StepEnding::Denied => summary.stopped += 1,
+                StepEnding::Failed if step.was_cancelled() => summary.cancelled += 1,
+                StepEnding::Failed => summary.failed += 1,
+                StepEnding::Skipped | StepEnding::NotReached => summary.skipped += 1,
+            }
+        }
+        summary.waiting += u64::from(last_waits);
+        let steps = self.header.as_ref().map_or(0, |header| header.opened.steps);
+        let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
+        let over = ended.saturating_add(self.steps_before()).saturating_add(summary.waiting);
+        summary.not_reached = steps.saturating_sub(over);
+    }
+}
+
 /// The words of a decision whose text was erased or never kept.
 const MISSING_DECISION_TEXT: &[u8] = br#"{"reason":"(not kept)","suggestion":null}"#;
 
@@ -331,151 +323,5 @@ impl StepView {
     #[must_use]
     pub fn was_cancelled(&self) -> bool {
         self.ended.code.is_some_and(|code| code.exit() == Exit::Interrupted)
-    }
-}
-
-/// The processes that ran on when the last program of a command had ended, and were ended, in words; none if
-/// its result tells of none.
-#[must_use]
-pub fn left_running_text(result: &Value) -> Option<String> {
-    match result.get("left_running")?.as_u64()? {
-        0 => None,
-        1 => Some("1 process".into()),
-        some => Some(format!("{some} processes")),
-    }
-}
-
-impl CallView {
-    fn proposed(at: u64, proposed: &CallProposed, args: Option<Value>) -> Self {
-        Self {
-            call: proposed.call,
-            step: proposed.step.clone(),
-            attempt: proposed.attempt,
-            tool: proposed.tool.clone(),
-            proposed_at: at,
-            args,
-            tainted: proposed.tainted.clone(),
-            args_mac: proposed.args_mac,
-            action: None,
-            facts: None,
-            masked: false,
-            decision: None,
-            approval: None,
-            started: None,
-            finished: None,
-            output: None,
-            problem: None,
-            changes: Vec::new(),
-        }
-    }
-
-    /// Whether it was denied, before it began or on its way. A call that could not be understood was not:
-    /// nothing was decided about it.
-    #[must_use]
-    pub fn was_denied(&self) -> bool {
-        let refused = |(_, end): &(u64, CallFinished)| end.status == Status::Denied;
-        let denied =
-            |decision: &Decision| decision.verdict == Verdict::Deny && !decision.is_misunderstood();
-        self.finished.as_ref().is_some_and(refused) || self.decision.as_ref().is_some_and(denied)
-    }
-
-    /// Whether a decision on it kept it from running.
-    pub(crate) fn was_stopped_by(&self, by: &Decision) -> bool {
-        self.started.is_none() && by.verdict != Verdict::Allow
-    }
-
-    /// Whether it needed an approval that nobody was there to give.
-    #[must_use]
-    pub fn lacked_approval(&self) -> bool {
-        let asks =
-            |decision: &Decision| matches!(decision.verdict, Verdict::Ask | Verdict::AskEach);
-        (self.approval.is_none() || self.is_waiting()) && self.decision.as_ref().is_some_and(asks)
-    }
-
-    /// Whether it waits for an answer, with its run suspended.
-    #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        let waits = |view: &ApprovalView| matches!(view.answered_by, AnsweredBy::Waiting { .. });
-        self.approval.as_ref().is_some_and(waits)
-    }
-
-    /// Whether a person ended it.
-    #[must_use]
-    pub fn was_cancelled(&self) -> bool {
-        self.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Cancelled)
-    }
-
-    /// What its caller was told first; none while it goes on, or if its end was never written.
-    #[must_use]
-    pub fn status(&self) -> Option<Status> {
-        match (&self.finished, &self.decision) {
-            (Some((_, finished)), _) => Some(finished.status),
-            (None, Some(decision)) if decision.verdict != Verdict::Allow => {
-                Some(decision.code.class().into())
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether nothing more comes of it: it ended, or the policy denied it.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        let is_denied = |decision: &Decision| decision.verdict == Verdict::Deny;
-        self.finished.is_some() || self.decision.as_ref().is_some_and(is_denied)
-    }
-
-    /// Whether it was started and its end was never written.
-    #[must_use]
-    pub const fn is_unknown(&self) -> bool {
-        self.started.is_some() && self.finished.is_none()
-    }
-
-    /// The limits that it ran into, in words; none if there are none that are known.
-    #[must_use]
-    pub fn limits_text(&self) -> Option<String> {
-        let reached = self.output.as_ref()?.get("limits_reached")?;
-        let reached: Vec<ResourceLimit> = serde_json::from_value(reached.clone()).ok()?;
-        let was_ended = self.problem.as_ref().is_some_and(|error| error.code == Code::ExecMemory);
-        let name = |limit: &ResourceLimit| match limit {
-            ResourceLimit::Memory if !was_ended => {
-                format!("{} (a process of it was ended)", limit.name())
-            }
-            _ => limit.name().to_owned(),
-        };
-        let names: Vec<String> = reached.iter().map(name).collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    }
-
-    /// The processes that ran on when its last program had ended, and were ended, in words; none if there
-    /// were none.
-    #[must_use]
-    pub fn left_running_text(&self) -> Option<String> {
-        left_running_text(self.output.as_ref()?)
-    }
-
-    /// From its start to its end, in microseconds.
-    #[must_use]
-    pub fn micros(&self) -> Option<u64> {
-        let (began, _) = self.started.as_ref()?;
-        let (ended, _) = self.finished.as_ref()?;
-        Some(ended.saturating_sub(*began))
-    }
-
-    /// What it is about, in a line; not escaped.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        match (&self.action, &self.args) {
-            (Some(action), _) => action.summary(),
-            (None, Some(args)) => args.to_string(),
-            (None, None) => String::from("(not kept)"),
-        }
-    }
-
-    /// How many bytes its result is about.
-    #[must_use]
-    pub fn result_bytes(&self) -> Option<u64> {
-        let output = self.output.as_ref()?;
-        let field = |name| output.get(name).and_then(Value::as_u64);
-        field("bytes_total").or_else(|| field("stdout_bytes_total"))
     }
 }

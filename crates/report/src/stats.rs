@@ -10,8 +10,11 @@ use capsule_core::journal::{DecisionFault, StepEnding};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::call_view::CallView;
+use crate::distribution::Distribution;
+use crate::plain_names::{known_name, plain_rule};
 use crate::prompts::PromptStats;
-use crate::run_view::{CallView, RunView};
+use crate::run_view::RunView;
 
 /// What is counted of a refused call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -73,26 +76,6 @@ pub struct FrictionStats {
     pub millis_until_accepted: Distribution,
     /// Refusals of a call that the same run had asked for in the same words and was refused.
     pub repeated: u64,
-}
-
-/// The middle and the end of many numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Distribution {
-    /// As many are larger as are smaller.
-    pub median: Option<u64>,
-    /// The largest.
-    pub most: Option<u64>,
-    #[serde(skip)]
-    all: Vec<u64>,
-}
-
-impl Distribution {
-    pub(crate) fn add(&mut self, number: u64) {
-        let at = self.all.partition_point(|item| *item <= number);
-        self.all.insert(at, number);
-        self.median = self.all.get((self.all.len() - 1) / 2).copied();
-        self.most = self.all.last().copied();
-    }
 }
 
 /// What was prevented, and what people said was wrong.
@@ -275,20 +258,6 @@ fn refusal_pattern(call: &CallView) -> Option<RefusalPattern> {
 
 /// How many programs of one command line are named.
 const MAX_PROGRAMS: usize = 4;
-/// How long a program's name may be.
-const MAX_NAME_CHARS: usize = 40;
-/// What stands for a name that could be anything.
-const OTHER_NAME: &str = "(other)";
-
-/// A name of a tool or program; whoever asked may have put anything there.
-fn known_name(name: &str) -> &str {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
-    match !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_plain) {
-        true => name,
-        false => OTHER_NAME,
-    }
-}
-
 /// The command lines of a call.
 fn command_lines(call: &CallView) -> Vec<Vec<String>> {
     match &call.action {
@@ -319,24 +288,6 @@ fn program_name(argv: &[String]) -> Option<String> {
     let words: Vec<&str> =
         std::iter::once(name).chain(inner.map(|level| level.name.as_str())).collect();
     Some(words.join(" "))
-}
-
-/// A rule's name. Where `*` stands for a subcommand the rule goes by the word of the call, which is
-/// shown only if the table of programs has it.
-pub(crate) fn plain_rule(rule: &str) -> String {
-    let Some((tool, inner)) = rule.split_once('/').filter(|(tool, _)| *tool == "shell.run") else {
-        return rule.to_owned();
-    };
-    let mut words = inner.split('.');
-    let name = known_name(words.next().unwrap_or(inner));
-    let mut shown = format!("{tool}/{name}");
-    let mut known = specs::find_spec(name);
-    for word in words {
-        known = known.and_then(|spec| spec.subcommand(word));
-        let is_shown = known.is_some() || inner.starts_with("effects.");
-        shown = format!("{shown}.{}", if is_shown { word } else { "*" });
-    }
-    shown
 }
 
 /// What a refused command would have done.

@@ -1,13 +1,12 @@
 //! What a run did, in numbers.
 
 use crate::approval::ApprovalView;
-use crate::run_view::{CallView, RunView};
+use crate::call_view::CallView;
 use capsule_base::exit::Exit;
 use capsule_base::path::WorkspacePath;
 use capsule_command::specs::{CommandLine, PathAccess, base_name};
 use capsule_core::action::{Action, Facts, FileKind, ParsedUrl, PathFact, PathTarget, sub_actions};
 use capsule_core::change::{Change, FileState};
-use capsule_core::journal::StepEnding;
 use capsule_core::outcome::{Ending, Status};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -119,50 +118,17 @@ impl Tally {
             self.touched.add(call);
         }
     }
-}
 
-impl RunView {
-    /// What the run did, in numbers.
-    #[must_use]
-    pub fn summary(&self) -> Summary {
-        let mut tally = self.tally.clone();
-        self.calls.iter().for_each(|call| tally.add(call, self.has_steps()));
-        let Tally { mut summary, touched, last_waits } = tally;
-        self.count_steps(&mut summary, last_waits);
-        summary.prompts += u64::from(self.plan.as_ref().is_some_and(ApprovalView::was_shown));
+    /// The summary of the calls, and whether the last of them waits for an answer.
+    pub(crate) fn finish(self) -> (Summary, bool) {
+        let Self { mut summary, touched, last_waits } = self;
         let sorted = |set: BTreeSet<String>| set.into_iter().collect();
         summary.files_read = sorted(touched.read);
         summary.files_written = sorted(touched.written);
         summary.files_deleted = sorted(touched.deleted);
         summary.hosts = sorted(touched.hosts);
         summary.programs = sorted(touched.programs);
-        let began = self.header.as_ref().map_or(0, |header| header.at);
-        summary.micros = self.sealed.as_ref().map_or(0, |end| end.at.saturating_sub(began));
-        summary
-    }
-
-    /// Counts the steps of a plan.
-    fn count_steps(&self, summary: &mut Summary, last_waits: bool) {
-        if !self.has_steps() {
-            return;
-        }
-        for step in &self.steps {
-            match step.ended.ending {
-                StepEnding::Ok => summary.ok += 1,
-                StepEnding::FailedAsExpected => summary.ok += 1,
-                StepEnding::DeniedAsExpected => summary.expected_denials += 1,
-                StepEnding::Denied if step.lacked_approval() => summary.unanswered += 1,
-                StepEnding::Denied => summary.stopped += 1,
-                StepEnding::Failed if step.was_cancelled() => summary.cancelled += 1,
-                StepEnding::Failed => summary.failed += 1,
-                StepEnding::Skipped | StepEnding::NotReached => summary.skipped += 1,
-            }
-        }
-        summary.waiting += u64::from(last_waits);
-        let steps = self.header.as_ref().map_or(0, |header| header.opened.steps);
-        let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
-        let over = ended.saturating_add(self.steps_before()).saturating_add(summary.waiting);
-        summary.not_reached = steps.saturating_sub(over);
+        (summary, last_waits)
     }
 }
 

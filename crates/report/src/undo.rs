@@ -6,7 +6,8 @@ use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::journal::{PendingChanges, UndoCoverage};
 use capsule_core::outcome::Ending;
 
-use crate::run_view::{CallView, RunView, StepView};
+use crate::call_view::CallView;
+use crate::run_view::{RunView, StepView};
 
 impl RunView {
     /// What a person would name to undo what the run did, if anything of it can be undone.

@@ -3,7 +3,7 @@
 use capsule_base::escape;
 
 use super::{Console, Sign, details_text};
-use crate::run_view::CallView;
+use crate::call_view::CallView;
 
 impl Console {
     /// Each command that was reached, with what it changed.

@@ -4,7 +4,8 @@ use anstyle::Style;
 use capsule_core::journal::StepEnding;
 use capsule_core::outcome::Status;
 
-use crate::run_view::{CallView, StepView};
+use crate::call_view::CallView;
+use crate::run_view::StepView;
 use crate::style::{DIMMED, ERROR, SUCCESS, WARNING};
 
 /// An icon, and always a word with it.
