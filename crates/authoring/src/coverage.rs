@@ -8,7 +8,7 @@ use capsule_core::decision::Decision;
 use capsule_core::policy::Policy;
 
 use crate::editable_policy::{EditablePolicy, TextLocation};
-use crate::policy_text::sites::{DecisionEvidence, RuleSite};
+use crate::policy_text::site_collector::{DecisionEvidence, RuleSite};
 use crate::recorded_calls::PastCall;
 
 /// A rule, and how much hangs on it.

@@ -10,7 +10,8 @@ use capsule_base::yaml::{self, YamlNode};
 use capsule_core::policy::{LoadedPolicy, Policy, PolicyDraft};
 use capsule_core::tool::ToolSet;
 
-use crate::policy_text::sites::{RuleSite, collect_sites};
+use crate::policy_text::site_collector::RuleSite;
+use crate::policy_text::sites::collect_sites;
 use crate::policy_text::tree;
 
 /// A policy as its author sees it: a text with rules that can be changed one by one. Nothing is

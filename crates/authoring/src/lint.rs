@@ -1,7 +1,6 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
 
-use capsule_base::code::Code;
-use capsule_base::diagnostic::{Diagnostic, Diagnostics};
+use capsule_base::diagnostic::Diagnostics;
 use capsule_base::path::WorkspacePath;
 use capsule_base::url::HttpUrl;
 use capsule_command::specs::{self, CommandLine, Effect};
@@ -14,7 +13,10 @@ use capsule_core::policy::{
 };
 use capsule_core::tool::{ToolName, ToolSet, ToolSignature};
 
+mod note;
 mod patterns;
+
+use note::lint_note;
 
 /// Programs that run whatever they are given.
 pub(crate) const INTERPRETERS: &[&str] = &[
@@ -77,10 +79,6 @@ pub fn lint(policy: &Policy, tools: &ToolSet) -> Diagnostics {
     patterns::lint(policy, &mut notes);
     notes.sort_by_key(|note| note.span.start);
     notes
-}
-
-fn lint_note(source: &SourceLocation, message: impl Into<String>) -> Diagnostic {
-    Diagnostic::warning(Code::PolicyLint, source.span.clone(), message)
 }
 
 fn note_missing_reason(

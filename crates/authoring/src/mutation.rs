@@ -4,7 +4,7 @@ use capsule_base::limits;
 
 use crate::check::{PolicyAssertion, all_assertions_hold};
 use crate::editable_policy::{EditablePolicy, TextLocation};
-use crate::policy_text::sites::{Mutation, RuleSite};
+use crate::policy_text::site_collector::{Mutation, RuleSite};
 use crate::policy_text::tree::{self, TreeEdit};
 
 /// A policy that differs from the author's by one slip.

@@ -8,7 +8,7 @@ use capsule_core::policy::Policy;
 use capsule_core::tool::ToolName;
 use serde_json::{Value, json};
 
-use super::missing_rules::{MissingRule, RuleSubject, exec_rule_of};
+use super::missing_rule::{MissingRule, RuleSubject, exec_rule_of};
 use super::yaml_edit::YamlInsertion;
 use crate::editable_policy::EditablePolicy;
 use crate::policy_text::tree::NodePath;

@@ -8,33 +8,13 @@ use capsule_base::url::HttpUrl;
 use capsule_core::action::{Action, Facts, ParsedUrl, PathLocation, sub_actions};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{
-    Constraint, DecisionTrace, FileRule, Judgement, Policy, PolicyCheck, PolicyInput, decide,
+    DecisionTrace, FileRule, Judgement, Policy, PolicyCheck, PolicyInput, decide,
 };
 use capsule_core::tool::ToolName;
 
+use super::missing_rule::{MissingRule, RuleSubject, named_denial};
 use super::programs::{check_learnable, missing_program_rule};
 use crate::recorded_calls::PastCall;
-
-/// What a rule would have to open, and with which word.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct MissingRule {
-    pub(super) subject: RuleSubject,
-    /// What was asked becomes allowed; what was denied becomes a question, unless it only looks.
-    pub(super) verdict: Verdict,
-}
-
-/// What a rule would have to open.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RuleSubject {
-    /// A path, for a tool.
-    Path(ToolName, WorkspacePath),
-    /// A page: its origin, and its path.
-    Page(String, String),
-    /// A program, with its subcommands.
-    Program(Vec<String>),
-    /// A tool as a whole, of those that only look.
-    Tool(ToolName),
-}
 
 /// What a call wished for; a command may wish for several things.
 ///
@@ -254,12 +234,6 @@ fn check_unopened(
     }
 }
 
-/// A rule that denies by name is meant.
-pub(super) fn named_denial(said: &Decision) -> String {
-    let rule = said.rule.as_deref().unwrap_or("a rule");
-    format!("the rule `{rule}` denies it by name, which is meant: {}", said.reason)
-}
-
 fn page_rule(
     case: &PolicyInput<'_>,
     address: &HttpUrl,
@@ -281,15 +255,4 @@ fn page_rule(
         subject: RuleSubject::Page(format!("{scheme}://{host}"), path.into()),
         verdict: word,
     })
-}
-
-/// The constraints on programs that a policy puts on a tool.
-pub(super) fn exec_rule_of<'p>(
-    policy: &'p Policy,
-    tool: &ToolName,
-) -> Option<&'p capsule_core::policy::ExecRule> {
-    match policy.tool(tool).map(|rule| &rule.constraint) {
-        Some(Constraint::Exec(exec)) => Some(exec),
-        _ => None,
-    }
 }

@@ -2,10 +2,12 @@
 //! was checked and tested, and never written anywhere.
 
 mod generalize;
+mod missing_rule;
 mod missing_rules;
 mod pages;
 mod paths;
 mod programs;
+mod report;
 mod trial;
 mod yaml_edit;
 
@@ -14,7 +16,7 @@ use std::sync::Arc;
 
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::limits;
-use capsule_core::decision::{Decision, Verdict};
+use capsule_core::decision::Verdict;
 use capsule_core::policy::{LoadedPolicy, Policy, PolicyDraft, builtin_text};
 
 use crate::check::{assertion_diagnostics, assertions};
@@ -22,78 +24,11 @@ use crate::editable_policy::EditablePolicy;
 use crate::recorded_calls::{PastCall, RecordedAnswer};
 use generalize::{RuleCandidate, RuleGenerator, RuleGroups, add_to_group};
 use missing_rules::missing_rules;
+pub use report::{
+    ChangedDecision, LearnError, LearnReport, ProposalStep, RefusedCall, RuleProposal,
+};
 use trial::{PatchedPolicy, PolicyTrial, with_tests};
 use yaml_edit::YamlInsertion;
-
-/// The result of learning from recorded calls.
-#[derive(Clone, Debug, Default)]
-pub struct LearnReport {
-    /// The rules that are proposed.
-    pub proposals: Vec<RuleProposal>,
-    /// Calls that stay refused, each with the reason.
-    pub still_refused: Vec<RefusedCall>,
-    /// Calls that were refused, and that the policy as it is now allows.
-    pub allowed: Vec<String>,
-    /// The calls that the proposals together change.
-    pub changed: Vec<ChangedDecision>,
-    /// The text of the policy with the proposals and tests for them; none where there is none.
-    pub text: Option<String>,
-}
-
-/// A rule that is proposed.
-#[derive(Clone, Debug)]
-pub struct RuleProposal {
-    /// Its name, as decisions show it.
-    pub rule: String,
-    /// Its word.
-    pub decision: Verdict,
-    /// The calls that wished for it.
-    pub calls: Vec<String>,
-    /// How many of them a person approved.
-    pub approvals: usize,
-    /// The rules that open it: the narrowest, which is proposed, then wider ones.
-    pub steps: Vec<ProposalStep>,
-}
-
-/// One form of a proposed rule, from narrow to wide.
-#[derive(Clone, Debug)]
-pub struct ProposalStep {
-    /// Paths, addresses, a program with its subcommand, or a tool.
-    pub allows: Vec<String>,
-    /// The recorded calls that it would have changed, beside those that the other proposals change.
-    pub calls: Vec<String>,
-}
-
-/// A call that stays refused.
-#[derive(Clone, Debug)]
-pub struct RefusedCall {
-    /// The call.
-    pub call: String,
-    /// What is decided about it.
-    pub decision: Decision,
-    /// Why no rule is proposed.
-    pub reason: String,
-}
-
-/// A call that is decided otherwise with the proposals.
-#[derive(Clone, Debug)]
-pub struct ChangedDecision {
-    /// The call.
-    pub call: String,
-    /// As it is decided now.
-    pub before: Decision,
-    /// As it would be.
-    pub after: Decision,
-}
-
-/// Why nothing is proposed at all.
-#[derive(Clone, Debug)]
-pub enum LearnError {
-    /// The policy is not what it says of itself, so that nothing can be built on it.
-    InvalidPolicy(Diagnostics),
-    /// What was proposed is no policy, or not what it says of itself. It is not shown.
-    Refused(String),
-}
 
 /// A group of wishes, and the rules that would answer it.
 struct CandidateRules {
@@ -321,6 +256,3 @@ fn proposal_steps(
         trial.add_refused(&offer.calls, why, learned);
     }
 }
-
-/// Labels of calls.
-type CallLabels = BTreeSet<String>;

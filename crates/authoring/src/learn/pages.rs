@@ -11,7 +11,7 @@ use super::generalize::{
     MissingRuleGroup, RuleCandidate, RuleGenerator, Sample, directory, escape_pattern,
     inherited_problem,
 };
-use super::missing_rules::RuleSubject;
+use super::missing_rule::RuleSubject;
 use super::yaml_edit::YamlInsertion;
 
 impl RuleGenerator<'_> {

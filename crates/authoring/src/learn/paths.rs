@@ -12,7 +12,7 @@ use super::generalize::{
     MissingRuleGroup, RuleCandidate, RuleGenerator, SHELL_TOOL, Sample, directory, escape_pattern,
     inherited_problem,
 };
-use super::missing_rules::{RuleSubject, exec_rule_of};
+use super::missing_rule::{RuleSubject, exec_rule_of};
 use super::yaml_edit::YamlInsertion;
 
 /// Paths of one folder that a tool is to be open for.

@@ -6,7 +6,7 @@ use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{CommandRule, ExecRule, Policy, PolicyInput};
 
-use super::missing_rules::{MissingRule, RuleSubject, exec_rule_of, named_denial};
+use super::missing_rule::{MissingRule, RuleSubject, exec_rule_of, named_denial};
 use crate::lint::INTERPRETERS;
 
 /// What a command may do for a rule to be proposed that allows it.

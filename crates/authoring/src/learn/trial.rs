@@ -13,8 +13,8 @@ use capsule_core::tool::{ToolName, ToolSet};
 use serde_json::Value;
 
 use super::generalize::{RuleCandidate, Sample};
+use super::report::{CallLabels, ChangedDecision, LearnReport, RefusedCall};
 use super::yaml_edit::{YamlInsertion, insert_yaml};
-use super::{CallLabels, ChangedDecision, LearnReport, RefusedCall};
 use crate::check::{PolicyAssertion, all_assertions_hold};
 use crate::editable_policy::EditablePolicy;
 use crate::recorded_calls::{PastCall, RecordedAnswer};

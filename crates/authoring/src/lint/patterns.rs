@@ -4,7 +4,7 @@ use capsule_base::diagnostic::Diagnostics;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{Constraint, FileRule, PathPattern, Policy};
 
-use super::lint_note;
+use super::note::lint_note;
 
 /// What a list of patterns does with what they name.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use capsule_base::yaml::YamlNode;
 
-use super::sites::{DecisionEvidence, SiteCollector, shorten_node};
+use super::site_collector::{DecisionEvidence, SiteCollector, shorten_node};
 use super::tree::{NodePath, TreeEdit, list_node, word_node};
 
 /// What a policy says about the programs of a tool.

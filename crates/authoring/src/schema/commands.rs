@@ -6,7 +6,8 @@ use capsule_core::capability::Capability;
 use capsule_core::tool::ToolSignature;
 use serde_json::{Map, Value, json};
 
-use crate::schema::{
+use super::calls::examples;
+use super::parts::{
     definition_ref, enum_schema, integer_schema_from, list, object, text, with_description,
 };
 
@@ -165,7 +166,7 @@ fn program(tool: &ToolSignature) -> Value {
             ("subcommands", definition_ref("subcommands")),
             ("because", definition_ref("because")),
             ("suggest", definition_ref("suggest")),
-            ("examples", super::tools::examples(tool)),
+            ("examples", examples(tool)),
             ("capabilities", definition_ref("powers")),
             ("reads", definition_ref("reads")),
             ("writes", definition_ref("writes")),

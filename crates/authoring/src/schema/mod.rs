@@ -3,7 +3,9 @@
 //! Words, capabilities, effects and tools come from the tables that the parser reads by. The keys of
 //! every section are compared with what the parser says that it knows, by a test over the binary.
 
+mod calls;
 mod commands;
+mod parts;
 mod risk;
 mod secrets;
 mod tools;
@@ -14,7 +16,10 @@ use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{CheckpointRule, LayerKind, builtin_names};
 use capsule_core::tool::Catalogue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use calls::names;
+use parts::{definition_ref, enum_schema, list, object, text, with_description};
 
 /// The schema (draft 2020-12) of policies over these tools.
 #[must_use]
@@ -27,55 +32,6 @@ pub fn policy_schema(tools: Catalogue) -> Value {
         map.insert("title".into(), "Capsule policy, version 1".into());
         map.insert("description".into(), about.into());
         map.insert("$defs".into(), definitions(tools));
-    }
-    schema
-}
-
-/// An object with these keys and no other.
-fn object<const N: usize>(required: &[&str], keys: [(&str, Value); N]) -> Value {
-    let properties: Map<String, Value> =
-        keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)).collect();
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false
-    })
-}
-
-/// A schema with what it is for.
-fn with_description(text: &str, mut schema: Value) -> Value {
-    if let Some(map) = schema.as_object_mut() {
-        map.insert("description".into(), text.into());
-    }
-    schema
-}
-
-/// What another part of the schema describes.
-fn definition_ref(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
-}
-
-fn list(items: Value) -> Value {
-    json!({ "type": "array", "items": items })
-}
-
-fn enum_schema<'w>(words: impl IntoIterator<Item = &'w str>) -> Value {
-    json!({ "enum": words.into_iter().collect::<Vec<_>>() })
-}
-
-fn text(about: &str) -> Value {
-    json!({ "type": ["string", "number", "boolean"], "description": about })
-}
-
-fn integer_schema(about: &str, most: Option<u64>) -> Value {
-    integer_schema_from(0, about, most)
-}
-
-fn integer_schema_from(least: u64, about: &str, most: Option<u64>) -> Value {
-    let mut schema = json!({ "type": "integer", "minimum": least, "description": about });
-    if let (Some(map), Some(most)) = (schema.as_object_mut(), most) {
-        map.insert("maximum".into(), most.into());
     }
     schema
 }
@@ -346,7 +302,7 @@ fn definitions(tools: Catalogue) -> Value {
             [("regex", text("An expression that must match a word as a whole."))],
         ),
         "never": never(),
-        "tool": enum_schema(tools.0.iter().flat_map(|tool| tools::names(tool))),
+        "tool": enum_schema(tools.0.iter().flat_map(|tool| names(tool))),
     });
     if let Some(map) = value.as_object_mut() {
         map.extend(tools::definitions(tools));

@@ -9,8 +9,8 @@ use capsule_core::risk::Risk;
 use capsule_core::tool::{Catalogue, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use crate::schema::tools::arguments;
-use crate::schema::{
+use super::calls::{arguments, names};
+use super::parts::{
     definition_ref, enum_schema, integer_schema, list, object, text, with_description,
 };
 
@@ -233,7 +233,7 @@ pub(super) fn tests(tools: Catalogue) -> Value {
 }
 
 fn call(tool: &'static ToolSignature) -> Value {
-    let names = super::tools::names(tool);
+    let names = names(tool);
     let needs_none = tool.arguments.iter().all(|argument| !argument.required);
     let required: &[&str] = if needs_none { &["tool"] } else { &["tool", "args"] };
     object(

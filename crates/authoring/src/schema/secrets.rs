@@ -4,7 +4,7 @@ use capsule_core::policy::ReturnedMasks;
 use capsule_redact::limits;
 use serde_json::{Value, json};
 
-use crate::schema::{definition_ref, enum_schema, list, object, text, with_description};
+use super::parts::{definition_ref, enum_schema, list, object, text, with_description};
 
 /// What is masked, and what becomes of masks.
 pub(super) fn redaction() -> Value {

@@ -3,18 +3,14 @@
 use capsule_base::limits;
 use capsule_core::action::WriteMode;
 use capsule_core::capability::Capability;
-use capsule_core::decision::Verdict;
-use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
+use capsule_core::tool::{Catalogue, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use crate::schema::{
+use super::calls::{examples, names};
+use super::commands::{command_keys, test_keys};
+use super::parts::{
     definition_ref, enum_schema, integer_schema, list, object, text, with_description,
 };
-
-/// Every name that a tool goes by.
-pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {
-    [tool.id, tool.model_name].into_iter().chain(tool.aliases.iter().copied()).collect()
-}
 
 /// The tools, and what each shape of tool adds.
 pub(super) fn definitions(tools: Catalogue) -> Map<String, Value> {
@@ -64,12 +60,12 @@ fn tool_schema(tool: &ToolSignature) -> Value {
         }
         ToolShape::Exec => {
             put("limits", definition_ref("processLimits"));
-            super::commands::command_keys(tool, &mut put);
+            command_keys(tool, &mut put);
         }
         ToolShape::Repository => put("limits", git_limits(tool)),
         ToolShape::Test => {
             put("limits", definition_ref("processLimits"));
-            super::commands::test_keys(&mut put);
+            test_keys(&mut put);
         }
     }
     let long = json!({ "type": "object", "properties": keys, "additionalProperties": false });
@@ -277,83 +273,4 @@ fn private_ips() -> Value {
         "description": "Private addresses: none, or these.",
         "anyOf": [enum_schema(["deny"]), object(&[], [("allow", open)])]
     })
-}
-
-/// What the author says is decided on which calls.
-pub(super) fn examples(tool: &ToolSignature) -> Value {
-    let calls = || list(call(tool));
-    let [allow, ask, ask_each, deny] = Verdict::KEYWORDS;
-    with_description(
-        "Calls with what is decided on them; `capsule policy check` asks for each.",
-        object(
-            &[],
-            [
-                (allow, calls()),
-                (ask, calls()),
-                (ask_each, calls()),
-                (deny, calls()),
-                ("no_match", with_description("Calls that this rule is not asked about.", calls())),
-            ],
-        ),
-    )
-}
-
-/// The arguments of a tool.
-pub(super) fn arguments(tool: &ToolSignature) -> Value {
-    let properties: Map<String, Value> =
-        tool.arguments.iter().map(|own| (own.name.to_owned(), argument(own))).collect();
-    let required: Vec<&str> = tool
-        .arguments
-        .iter()
-        .filter(|argument| argument.required)
-        .map(|argument| argument.name)
-        .collect();
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false
-    })
-}
-
-fn call(tool: &ToolSignature) -> Value {
-    let long = arguments(tool);
-    match tool.shape {
-        ToolShape::Exec => json!({ "anyOf": [
-            {
-                "type": ["string", "number", "boolean"],
-                "pattern": "^[^'\"\\\\]*$",
-                "description": "A command line."
-            },
-            { "type": "array", "items": { "type": "string" }, "description": "Its words." },
-            long
-        ] }),
-        ToolShape::Files | ToolShape::Fetch | ToolShape::Repository | ToolShape::Test => long,
-    }
-}
-
-fn argument(argument: &ToolArgument) -> Value {
-    let schema = match argument.kind {
-        ArgumentKind::Number => json!({ "type": "integer", "minimum": 0 }),
-        ArgumentKind::Size => {
-            json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] })
-        }
-        ArgumentKind::OneOf(words) => json!({ "enum": words }),
-        ArgumentKind::Flag => json!({ "type": "boolean" }),
-        ArgumentKind::Argv | ArgumentKind::Paths => {
-            json!({ "type": "array", "items": { "type": "string" } })
-        }
-        ArgumentKind::Headers => {
-            json!({ "type": "object", "additionalProperties": { "type": "string" } })
-        }
-        ArgumentKind::Path
-        | ArgumentKind::Url
-        | ArgumentKind::Text
-        | ArgumentKind::Name
-        | ArgumentKind::Duration
-        | ArgumentKind::Time => {
-            json!({ "type": "string" })
-        }
-    };
-    with_description(argument.about, schema)
 }
