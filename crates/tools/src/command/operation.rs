@@ -20,7 +20,6 @@ use sandbox::{
 use super::environment::{unset_private_variables, variables};
 use super::outcome::confined_outcome;
 use super::program::ResolvedProgram;
-use super::unconfined;
 use crate::command::direct_write::DirectWriteGuard;
 use crate::command::runner::{CommandError, CommandRunner, sandbox_view};
 use crate::fault::wrong_permit_outcome;
@@ -98,7 +97,7 @@ impl Operation for CommandOperation {
     fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let ahead = self.progress.take();
         let permit = match permit.unconfined() {
-            Ok(leave) => return unconfined::run_unconfined_command(&self, &leave),
+            Ok(leave) => return self.run_unconfined_command(&leave),
             Err(permit) => permit,
         };
         let Restrictions::Run { confinement, clamped, environment, reads, writes } =

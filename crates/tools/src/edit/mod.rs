@@ -11,6 +11,7 @@ mod indent;
 mod lines;
 pub(crate) mod mask_restore;
 mod nearest;
+mod request;
 mod tolerant;
 
 use std::ops::Range;
@@ -20,69 +21,11 @@ use capsule_workspace::DecodedText;
 
 pub use capsule_workspace::TextEncoding;
 pub use nearest::NearestMatch;
+pub use request::{EditRequest, MatchTolerance};
 
 use exact::Occurrences;
 use lines::{Lines, with_line_ends_of};
 use tolerant::{BlockSearch, Match};
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EditRequest<'r> {
-    /// What is to be found.
-    pub search: &'r str,
-    /// What is to stand there instead.
-    pub replace: &'r str,
-    /// How often it is expected, where that was said; else once.
-    pub count: Option<u64>,
-    /// Whether two blanks at the end of a line may be a line break, as they are in Markdown: to lose
-    /// one changes what is shown.
-    pub keeps_markdown_breaks: bool,
-}
-
-/// How far what was found may differ from what was searched for; each step takes in those before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MatchTolerance {
-    /// Not at all.
-    Exact,
-    /// In how lines end.
-    LineEnds,
-    /// In blanks at the ends of lines.
-    TrailingSpace,
-    /// In how characters are spelt: composed or not, and quotes, dashes and blanks that only look
-    /// like those of a keyboard.
-    Spelling,
-    /// In tabs for spaces before the first word.
-    Tabs,
-    /// By an amount of indentation that is the same for the whole block.
-    Indentation,
-    /// In blank lines.
-    BlankLines,
-}
-
-impl MatchTolerance {
-    const LEVELS: [Self; 6] = [
-        Self::LineEnds,
-        Self::TrailingSpace,
-        Self::Spelling,
-        Self::Tabs,
-        Self::Indentation,
-        Self::BlankLines,
-    ];
-
-    /// The word in results.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::LineEnds => "tolerant(line-ends)",
-            Self::TrailingSpace => "tolerant(trailing-space)",
-            Self::Spelling => "tolerant(spelling)",
-            Self::Tabs => "tolerant(tabs)",
-            Self::Indentation => "tolerant(indentation)",
-            Self::BlankLines => "tolerant(blank-lines)",
-        }
-    }
-}
 
 /// What an edit came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use std::ops::Range;
 use capsule_base::limits;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
+use crate::edit::indent;
 use crate::edit::indent::{Indentation, Tolerance};
 use crate::edit::lines::{Lines, with_line_feeds};
-use crate::edit::{EditRequest, MatchTolerance, indent};
+use crate::edit::request::{EditRequest, MatchTolerance};
 
 /// A text as lines, and whether the last of them is ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,11 @@ use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_sandbox::CapturedOutput;
 
-use super::hardened::HEED_CHECK;
+use super::output::nul_fields;
+
+/// A setting that means nothing to git. Where it is not listed with the others, none of them was
+/// heeded.
+pub(super) const HEED_CHECK: (&str, &str) = ("capsule.heeded", "true");
 
 /// A section whose entries have names, and the settings that switch one off.
 type Section = (&'static [u8], &'static [(&'static str, &'static str)]);
@@ -42,7 +46,7 @@ impl Drivers {
         }
         let mut found = BTreeSet::new();
         let mut heeded = false;
-        for entry in super::nul_fields(listed) {
+        for entry in nul_fields(listed) {
             let key = entry.split(|byte| *byte == b'\n').next().unwrap_or_default();
             heeded |= key == HEED_CHECK.0.as_bytes();
             let Some((section, name)) = section_and_name(key) else { continue };

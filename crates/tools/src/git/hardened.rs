@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::drivers::Drivers;
+use super::drivers::{Drivers, HEED_CHECK};
 
 /// Words before the subcommand. Nobody pages, and nothing is written while git only looks.
 pub(super) const GLOBAL_OPTIONS: &[&str] = &["--no-pager", "--no-optional-locks"];
@@ -34,10 +34,6 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ADVICE", "0"),
 ];
-
-/// A setting that means nothing to git. Where it is not listed with the others, none of them was
-/// heeded.
-pub(super) const HEED_CHECK: (&str, &str) = ("capsule.heeded", "true");
 
 /// A program that ends without a word, for where a setting must name one. It is not found, either.
 const FAILING_PROGRAM: &str = "false";

@@ -11,6 +11,7 @@
 
 mod drivers;
 mod hardened;
+mod output;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,6 +32,7 @@ use capsule_workspace::{LookupError, look_up};
 use serde_json::{Map, Value};
 
 use self::drivers::Drivers;
+pub(crate) use self::output::{lossy_text, nul_fields};
 use crate::command::operation::{CommandOperation, ReadyStage};
 use crate::command::outcome::confined_outcome;
 use crate::command::program::{ResolvedProgram, find_program};
@@ -246,18 +248,6 @@ pub(super) fn question_paths(ask: &RepositoryQuery) -> Vec<String> {
         return Vec::new();
     }
     paths.iter().map(|path| path.as_str().to_owned()).collect()
-}
-
-/// Git's answer in fields that a NUL ends. What comes behind the last NUL was cut off.
-pub(super) fn nul_fields(answer: &CapturedOutput) -> impl Iterator<Item = &[u8]> {
-    let end = answer.bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
-    let whole = answer.bytes.get(..end).filter(|whole| !whole.is_empty());
-    whole.into_iter().flat_map(|whole| whole.split(|byte| *byte == 0))
-}
-
-/// Bytes of a repository as text: names of people, messages and files are in any encoding.
-pub(super) fn lossy_text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Why git did not answer, in the first line that it says.
