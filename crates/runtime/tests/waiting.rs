@@ -18,9 +18,9 @@ use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::{AnswerGiven, Event, RunKind};
 use capsule_runtime::{
-    AnnotationError, BoundPolicy, Cancel, CommandRunner, NoPrompt, NullObserver, NullSink,
-    PendingQuestion, PolicyLoadOptions, PolicySource, QuestionAnswer, QuestionState, ReplaySource,
-    ResumeError, Resumption, Session, SessionOptions, replay, submit,
+    AnnotationError, BoundPolicy, Cancel, CommandRunner, LiveRun, LiveRunOptions, NoPrompt,
+    NullObserver, NullSink, PendingQuestion, PolicyLoadOptions, PolicySource, QuestionAnswer,
+    QuestionState, ReplaySource, ResumeError, Resumption, replay, submit,
 };
 use capsule_store::{Store, StoreError};
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Waits {
         })
         .unwrap();
         let mut silent = NullObserver;
-        let mut session = Session::open(SessionOptions {
+        let mut live = LiveRun::open(LiveRunOptions {
             policy: &law,
             store: &store,
             kind: RunKind::Call,
@@ -79,10 +79,10 @@ impl Waits {
         })
         .unwrap();
         let args = json!({ "path": "docs/a.md", "content": "x" });
-        let done = submit(&mut session.run, ToolCall::by_person("fs.write", args)).unwrap();
+        let done = submit(&mut live.run, ToolCall::by_person("fs.write", args)).unwrap();
         assert_eq!(done.code(), Code::ApprovalWaiting);
-        let run = session.id.to_string();
-        session.finish(Exit::ApprovalNeeded, None, None).unwrap();
+        let run = live.id.to_string();
+        live.finish(Exit::ApprovalNeeded, None, None).unwrap();
         Self { folder, run }
     }
 

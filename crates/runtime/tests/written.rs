@@ -10,8 +10,8 @@ use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::RunKind;
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{
-    BoundPolicy, CATALOGUE, Cancel, CommandRunner, NoPrompt, NullSink, Observer, PolicyLoadOptions,
-    PolicySource, Session, SessionOptions, WrittenEvent,
+    BoundPolicy, CATALOGUE, Cancel, CommandRunner, LiveRun, LiveRunOptions, NoPrompt, NullSink,
+    Observer, PolicyLoadOptions, PolicySource, WrittenEvent,
 };
 use capsule_store::Store;
 use serde_json::{Map, json};
@@ -71,7 +71,7 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
     };
     let law = BoundPolicy::load(&lookup).unwrap();
     let mut looking = Looking { store: store.clone(), run: None, seen: Vec::new() };
-    let mut session = Session::open(SessionOptions {
+    let mut live = LiveRun::open(LiveRunOptions {
         policy: &law,
         store: &store,
         kind: origin,
@@ -92,9 +92,9 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
     })
     .unwrap();
     let plan = Plan::parse(PLAN, "two", CATALOGUE).unwrap();
-    let executed = execute(&mut session.run, &plan, Map::new()).unwrap();
+    let executed = execute(&mut live.run, &plan, Map::new()).unwrap();
     assert_eq!(executed.exit, Exit::Ok);
-    session.finish(executed.exit, None, None).unwrap();
+    live.finish(executed.exit, None, None).unwrap();
     looking.seen
 }
 

@@ -9,7 +9,7 @@ use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::plan::resume_plan;
 use capsule_runtime::{
-    BoundPolicy, CommandRunner, NullSink, PendingQuestion, Resumption, Session, SessionOptions,
+    BoundPolicy, CommandRunner, LiveRun, LiveRunOptions, NullSink, PendingQuestion, Resumption,
     Sink, now_micros,
 };
 use serde_json::Value;
@@ -127,7 +127,7 @@ fn resume_plan_run(
     }
     let mut timeline = Timeline::new(*screen, screen.json);
     let cancel = signal::cancel_on_signal();
-    let start = SessionOptions {
+    let start = LiveRunOptions {
         policy: &bound,
         store: &ctx.store,
         kind: RunKind::Resume,
@@ -151,13 +151,12 @@ fn resume_plan_run(
         accepts_layer: false,
         why_not_disposable: Box::new(|| require_clean_copy(ctx, bound.workspace.path())),
     };
-    let mut session = Session::resume(start, &with)?;
-    super::layers::show_layer_changes(&session.layer_changes, screen);
-    super::layers::tell_key(session.made_key.as_deref(), screen);
-    super::run_end::show_copied(session.copy_reason.as_deref(), screen);
-    let executed =
-        resume_plan(&mut session.run, &plan, with.inputs.clone(), with.progress.clone())?;
-    let ending = RunEnding::finish(session, &executed, &cancel, out)?;
+    let mut live = LiveRun::resume(start, &with)?;
+    super::layers::show_layer_changes(&live.layer_changes, screen);
+    super::layers::tell_key(live.made_key.as_deref(), screen);
+    super::run_end::show_copied(live.copy_reason.as_deref(), screen);
+    let executed = resume_plan(&mut live.run, &plan, with.inputs.clone(), with.progress.clone())?;
+    let ending = RunEnding::finish(live, &executed, &cancel, out)?;
     commands.detach();
     // Another question may be answered at once.
     drop(with);

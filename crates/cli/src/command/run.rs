@@ -13,7 +13,7 @@ use capsule_core::policy::{PayloadRetention, SourceText};
 use capsule_report::{RunHeader, write_run};
 use capsule_runtime::plan::{Plan, PlanResult, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, CommandRunner, FinishedRun, NullSink, Session, SessionOptions, read_text,
+    CATALOGUE, Cancel, CommandRunner, FinishedRun, LiveRun, LiveRunOptions, NullSink, read_text,
     real_path,
 };
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs, ctx: &CliContext, screen: &Screen) -> Result<u
     let path = real_path(&args.plan);
     let path = path.to_string_lossy();
     let cancel = signal::cancel_on_signal();
-    let mut session = Session::open(SessionOptions {
+    let mut live = LiveRun::open(LiveRunOptions {
         policy: &bound,
         store: &ctx.store,
         kind: RunKind::Plan,
@@ -72,11 +72,11 @@ pub(crate) fn run(args: &RunArgs, ctx: &CliContext, screen: &Screen) -> Result<u
         accepts_layer: args.layer.accept_layer,
         observer: &mut timeline,
     })?;
-    super::layers::show_layer_changes(&session.layer_changes, screen);
-    super::layers::tell_key(session.made_key.as_deref(), screen);
-    show_copied(session.copy_reason.as_deref(), screen);
-    let executed = execute(&mut session.run, &plan, inputs)?;
-    let ending = RunEnding::finish(session, &executed, &cancel, out.as_deref())?;
+    super::layers::show_layer_changes(&live.layer_changes, screen);
+    super::layers::tell_key(live.made_key.as_deref(), screen);
+    show_copied(live.copy_reason.as_deref(), screen);
+    let executed = execute(&mut live.run, &plan, inputs)?;
+    let ending = RunEnding::finish(live, &executed, &cancel, out.as_deref())?;
     commands.detach();
     ending.show(&timeline, ctx, screen)
 }
@@ -94,15 +94,15 @@ pub(super) struct RunEnding {
 impl RunEnding {
     /// Ends a run.
     pub(super) fn finish(
-        session: Session<'_>,
+        live: LiveRun<'_>,
         executed: &PlanResult,
         cancel: &Cancel,
         out: Option<&Path>,
     ) -> Result<Self, Failure> {
         let exit = if cancel.is_set() { Exit::Interrupted } else { executed.exit };
-        let (id, label) = (session.id.to_string(), session.label.clone());
-        let waiting = session.run.waiting();
-        let finished = session.finish(exit, executed.outputs.as_ref(), out)?;
+        let (id, label) = (live.id.to_string(), live.label.clone());
+        let waiting = live.run.waiting();
+        let finished = live.finish(exit, executed.outputs.as_ref(), out)?;
         Ok(Self { id, label, exit, waiting, finished })
     }
 

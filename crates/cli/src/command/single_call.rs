@@ -9,8 +9,8 @@ use capsule_core::decision::Verdict;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
 use capsule_runtime::{
-    BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, NullObserver, Prompt, Resumption,
-    Session, SessionOptions, Sink, WaitingChanges, signature_of, submit,
+    BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, LiveRun, LiveRunOptions,
+    NullObserver, Prompt, Resumption, Sink, WaitingChanges, signature_of, submit,
 };
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ impl SingleCall<'_> {
             signature_of(self.tool).map(|signature| signature.capabilities).unwrap_or_default();
         let (cancel, commands) = (self.cancel, self.command_runner.clone());
         let mut silent = NullObserver;
-        let start = SessionOptions {
+        let start = LiveRunOptions {
             policy: self.policy,
             store: &ctx.store,
             kind: self.kind,
@@ -114,20 +114,19 @@ impl SingleCall<'_> {
             accepts_layer: self.layer.accept_layer,
             observer: &mut silent,
         };
-        let mut session = match self.resumption {
-            Some(with) => Session::resume(start, with)?,
-            None => Session::open(start)?,
+        let mut live = match self.resumption {
+            Some(with) => LiveRun::resume(start, with)?,
+            None => LiveRun::open(start)?,
         };
         if let Some(screen) = screen {
-            show_layer_changes(&session.layer_changes, screen);
-            tell_key(session.made_key.as_deref(), screen);
+            show_layer_changes(&live.layer_changes, screen);
+            tell_key(live.made_key.as_deref(), screen);
         }
-        let delivered = submit(&mut session.run, ToolCall::by_person(self.tool, self.args))?;
+        let delivered = submit(&mut live.run, ToolCall::by_person(self.tool, self.args))?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
-        let (label, copied) = (session.label.clone(), session.copy_reason.clone());
-        let (waiting, is_file) = (session.run.waiting(), self.policy.file.is_some());
-        let FinishedRun { staged, late_error: trouble, .. } =
-            session.finish(exit, None, self.out)?;
+        let (label, copied) = (live.label.clone(), live.copy_reason.clone());
+        let (waiting, is_file) = (live.run.waiting(), self.policy.file.is_some());
+        let FinishedRun { staged, late_error: trouble, .. } = live.finish(exit, None, self.out)?;
         commands.detach();
         let exit = exit.min(show_late_error(trouble.as_ref(), screen));
         Ok(SingleCallResult {

@@ -21,9 +21,9 @@ use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::{Event, RunKind};
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{
-    BoundPolicy, CATALOGUE, CallResult, Cancel, CommandRunner, NullObserver, NullSink,
-    PolicyLoadOptions, PolicySource, Prompt, PromptAnswer, PromptReply, ReplayError, ReplaySource,
-    Session, SessionOptions, replay, submit,
+    BoundPolicy, CATALOGUE, CallResult, Cancel, CommandRunner, LiveRun, LiveRunOptions,
+    NullObserver, NullSink, PolicyLoadOptions, PolicySource, Prompt, PromptAnswer, PromptReply,
+    ReplayError, ReplaySource, replay, submit,
 };
 use capsule_store::Store;
 use serde_json::{Value, json};
@@ -77,9 +77,9 @@ impl Place {
 
     /// Makes calls with a person who acts so, one act a card.
     pub(crate) fn run(&self, acts: Vec<Act>, calls: &[(&str, Value)]) -> Done {
-        self.session(acts, None, |session| {
+        self.live(acts, None, |live| {
             let call = |(tool, args): &(&str, Value)| {
-                submit(&mut session.run, ToolCall::by_person(tool, args.clone())).unwrap()
+                submit(&mut live.run, ToolCall::by_person(tool, args.clone())).unwrap()
             };
             let delivered: Vec<CallResult> = calls.iter().map(call).collect();
             (delivered[0].exit(), delivered)
@@ -89,17 +89,17 @@ impl Place {
     /// Runs a plan with such a person.
     pub(crate) fn plan(&self, acts: Vec<Act>, text: &str) -> Done {
         let plan = Plan::parse(text, "plan", CATALOGUE).unwrap();
-        self.session(acts, Some(text), |session| {
+        self.live(acts, Some(text), |live| {
             let inputs = serde_json::Map::new();
-            (execute(&mut session.run, &plan, inputs).unwrap().exit, Vec::new())
+            (execute(&mut live.run, &plan, inputs).unwrap().exit, Vec::new())
         })
     }
 
-    fn session(
+    fn live(
         &self,
         acts: Vec<Act>,
         plan: Option<&str>,
-        act: impl FnOnce(&mut Session<'_>) -> (Exit, Vec<CallResult>),
+        act: impl FnOnce(&mut LiveRun<'_>) -> (Exit, Vec<CallResult>),
     ) -> Done {
         assert!(self.policy.contains("workspace: direct"));
         let file = self.folder.path().join("policy.yaml");
@@ -116,7 +116,7 @@ impl Place {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let acts = Rc::new(RefCell::new(acts));
         let mut silent = NullObserver;
-        let mut session = Session::open(SessionOptions {
+        let mut live = LiveRun::open(LiveRunOptions {
             policy: &law,
             store: &self.store(),
             kind: if plan.is_some() { RunKind::Plan } else { RunKind::Call },
@@ -136,9 +136,9 @@ impl Place {
             prompt: Box::new(Scripted { acts: Rc::clone(&acts), seen: Rc::clone(&seen) }),
         })
         .unwrap();
-        let (exit, delivered) = act(&mut session);
-        let id = session.id.to_string();
-        session.finish(exit, None, None).unwrap();
+        let (exit, delivered) = act(&mut live);
+        let id = live.id.to_string();
+        live.finish(exit, None, None).unwrap();
         let cards = seen.borrow().clone();
         Done { delivered, cards, id, exit, store: self.store(), left: acts.borrow().len() }
     }

@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::changes::{self, WaitingChanges};
 use crate::clock::now_micros;
 use crate::erase::erase_due;
+use crate::live_run::LiveRun;
 use crate::pending_changes;
 use crate::realpath::real_path;
 use crate::run::{Run, seal_run};
-use crate::session::Session;
 
 /// What a run came to in the store.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct FinishedRun {
     pub late_error: Option<StoreError>,
 }
 
-impl Session<'_> {
+impl LiveRun<'_> {
     /// Seals the run and, if asked, writes it to a file of its own. The executor of a run that stages
     /// nothing goes when the last [`CommandRunner`](capsule_tools::CommandRunner) do.
     ///

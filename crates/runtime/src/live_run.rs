@@ -42,7 +42,7 @@ const CHANGING_CAPABILITIES: Capabilities =
     Capabilities::of(Capability::FsWrite).with(Capability::FsDelete).with(Capability::ProcExec);
 
 /// What a live run starts from.
-pub struct SessionOptions<'s, 'o> {
+pub struct LiveRunOptions<'s, 'o> {
     /// The policy and its workspace.
     pub policy: &'s BoundPolicy,
     /// The store.
@@ -81,7 +81,7 @@ pub struct SessionOptions<'s, 'o> {
     pub prompt: Box<dyn Prompt>,
 }
 
-impl SessionOptions<'_, '_> {
+impl LiveRunOptions<'_, '_> {
     /// Whether it is about what an earlier run did, and does not go on with it: a person applies that,
     /// or takes it back.
     fn applies_earlier_run(&self) -> bool {
@@ -145,7 +145,7 @@ impl From<CodedError> for OpenError {
     }
 }
 
-impl SessionOptions<'_, '_> {
+impl LiveRunOptions<'_, '_> {
     /// What the profiles want before anything begins. Whoever applies changes is a person, whom no
     /// profile holds back.
     fn check_requirements(&self) -> Result<(), CodedError> {
@@ -204,7 +204,7 @@ impl SessionOptions<'_, '_> {
 }
 
 /// A live run.
-pub struct Session<'o> {
+pub struct LiveRun<'o> {
     /// What calls are submitted to.
     pub run: Run<ObservedJournal<'o, RunWriter>, LiveBackend>,
     /// Its full id.
@@ -258,7 +258,7 @@ fn run_writer(
 
 /// What is written when a run begins, but for its walls.
 fn run_opening<'a>(
-    start: &SessionOptions<'a, '_>,
+    start: &LiveRunOptions<'a, '_>,
     place: &'a str,
     (label, key): (String, PayloadRef),
     (met, policy_since, unpulled): (LayerHistory, Option<String>, Option<PendingChanges>),
@@ -293,7 +293,7 @@ fn run_opening<'a>(
 
 /// Where a person sits in the run, with what somebody answered before it.
 fn approval_broker(
-    start: &SessionOptions<'_, '_>,
+    start: &LiveRunOptions<'_, '_>,
     label: &str,
     with: Option<&Resumption>,
 ) -> ApprovalBroker {
@@ -401,12 +401,12 @@ fn policy_since(bound: &BoundPolicy, store: &Store) -> Result<Option<String>, St
     store.policy_unchanged_since((&bound.place(), &bound.policy.name), &sha256)
 }
 
-impl<'o> Session<'o> {
+impl<'o> LiveRun<'o> {
     /// Opens a run.
     ///
     /// # Errors
     /// When the store cannot be opened or written, or the profile wants what there is not.
-    pub fn open(start: SessionOptions<'_, 'o>) -> Result<Self, OpenError> {
+    pub fn open(start: LiveRunOptions<'_, 'o>) -> Result<Self, OpenError> {
         Self::begin(start, None)
     }
 
@@ -414,11 +414,11 @@ impl<'o> Session<'o> {
     ///
     /// # Errors
     /// When the store cannot be opened or written, or the profile wants what there is not.
-    pub fn resume(start: SessionOptions<'_, 'o>, with: &Resumption) -> Result<Self, OpenError> {
+    pub fn resume(start: LiveRunOptions<'_, 'o>, with: &Resumption) -> Result<Self, OpenError> {
         Self::begin(start, Some(with))
     }
 
-    fn begin(start: SessionOptions<'_, 'o>, with: Option<&Resumption>) -> Result<Self, OpenError> {
+    fn begin(start: LiveRunOptions<'_, 'o>, with: Option<&Resumption>) -> Result<Self, OpenError> {
         start.check_requirements()?;
         let (bound, stages, applies) = (start.policy, start.stages(), start.applies_earlier_run());
         let store = Store::open(start.store)?;
