@@ -183,6 +183,16 @@ codes! {
     ResumeAgain = "resume.again", Caller, BadUsage,
         "The run was already resumed.", "`capsule resume` was called twice.",
         "Look at the run that went on with it; `capsule show-run` names it.";
+    SessionUnknown = "session.unknown", Caller, BadUsage,
+        "No open session has this name.", "It ended, or the name is that of another run.",
+        "`capsule session list` shows those that are open; `capsule session start` opens one.";
+    SessionBusy = "session.busy", Environment, RuntimeError,
+        "Another process works in the session.", "Its call takes longer than this one waits.",
+        "Wait for its end, or use `--session none` for a run of its own.";
+    SessionChanged = "session.changed", Caller, BadUsage,
+        "The session was opened with another policy, profile, workspace or set of tools.",
+        "One of them was changed since, or another one is named.",
+        "End the session with `capsule session end`, or leave `--session` out.";
     ApprovalChangedAfter = "approval.changed-after", Environment, Denied,
         "What was judged is no longer what is there.",
         "The file or program was replaced between the decision and the run.",

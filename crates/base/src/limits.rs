@@ -340,6 +340,14 @@ pub const HISTORY_CALLS: usize = 500;
 /// How long a question waits that nobody was there to answer; after a week nobody knows any more what
 /// it was about.
 pub const QUESTION_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a session stays open that no process works in: a morning or an afternoon.
+pub const SESSION_IDLE: Duration = Duration::from_secs(4 * 3600);
+/// How long a call waits for the process that works in its session: as long as most commands take.
+pub const SESSION_WAIT: Duration = Duration::from_secs(120);
+/// How long a session waits for the last executor of a process that was killed.
+pub const EXECUTOR_END: Duration = Duration::from_secs(10);
+/// The largest file of what a session remembers: a hundred thousand changed paths of usual length.
+pub const SESSION_STATE_BYTES: u64 = 64_000_000;
 /// Characters that nobody reads more of in a second: five times as many as most people do. Who says
 /// yes sooner has not read what it was about.
 pub const READING_CHARS_PER_SECOND: u64 = 100;

@@ -15,6 +15,12 @@ use crate::{CommandResult, CommandWatcher, Launch, SandboxError, SandboxView};
 pub enum Executor {}
 
 impl Executor {
+    /// There is no executor.
+    #[must_use]
+    pub const fn process(&self) -> Option<i32> {
+        None
+    }
+
     /// # Errors
     /// Always: this system has no sandbox yet.
     pub fn start() -> Result<Self, SandboxError> {

@@ -41,7 +41,7 @@ pub use error::StoreError;
 pub use export_target::check_target;
 pub use head::Head;
 pub use list::{RunFilter, RunState, RunSummary};
-pub use lock::{RunClaim, RunLock};
+pub use lock::{RunClaim, RunLock, SessionLock};
 pub use open::Store;
 pub use read::{StoredEvent, StoredPayload};
 pub use store_file::sidecar_path;

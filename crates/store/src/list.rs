@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
+use capsule_core::journal::RunKind;
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::StoreError;
@@ -17,6 +18,8 @@ pub enum RunState {
     Sealed(Exit),
     /// It goes on in some process.
     Running,
+    /// It is a session that no process works in now.
+    Idle,
     /// Its process ended before it did.
     Crashed,
 }
@@ -323,7 +326,19 @@ impl Store {
         }
         // It may have been sealed between the two looks; the lock goes after the seal is written.
         let exit = self.seal_of(run).map_err(StoreError::read)?;
-        Ok(exit.map_or(RunState::Crashed, RunState::Sealed))
+        let unsealed = match self.is_session(run).map_err(StoreError::read)? {
+            true => RunState::Idle,
+            false => RunState::Crashed,
+        };
+        Ok(exit.map_or(unsealed, RunState::Sealed))
+    }
+
+    fn is_session(&self, run: &str) -> rusqlite::Result<bool> {
+        let mut query = self.sql.prepare_cached(
+            "SELECT CAST(bytes AS TEXT) ->> '$.body.origin' FROM events WHERE run = ?1 AND seq = 1",
+        )?;
+        let kind: Option<Option<String>> = query.query_row([run], |row| row.get(0)).optional()?;
+        Ok(kind.flatten().as_deref() == Some(RunKind::Session.name()))
     }
 
     fn seal_of(&self, run: &str) -> rusqlite::Result<Option<Exit>> {
@@ -340,7 +355,11 @@ impl RunSummary {
     /// Takes over what its events add up to. Without a seal it counts as crashed until somebody is seen
     /// who holds its lock.
     fn apply_totals(&mut self, sum: &RunTotals) {
-        self.state = sum.sealed.map_or(RunState::Crashed, |(exit, _)| RunState::Sealed(exit));
+        let unsealed = match self.kind == RunKind::Session.name() {
+            true => RunState::Idle,
+            false => RunState::Crashed,
+        };
+        self.state = sum.sealed.map_or(unsealed, |(exit, _)| RunState::Sealed(exit));
         self.ended = sum.sealed.map(|(_, at)| at);
         (self.calls, self.denied) = (sum.calls, sum.denied);
         (self.asked, self.unknown) = (sum.asked, sum.unknown);

@@ -1,6 +1,7 @@
 //! The sign that a run is alive: a lock on a file that goes with its process, however it ends.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,17 @@ impl RunLock {
         Ok(Self { path, _file: file })
     }
 
+    /// Takes the lock of a run that is in the store already and that the caller alone goes on with: it holds
+    /// the lock of its session.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(crate) fn retake(store: &Path, run: RunId) -> Result<Self, StoreError> {
+        // What a process left that was killed.
+        let _ = fs::remove_file(lock_path(store, &run.to_string()));
+        Self::take(store, run)
+    }
+
     /// Whether somebody holds the lock of a run that is in the store. The file of one that crashed goes: its
     /// run took it before anything of it was written, and nobody takes it again, since no other run has
     /// that name.
@@ -65,25 +77,80 @@ pub struct RunClaim {
 }
 
 impl RunClaim {
-    /// Takes the claim on a run; none while somebody else has it.
+    /// Takes the claim on a run; none while another process has it.
     ///
     /// # Errors
     /// When its file cannot be made.
     pub fn take(store: &Path, run: RunId) -> Result<Option<Self>, StoreError> {
-        let path = lock_path(store, &format!("{run}.claim"));
-        if let Some(folder) = path.parent() {
-            create_private_directory(folder).map_err(StoreError::write)?;
-        }
-        // The file stays: whoever comes while it is removed would lock another one.
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(StoreError::write)?;
+        let file = open_lasting(store, &format!("{run}.claim"))?;
         let held = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         Ok(held.then_some(Self { _file: file }))
+    }
+}
+
+/// Opens a file of locks that stays: a process that comes while it is removed would lock another one.
+fn open_lasting(store: &Path, name: &str) -> Result<File, StoreError> {
+    let path = lock_path(store, name);
+    if let Some(directory) = path.parent() {
+        create_private_directory(directory).map_err(StoreError::write)?;
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(StoreError::write)
+}
+
+/// Held by the process that works in a session: one at a time.
+#[derive(Debug)]
+pub struct SessionLock {
+    file: File,
+}
+
+/// The longest note of a holder, in bytes.
+const HOLDER_BYTES: u64 = 256;
+
+impl SessionLock {
+    /// The name of the lock under which sessions are looked for and opened.
+    pub const DIRECTORY: &'static str = "sessions";
+
+    /// Takes the lock of a session, or [`Self::DIRECTORY`]; gives the note of the holder where another
+    /// process has it.
+    ///
+    /// # Errors
+    /// When its file cannot be made.
+    pub fn try_take(store: &Path, session: &str) -> Result<Result<Self, String>, StoreError> {
+        let mut file = open_lasting(store, &format!("{session}.session"))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(Ok(Self { file }));
+        }
+        let mut holder = String::new();
+        let _ = (&mut file).take(HOLDER_BYTES).read_to_string(&mut holder);
+        Ok(Err(holder))
+    }
+
+    /// The note that the last holder left.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn note(&mut self) -> Result<String, StoreError> {
+        let mut note = String::new();
+        self.file.rewind().map_err(StoreError::write)?;
+        (&mut self.file).take(HOLDER_BYTES).read_to_string(&mut note).map_err(StoreError::write)?;
+        Ok(note)
+    }
+
+    /// Leaves a note for the processes that wait, and for the one that comes next.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set_note(&mut self, note: &str) -> Result<(), StoreError> {
+        self.file.set_len(0).map_err(StoreError::write)?;
+        self.file.rewind().map_err(StoreError::write)?;
+        self.file.write_all(note.as_bytes()).map_err(StoreError::write)
     }
 }
 

@@ -141,6 +141,21 @@ impl Store {
         }
     }
 
+    /// The last event of a run.
+    ///
+    /// # Errors
+    /// When the store cannot be read or the event cannot be understood.
+    pub fn last_event(&self, run: &str) -> Result<Option<StoredEvent>, StoreError> {
+        let mut query = self
+            .sql
+            .prepare_cached(
+                "SELECT leaf, bytes, hash FROM events WHERE run = ?1 ORDER BY seq DESC LIMIT 1",
+            )
+            .map_err(StoreError::read)?;
+        let mut rows = query.query([run]).map_err(StoreError::read)?;
+        rows.next().map_err(StoreError::read)?.map(stored_event).transpose()
+    }
+
     /// The event at a leaf.
     ///
     /// # Errors

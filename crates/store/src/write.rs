@@ -118,6 +118,46 @@ impl Store {
         })
     }
 
+    /// Goes on writing a run that is not sealed, under its key, and holds its lock. The caller holds the lock of
+    /// the session that the run is.
+    ///
+    /// # Errors
+    /// When the run is not there, its last event is not what was written, or the lock cannot be taken.
+    pub fn reopen(
+        self,
+        run: RunId,
+        clock: Clock,
+        payloads: PayloadRetention,
+    ) -> Result<RunWriter, StoreError> {
+        let text = run.to_string();
+        let missing = || StoreError::RunUnknown(text.clone());
+        let first = self.event(&text, 1)?.ok_or_else(missing)?;
+        let last = self.last_event(&text)?.ok_or_else(missing)?;
+        let Event::RunOpened(opened) = &first.entry.event else { return Err(missing()) };
+        let kept = self.payloads(first.leaf, &first.entry.event)?;
+        let key = kept.into_iter().find(|(item, _)| *item == opened.key);
+        let key = key.and_then(|(_, payload)| payload.bytes?.try_into().ok());
+        let lock = RunLock::retake(&self.path, run)?;
+        Ok(RunWriter {
+            store: self,
+            run,
+            clock,
+            payloads,
+            key: key.ok_or_else(missing)?,
+            seq: last.entry.seq,
+            prev: Some(Digest::of(&last.bytes)),
+            at: last.entry.at,
+            commits_since_wal_flush: 0,
+            queued_payloads: Vec::new(),
+            pending: Vec::new(),
+            tree: Frontier::default(),
+            lock: Some(lock),
+            signing: None,
+            last_note: None,
+            signing_error: None,
+        })
+    }
+
     /// Writes an event that belongs to no run.
     ///
     /// # Errors
@@ -156,6 +196,12 @@ impl RunWriter {
     /// anything is written.
     pub const fn use_key(&mut self, key: [u8; RUN_KEY_BYTES]) {
         self.key = key;
+    }
+
+    /// The digest of the last event that was written.
+    #[must_use]
+    pub const fn head(&self) -> Option<Digest> {
+        self.prev
     }
 
     /// The store, for reading what was written so far.

@@ -55,6 +55,7 @@ const PAYLOADS: &[(&str, &str, PayloadClass)] = &[
     ("approval.waiting", "card", PayloadClass::Text),
     ("answer.given", "why", PayloadClass::Text),
     ("run.resumed", "progress", PayloadClass::Output),
+    ("session.joined", "changes", PayloadClass::Changes),
     ("approval.answered", "why", PayloadClass::Text),
     ("approval.answered", "grant.reach", PayloadClass::Text),
     ("call.started", "undo", PayloadClass::Undo),

@@ -28,6 +28,7 @@ const PERSONS: &[&str] = &[
     "crates/cli/src/card/card_state.rs",
     "crates/runtime/src/backend/answers.rs",
     "crates/runtime/src/resume.rs",
+    "crates/runtime/src/session/approvals.rs",
 ];
 
 /// Where permits come from.

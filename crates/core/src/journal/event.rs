@@ -16,7 +16,7 @@ use crate::id::RunId;
 use crate::journal::layer::{LayerGone, LayerOpened};
 use crate::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantUsed, PayloadClass,
-    PayloadRef, PendingChanges, RunKind, RunResumed,
+    PayloadRef, PendingChanges, RunKind, RunResumed, SessionJoined, StepEnded,
 };
 use crate::outcome::{Ending, Status};
 use crate::policy::PayloadRetention;
@@ -58,6 +58,15 @@ pub enum Event {
     /// A suspended run is gone on with. Stands second in a run of its own.
     #[serde(rename = "run.resumed")]
     RunResumed(RunResumed),
+    /// A process takes a session up. Is in the run of the session.
+    #[serde(rename = "session.joined")]
+    SessionJoined(SessionJoined),
+    /// The staged changes of a session that goes on are applied or discarded: it begins with none again.
+    #[serde(rename = "changes.applied")]
+    ChangesApplied {
+        /// The run that applied them; none where they were discarded.
+        by: Option<RunId>,
+    },
     /// A question came to its end.
     #[serde(rename = "approval.answered")]
     ApprovalAnswered(ApprovalAnswered),
@@ -140,6 +149,8 @@ impl Event {
             Self::ApprovalWaiting(_) => "approval.waiting",
             Self::AnswerGiven(_) => "answer.given",
             Self::RunResumed(_) => "run.resumed",
+            Self::SessionJoined(_) => "session.joined",
+            Self::ChangesApplied { .. } => "changes.applied",
             Self::ApprovalAnswered(_) => "approval.answered",
             Self::GrantUsed(_) => "grant.used",
             Self::ApprovalCovered { .. } => "approval.covered",
@@ -182,6 +193,7 @@ impl Event {
             Self::ApprovalWaiting(body) => alloc::vec![(Some(body.card), Text)],
             Self::AnswerGiven(body) => alloc::vec![(body.why, Text)],
             Self::RunResumed(body) => alloc::vec![(Some(body.progress), Output)],
+            Self::SessionJoined(body) => alloc::vec![(body.changes, Changes)],
             Self::ApprovalAnswered(body) | Self::PlanAnswered(body) => {
                 let reach = body.grant.as_ref().map(|grant| grant.reach);
                 alloc::vec![(body.why, Text), (reach, Text)]
@@ -201,6 +213,7 @@ impl Event {
             | Self::ApprovalCovered { .. }
             | Self::GrantRevoked { .. }
             | Self::RunExported(_)
+            | Self::ChangesApplied { .. }
             | Self::ChangesDiscarded { .. }
             | Self::UndoDropped { .. }
             | Self::PayloadErased { .. }
@@ -408,41 +421,6 @@ pub struct CallFinished {
     /// What it changed in a staged workspace, path by path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<PayloadRef>,
-}
-
-/// How a step of a plan ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepEnding {
-    /// As expected.
-    Ok,
-    /// Denied, as the plan expects.
-    DeniedAsExpected,
-    /// It failed, as the plan expects.
-    FailedAsExpected,
-    /// Denied.
-    Denied,
-    /// It failed, or did not give what was expected.
-    Failed,
-    /// Its `when` did not hold.
-    Skipped,
-    /// The run ended before it.
-    NotReached,
-}
-
-/// A step of a plan ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepEnded {
-    /// The step.
-    pub step: String,
-    /// How.
-    pub ending: StepEnding,
-    /// The code of what went wrong.
-    pub code: Option<Code>,
-    /// Whether the run goes on although it went wrong.
-    pub goes_on: bool,
-    /// What was expected and what came, in words.
-    pub note: Option<PayloadRef>,
 }
 
 /// How a decision was wrong.

@@ -11,6 +11,7 @@ mod layer;
 mod merkle;
 mod port;
 mod run_kind;
+mod step_events;
 mod store_files;
 
 pub use approval_events::{
@@ -20,16 +21,16 @@ pub use approval_events::{
 pub use entry::{Entry, EntryError, EntryHeader, VERSION};
 pub use event::{
     CallDecided, CallFinished, CallProposed, CallStarted, DecisionFault, Document, Event,
-    FeedbackGiven, NoSandbox, RunExported, RunOpened, RunSealed, StepEnded, StepEnding,
-    UndoCoverage, WorkspaceIdentity,
+    FeedbackGiven, NoSandbox, RunExported, RunOpened, RunSealed, UndoCoverage, WorkspaceIdentity,
 };
 pub use layer::{LayerGone, LayerOpened};
 pub use merkle::{Frontier, leaf_hash};
 pub use port::{
     Durability, EntryPosition, Journal, PayloadClass, PayloadRef, RecordedDecision, commitment,
 };
-pub use run_kind::{PendingChanges, RunKind};
+pub use run_kind::{PendingChanges, RunKind, SessionJoined};
+pub use step_events::{StepEnded, StepEnding};
 pub use store_files::{
-    APPLICATION_ID, HEAD, HEADER_BYTES, KEY_SUFFIX, SIDECAR_SUFFIXES, STAGED_SUFFIX, UNDO_SUFFIX,
-    has_wal, is_store,
+    APPLICATION_ID, HEAD, HEADER_BYTES, KEY_SUFFIX, SESSIONS_SUFFIX, SIDECAR_SUFFIXES,
+    STAGED_SUFFIX, UNDO_SUFFIX, has_wal, is_store,
 };

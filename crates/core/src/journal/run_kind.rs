@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::PayloadRef;
+
 /// What started the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -22,6 +24,8 @@ pub enum RunKind {
     Answer,
     /// `capsule resume`: a plan that was suspended for an answer goes on.
     Resume,
+    /// Calls of several processes, one after another, that share a staged workspace, grants and budgets.
+    Session,
 }
 
 impl RunKind {
@@ -37,6 +41,7 @@ impl RunKind {
             Self::Undo => "undo",
             Self::Answer => "answer",
             Self::Resume => "resume",
+            Self::Session => "session",
         }
     }
 }
@@ -48,4 +53,19 @@ pub struct PendingChanges {
     pub runs: u64,
     /// How many paths those of them changed that came to their end.
     pub paths: u64,
+}
+
+/// A process takes a session up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionJoined {
+    /// The number of the process on its machine.
+    pub process: u64,
+    /// The command that it runs.
+    pub command: RunKind,
+    /// The call that the process before did not end: what came of it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<u64>,
+    /// What that process changed and did not record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PayloadRef>,
 }

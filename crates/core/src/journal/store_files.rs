@@ -1,9 +1,21 @@
 //! What tells the file of a store, wherever it lies and whoever meets it.
 
-/// What SQLite, the locks of runs, staged workspaces, undo records, the key and the note of the newest tree head
-/// put beside a store: the ends of their names.
-pub const SIDECAR_SUFFIXES: [&str; 8] =
-    ["-wal", "-shm", "-journal", ".locks", STAGED_SUFFIX, UNDO_SUFFIX, KEY_SUFFIX, HEAD];
+/// What SQLite, the locks of runs, staged workspaces, undo records, the key, the note of the newest tree head and
+/// open sessions put beside a store: the ends of their names.
+pub const SIDECAR_SUFFIXES: [&str; 9] = [
+    "-wal",
+    "-shm",
+    "-journal",
+    ".locks",
+    STAGED_SUFFIX,
+    UNDO_SUFFIX,
+    KEY_SUFFIX,
+    HEAD,
+    SESSIONS_SUFFIX,
+];
+
+/// What is put behind a store's name for the folder of what open sessions remember between processes.
+pub const SESSIONS_SUFFIX: &str = ".sessions";
 
 /// What is put behind a store's name for the note of how many events it has.
 pub const HEAD: &str = ".head";

@@ -7,7 +7,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-use super::{error_text, sockets};
+use super::{Executor, error_text, sockets};
 use crate::{SandboxError, executor, kernel};
 
 /// What makes the loader keep more in a process than the program: libraries of the user, and copies of
@@ -59,5 +59,13 @@ fn restore_affinity(before: &CpuSet) {
     let now = sched_setaffinity(None, &every).and_then(|()| sched_getaffinity(None));
     if now.as_ref() != Ok(before) {
         let _ = sched_setaffinity(None, before);
+    }
+}
+
+impl Executor {
+    /// The number of the executor's process; none once it was waited for.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        self.child.map(Pid::as_raw_pid)
     }
 }

@@ -26,6 +26,8 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         | Event::ApprovalWaiting(_)
         | Event::AnswerGiven(_)
         | Event::RunResumed(_)
+        | Event::SessionJoined(_)
+        | Event::ChangesApplied { .. }
         | Event::ApprovalAnswered(_)
         | Event::GrantUsed(_)
         | Event::ApprovalCovered { .. }

@@ -111,6 +111,15 @@ impl CommandRunner {
         }
     }
 
+    /// The number of the executor's process, where one runs.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        match &*self.state.borrow() {
+            ExecutorState::Running { executor, .. } => executor.process(),
+            _ => None,
+        }
+    }
+
     fn take_executor(&self) -> Option<Executor> {
         let mut state = self.state.borrow_mut();
         if !matches!(*state, ExecutorState::Running { .. }) {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::spelling::Spelling;
-use capsule_core::change::{ChangeSet, FileState};
+use capsule_core::change::{Change, ChangeSet, FileState};
 use capsule_core::outcome::CodedError;
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
@@ -22,7 +22,7 @@ use super::directory::{CHANGES_DIRECTORY, WORK_DIRECTORY, hold_directory, overla
 use super::layers::StagingLayers;
 use super::mount::{MountError, MountStaging, StagingArea, staging_problem};
 use super::scan::ChangeScan;
-use super::state::Staging;
+use super::state::{OriginalNode, Staging};
 use super::workspace_copy::{Copier, CopyLimits};
 use crate::cancel::Cancel;
 use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
@@ -123,6 +123,39 @@ impl Staging {
             Ok(None) => return Err(staging_problem(&"the sandbox gives no handle on them")),
         };
         let workspace = Rc::new(workspace.with_overlay(handle).map_err(unmade)?);
+        Ok(StagingSetup { workspace, staging: Rc::new(staging) })
+    }
+
+    /// Has the kernel lay the changes of a session over the workspace again, as an earlier process left them.
+    /// `changes` are what its record says of them.
+    ///
+    /// # Errors
+    /// [`Code::SandboxFailed`] where the kernel does not, or they cannot be opened.
+    pub fn reopen(
+        directory: &Path,
+        changes: &ChangeSet,
+        workspace: &Rc<Workspace>,
+        mounts: &dyn MountStaging,
+    ) -> Result<StagingSetup, CodedError> {
+        let unopened = |error: io::Error| {
+            let message = format!("`{}` cannot be opened: {error}", directory.display());
+            CodedError::new(Code::SandboxFailed, message)
+        };
+        let staging = Self::open(directory, workspace).map_err(unopened)?;
+        let original =
+            |change: &Change| OriginalNode { node: change.before.clone(), refusal: None };
+        let originals = changes.0.iter().map(|(path, change)| (path.clone(), original(change)));
+        staging.originals.replace(originals.collect());
+        staging.last_scan.replace(changes.clone());
+        staging.recorded.replace(changes.clone());
+        let overlay = overlay_area(directory).map_err(unopened)?;
+        let handle = match mounts.mount(workspace, overlay) {
+            Ok(Some(handle)) => handle,
+            Err(MountError::Overlay(why)) => return Err(staging_problem(&why)),
+            Err(MountError::Problem(problem)) => return Err(problem),
+            Ok(None) => return Err(staging_problem(&"the sandbox gives no handle on them")),
+        };
+        let workspace = Rc::new(workspace.with_overlay(handle).map_err(unopened)?);
         Ok(StagingSetup { workspace, staging: Rc::new(staging) })
     }
 

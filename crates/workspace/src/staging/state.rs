@@ -126,6 +126,12 @@ impl Staging {
         changes.0.values().filter(is_applied).count()
     }
 
+    /// What the run changed, as it is recorded.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Change> {
+        self.recorded.borrow().0.values().cloned().collect()
+    }
+
     /// How many paths the run changed, as it is recorded.
     #[must_use]
     pub fn changed_paths(&self) -> usize {
