@@ -12,7 +12,9 @@ use capsule_base::limits;
 use capsule_base::suggestion::closest;
 use capsule_base::yaml;
 use capsule_base::yaml::POLICY_DIALECT;
-use capsule_core::journal::{Document, LayerOpened, PayloadRef, RunKind, RunOpened};
+use capsule_core::journal::{
+    Document, LayerOpened, PayloadRef, RunKind, RunOpened, WorkspaceIdentity,
+};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{
     BindRoots, ExtendedPolicy, LoadedPolicy, Policy, PolicyDraft, PolicyLayer, SourceText,
@@ -104,6 +106,16 @@ pub struct PolicyLoadOptions<'l> {
 }
 
 impl BoundPolicy {
+    /// The workspace, as it is recorded.
+    pub(crate) fn workspace_identity(&self) -> WorkspaceIdentity {
+        WorkspaceIdentity {
+            path: self.roots.workspace.clone(),
+            device: self.workspace.device().to_string(),
+            inode: self.workspace.inode().to_string(),
+            spelling: self.roots.spelling,
+        }
+    }
+
     /// Reads a policy and binds it.
     ///
     /// # Errors

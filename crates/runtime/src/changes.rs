@@ -37,6 +37,14 @@ pub struct WaitingChanges {
     pub asked: usize,
 }
 
+impl WaitingChanges {
+    /// Those of a run; none where it changed nothing.
+    pub(crate) fn of(changes: &ChangeSet) -> Option<Self> {
+        let (paths, refused) = (changes.0.len(), changes.refused().is_some());
+        (paths > 0).then(|| Self { paths, refused, asked: changes.asked().count() })
+    }
+}
+
 /// What became of the changes of a run. Runs are named by their labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeStatus {
@@ -132,11 +140,13 @@ impl From<CodedError> for ChangesError {
 }
 
 /// The beginning of a run and the changes of its calls, as its own events tell them.
-struct RecordedChanges {
+pub(crate) struct RecordedChanges {
     id: RunId,
     opened: Box<RunOpened>,
     texts: PolicyTexts,
-    changes: ChangeSet,
+    pub(crate) changes: ChangeSet,
+    /// The run that applied changes of the session last, before those that are staged now.
+    last_applied_by: Option<RunId>,
 }
 
 impl RecordedChanges {
@@ -144,11 +154,24 @@ impl RecordedChanges {
     ///
     /// # Errors
     /// When the store cannot be read, or lacks the beginning of the run or changes of a call.
-    fn read(store: &Store, run: &str) -> Result<Self, ChangesError> {
+    pub(crate) fn read(store: &Store, run: &str) -> Result<Self, ChangesError> {
         let incomplete = |what: &str| CodedError::new(Code::ChangeNone, what.to_owned());
         let mut beginning = None;
         let mut changes = ChangeSet::default();
+        let mut last_applied_by = None;
         store.visit::<ChangesError>(run, |stored| {
+            let wanted = match &stored.entry.event {
+                Event::CallFinished(finished) => finished.changes,
+                Event::SessionJoined(joined) => joined.changes,
+                _ => None,
+            };
+            if let Some(wanted) = wanted {
+                let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+                let kept = payloads.into_iter().find(|(item, _)| *item == wanted);
+                let call: Option<Vec<Change>> =
+                    kept.and_then(|(_, kept)| serde_json::from_slice(&kept.bytes?).ok());
+                changes.add(call.ok_or_else(|| incomplete("what a call changed was not kept"))?);
+            }
             match &stored.entry.event {
                 Event::RunOpened(opened) => {
                     let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
@@ -160,14 +183,9 @@ impl RecordedChanges {
                     let texts = texts.ok_or_else(|| incomplete("the policy was not kept"))?;
                     beginning = Some((stored.entry.run, opened.clone(), texts));
                 }
-                Event::CallFinished(finished) => {
-                    let Some(wanted) = finished.changes else { return Ok(()) };
-                    let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-                    let kept = payloads.into_iter().find(|(item, _)| *item == wanted);
-                    let call: Option<Vec<Change>> =
-                        kept.and_then(|(_, kept)| serde_json::from_slice(&kept.bytes?).ok());
-                    changes
-                        .add(call.ok_or_else(|| incomplete("what a call changed was not kept"))?);
+                Event::ChangesApplied { by } => {
+                    changes = ChangeSet::default();
+                    last_applied_by = by.or(last_applied_by);
                 }
                 _ => {}
             }
@@ -176,7 +194,7 @@ impl RecordedChanges {
         let Some((Some(id), opened, texts)) = beginning else {
             return Err(incomplete("the run's beginning is missing").into());
         };
-        Ok(Self { id, opened, texts, changes })
+        Ok(Self { id, opened, texts, changes, last_applied_by })
     }
 }
 
@@ -186,7 +204,8 @@ impl StagedRun {
     /// # Errors
     /// When the store cannot be read, or does not hold what the run changed.
     pub fn read(store: &Store, path: &Path, run: &str) -> Result<Self, ChangesError> {
-        let RecordedChanges { id, opened, texts, mut changes } = RecordedChanges::read(store, run)?;
+        let RecordedChanges { id, opened, texts, mut changes, last_applied_by } =
+            RecordedChanges::read(store, run)?;
         if let Some(subject) = opened.subject
             && opened.origin == RunKind::Resume
         {
@@ -201,8 +220,12 @@ impl StagedRun {
             return Self::read(store, path, &subject.to_string());
         }
         let applies = store.runs_about(run, RunKind::Apply)?;
+        // Those of earlier changes of a session are over.
+        let over = last_applied_by.map(|by| by.to_string());
+        let over = applies.iter().rposition(|apply| Some(apply) == over.as_ref());
         let applies = applies
             .iter()
+            .skip(over.map_or(0, |place| place + 1))
             .map(|apply| store.state(apply))
             .collect::<Result<Vec<_>, StoreError>>()?;
         let folder = staging_path(path, id);
@@ -252,7 +275,7 @@ impl StagedRun {
         if self.status != ChangeStatus::Lost || !self.apply_started() {
             self.require_open("applied")?;
         }
-        if !matches!(self.state, RunState::Sealed(_)) {
+        if !self.can_be_judged() {
             let message = "the run crashed, and its effects are not fully recorded";
             return Err(CodedError::new(Code::ChangeConflict, message)
                 .with_suggestion("look at the changes, discard them, and run it again"));
@@ -282,8 +305,18 @@ impl StagedRun {
     /// Whether what it changed can be made in the workspace, as far as its record says.
     #[must_use]
     pub fn can_be_applied(&self) -> bool {
-        let is_over = matches!(self.state, RunState::Sealed(_));
-        self.is_staged && is_over && self.changes.refused().is_none()
+        self.is_staged && self.can_be_judged() && self.changes.refused().is_none()
+    }
+
+    /// Whether its record says everything that it changed: it is at its end, or a session between two calls.
+    const fn can_be_judged(&self) -> bool {
+        matches!(self.state, RunState::Sealed(_) | RunState::Idle)
+    }
+
+    /// Whether it is a session that goes on.
+    #[must_use]
+    pub const fn is_open_session(&self) -> bool {
+        matches!(self.opened.origin, RunKind::Session) && !matches!(self.state, RunState::Sealed(_))
     }
 
     /// The staged files, to look at.

@@ -26,6 +26,7 @@ mod realpath;
 mod replay;
 mod resume;
 mod run;
+mod session;
 mod source_text;
 mod unconfined;
 mod undo;
@@ -61,6 +62,10 @@ pub use replay::{
 };
 pub use resume::{ResumeError, Resumption};
 pub use run::{Run, count_usage, engine_version, tools_digest};
+pub use session::{
+    EndedSession, HeldSession, OpenSession, SessionChoice, SessionError, SessionRequest,
+    end_session, open_sessions,
+};
 pub use source_text::{read_text, shown_name};
 pub use unconfined::allows_unconfined;
 pub use undo::{UndoRequest, UndoneBy};

@@ -1,7 +1,9 @@
 //! A live run from its beginning to its end: opened, worked in, sealed, written out.
 
 mod finish;
+mod join;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use capsule_tools::{CommandRunner, Sink};
 use capsule_workspace::Cancel;
 use serde_json::Value;
 
-use crate::approval::{ApprovalBroker, NoPrompt, Prompt};
+use crate::approval::{ApprovalBroker, ApprovalMemory, NoPrompt, Prompt};
 use crate::backend::{CallBackend, EnvLookup, LiveBackend, SystemHost, secret_values};
 use crate::bound_policy::BoundPolicy;
 use crate::changes;
@@ -33,6 +35,7 @@ use crate::observer::{ObservedJournal, Observer};
 use crate::pending_changes;
 use crate::resume::Resumption;
 use crate::run::{Run, RunOpening, unique_label};
+use crate::session::{HeldSession, SessionError};
 use crate::unconfined::allows_unconfined;
 
 pub use finish::FinishedRun;
@@ -111,9 +114,9 @@ impl LiveRunOptions<'_, '_> {
     }
 
     /// What waits in the workspace. A person's own command is about that, or about none of it.
-    fn pending_changes(&self, store: &Store) -> Option<PendingChanges> {
+    fn pending_changes(&self, store: &Store, this: Option<RunId>) -> Option<PendingChanges> {
         let item = (self.policy.workspace.device(), self.policy.workspace.inode());
-        let waits = || pending_changes::pending_changes(store, self.store, item);
+        let waits = || pending_changes::pending_changes(store, self.store, item, this);
         self.subject.is_none().then(waits).flatten()
     }
 
@@ -137,6 +140,9 @@ pub enum OpenError {
     /// The workspace's layer is gone or says less, and nobody said that it may.
     #[error("{}", .0.refusal().message)]
     WeakerLayer(Box<LayerChange>),
+    /// The session cannot be taken up.
+    #[error(transparent)]
+    Session(#[from] SessionError),
 }
 
 impl From<CodedError> for OpenError {
@@ -222,6 +228,12 @@ pub struct LiveRun<'o> {
     workspace: WorkspaceIdentity,
     /// Whether that holds what an earlier run changed, whatever becomes of this one.
     keeps_staged: bool,
+    /// The session that the run is, if it is one.
+    session: Option<HeldSession>,
+    /// Whether this process opened that session.
+    pub is_new_session: bool,
+    /// What the run remembers of approvals.
+    approvals: Rc<RefCell<ApprovalMemory>>,
 }
 
 /// Makes the key of a store that a policy wants signed and that holds nothing yet; gives its public line, if it
@@ -279,7 +291,7 @@ fn run_opening<'a>(
         policy_since,
         inputs: start.inputs.clone(),
         key,
-        workspace: recorded_workspace(bound),
+        workspace: bound.workspace_identity(),
         home: bound.home.clone(),
         own_files: bound.roots.runtime_files.clone(),
         sandbox_status: None,
@@ -331,16 +343,6 @@ fn write_resumed<J: Journal, H: CallBackend>(
     run.write(with.resumed_event(progress))?;
     run.next_is_answered = true;
     Ok(())
-}
-
-/// The folder that a run works in, as it is recorded.
-fn recorded_workspace(bound: &BoundPolicy) -> WorkspaceIdentity {
-    WorkspaceIdentity {
-        path: bound.roots.workspace.clone(),
-        device: bound.workspace.device().to_string(),
-        inode: bound.workspace.inode().to_string(),
-        spelling: bound.roots.spelling,
-    }
 }
 
 /// The walls that commands will stand behind; only a run with commands needs to know.
@@ -395,6 +397,25 @@ fn prepare_view(backend: &LiveBackend, bound: &BoundPolicy, opening: &RunOpening
     }
 }
 
+/// What acts for a run, and what watches it.
+fn live_backend<'o>(
+    start: LiveRunOptions<'_, 'o>,
+    run: RunId,
+    broker: ApprovalBroker,
+) -> (LiveBackend, &'o mut dyn Observer) {
+    let bound = start.policy;
+    let machine = SystemHost::new(&bound.policy, start.store, start.env);
+    let backend = LiveBackend::new(
+        Rc::clone(&bound.workspace),
+        &bound.policy,
+        start.command_runner,
+        Rc::new(machine),
+        start.cancel,
+        start.sink,
+    );
+    (backend.for_run(run).with_approver(broker.with_prompt(start.prompt)), start.observer)
+}
+
 /// The label of the run since which the policy's text has not changed.
 fn policy_since(bound: &BoundPolicy, store: &Store) -> Result<Option<String>, StoreError> {
     let sha256 = Digest::of(bound.text.text.as_bytes()).to_string();
@@ -424,32 +445,26 @@ impl<'o> LiveRun<'o> {
         let store = Store::open(start.store)?;
         let (met, news) = start.layer_history(&store)?;
         let policy_since = policy_since(bound, &store)?;
-        let unpulled = start.pending_changes(&store);
+        let unpulled = start.pending_changes(&store, None);
         let made_key = key_of_new(&store, bound)?;
         let (mut writer, label) = run_writer(store, bound, with)?;
         let (id, key) = (writer.run(), writer.keep_key()?);
         let (place, named) = (bound.place(), (label.clone(), key));
         let mut opening = run_opening(&start, &place, named, (met, policy_since, unpulled));
+        let approvals = Rc::default();
         let broker = approval_broker(&start, &label, with)
-            .with_pending_changes(unpulled)
-            .with_prompt(start.prompt);
-        let machine = SystemHost::new(&bound.policy, start.store, start.env);
-        let backend = LiveBackend::new(
-            Rc::clone(&bound.workspace),
-            &bound.policy,
-            start.command_runner,
-            Rc::new(machine),
-            start.cancel,
-            start.sink,
-        );
-        let backend = backend.for_run(id).with_approver(broker);
+            .with_memory(Rc::clone(&approvals))
+            .with_pending_changes(unpulled);
         let staged = stages.then(|| changes::staging_path(start.store, id));
-        let backend = with_applied_changes(backend, start.subject.filter(|_| applies), start.store);
-        if start.capabilities.contains(Capability::ProcExec) {
+        let (capabilities, applied) = (start.capabilities, start.subject.filter(|_| applies));
+        let path = start.store;
+        let (backend, observer) = live_backend(start, id, broker);
+        let backend = with_applied_changes(backend, applied, path);
+        if capabilities.contains(Capability::ProcExec) {
             prepare_view(&backend, bound, &opening);
         }
-        let status = sandbox_status(&backend, start.capabilities);
-        let journal = ObservedJournal::new(writer, start.observer);
+        let status = sandbox_status(&backend, capabilities);
+        let journal = ObservedJournal::new(writer, observer);
         let redactor = backend.redactor().clone();
         let mut run = Run { redactor, ..Run::new(Arc::clone(&bound.policy), journal, backend) };
         note_sandbox(&mut opening, bound, status);
@@ -459,7 +474,7 @@ impl<'o> LiveRun<'o> {
             write_resumed(&mut run, with)?;
         }
         if let Some(folder) = &staged {
-            run.backend = with_staging(run.backend, (bound, start.store, folder), with);
+            run.backend = with_staging(run.backend, (bound, path, folder), with);
         }
         let copied = run.backend.copy_reason().map(str::to_owned);
         Ok(Self {
@@ -470,8 +485,11 @@ impl<'o> LiveRun<'o> {
             layer_changes: news,
             made_key,
             staged,
-            workspace: recorded_workspace(bound),
+            workspace: bound.workspace_identity(),
             keeps_staged: with.is_some_and(Resumption::has_changes),
+            session: None,
+            is_new_session: false,
+            approvals,
         })
     }
 }

@@ -66,7 +66,9 @@ pub fn unapplied_runs(store: &Store, path: &Path, workspace: (u64, u64)) -> Vec<
                         refused: note.refused,
                     })
                 }
-                None if store.state(&run).ok()? == RunState::Running => None,
+                None if matches!(store.state(&run).ok()?, RunState::Running | RunState::Idle) => {
+                    None
+                }
                 // It did not come to its end.
                 None => match store.event(&run, 1).ok()??.entry.event {
                     Event::RunOpened(opened)
@@ -84,19 +86,27 @@ pub fn unapplied_runs(store: &Store, path: &Path, workspace: (u64, u64)) -> Vec<
     found
 }
 
+/// Removes the note, where nothing waits any more.
+pub(crate) fn remove_note(directory: &Path) {
+    let _ = fs::remove_file(directory.join(NOTE_NAME));
+}
+
 fn read_note(folder: &Path) -> Option<PendingNote> {
     let mut text = Vec::new();
     File::open(folder.join(NOTE_NAME)).ok()?.take(NOTE_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-/// The same in numbers; none where nothing waits.
+/// The same in numbers, without those of the run itself; none where nothing waits.
 pub(crate) fn pending_changes(
     store: &Store,
     path: &Path,
     workspace: (u64, u64),
+    this: Option<RunId>,
 ) -> Option<PendingChanges> {
-    let all = unapplied_runs(store, path, workspace);
+    let mut all = unapplied_runs(store, path, workspace);
+    let this = this.map(|run| run.to_string());
+    all.retain(|run| Some(&run.run) != this.as_ref());
     let paths = all.iter().filter_map(|run| run.paths).fold(0, u64::saturating_add);
     let runs = u64::try_from(all.len()).unwrap_or(u64::MAX);
     (runs > 0).then_some(PendingChanges { runs, paths })

@@ -1,4 +1,4 @@
-//! Grants that are alive: those of runs that go on, and answers that wait to be used.
+//! Grants that are alive: those of runs and sessions that go on, and answers that wait to be used.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub struct ActiveGrant {
 pub fn active_grants(store: &Store, at: u64) -> Result<Vec<ActiveGrant>, StoreError> {
     let mut all = Vec::new();
     for run in store.unsealed_runs_with_grants()? {
-        if store.state(&run)? == RunState::Running {
+        if matches!(store.state(&run)?, RunState::Running | RunState::Idle) {
             all.extend(grants_of_run(store, &run)?);
         }
     }

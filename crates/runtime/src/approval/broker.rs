@@ -1,14 +1,16 @@
 //! Where a person sits: what they allowed before answers for them, and what they are asked passes
 //! here.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::approval::{
     AnswerSurface, ApprovalAnswer, ApprovalRequest, ApprovalRoute, Approver, Card, Grant,
-    GrantOffer, GrantPattern, Person, PlannedRequest, ReceivedAnswer,
+    GrantOffer, GrantPattern, GrantUse, Person, PlannedRequest, ReceivedAnswer,
 };
 use capsule_core::journal::PendingChanges;
 use capsule_core::policy::Policy;
@@ -95,6 +97,19 @@ impl Prompt for NoPrompt {
     }
 }
 
+/// What a run remembers of approvals from one call to the next.
+#[derive(Debug, Default)]
+pub(crate) struct ApprovalMemory {
+    /// The grants that may answer.
+    pub(crate) grants: Vec<Grant>,
+    /// How many grants were given.
+    pub(crate) grants_given: u64,
+    /// When cards were shown, in microseconds since 1970.
+    pub(crate) shown_at: Vec<u64>,
+    /// The last leaf that was searched for revocations.
+    pub(crate) revocations_seen: Option<u64>,
+}
+
 /// A person's place in one run.
 pub(crate) struct ApprovalBroker {
     prompt: Box<dyn Prompt>,
@@ -105,10 +120,7 @@ pub(crate) struct ApprovalBroker {
     workspace: String,
     /// The path of the policy's file, or its built-in name.
     place: String,
-    grants: Vec<Grant>,
-    grants_given: u64,
-    /// When cards were shown, in microseconds since 1970.
-    shown_at: Vec<u64>,
+    memory: Rc<RefCell<ApprovalMemory>>,
     /// The policy of the question at hand.
     policy_digest: Option<Digest>,
     revocations: RevocationWatch,
@@ -138,15 +150,9 @@ impl ApprovalBroker {
             workspace: bound.roots.workspace.clone(),
             place: bound.place(),
             is_file: bound.file.is_some(),
-            grants: Vec::new(),
-            grants_given: 0,
-            shown_at: Vec::new(),
+            memory: Rc::default(),
             policy_digest: None,
-            revocations: RevocationWatch {
-                open_store: store.to_owned(),
-                last_leaf: None,
-                connection: None,
-            },
+            revocations: RevocationWatch { open_store: store.to_owned(), connection: None },
             pending_changes: None,
             can_suspend: false,
             stored_reply: None,
@@ -157,6 +163,11 @@ impl ApprovalBroker {
     /// The same where something waits in the workspace from earlier runs.
     pub(crate) fn with_pending_changes(self, unpulled: Option<PendingChanges>) -> Self {
         Self { pending_changes: unpulled, ..self }
+    }
+
+    /// The same with what the run remembers of approvals.
+    pub(crate) fn with_memory(self, memory: Rc<RefCell<ApprovalMemory>>) -> Self {
+        Self { memory, ..self }
     }
 
     /// The same with somebody in front of it.
@@ -225,7 +236,7 @@ impl ApprovalBroker {
             return ApprovalRoute::Outdated;
         }
         self.policy_digest = Some(question.policy);
-        self.revocations.start();
+        self.revocations.start(&mut self.memory.borrow_mut());
         self.ready_reply = Some(reply);
         ApprovalRoute::Show(Box::new(card))
     }
@@ -234,23 +245,44 @@ impl ApprovalBroker {
     fn is_over_prompt_limit(&mut self, now: u64) -> bool {
         let Some(attention) = self.policy.budgets.attention else { return false };
         let since = now.saturating_sub(attention.per_ms.saturating_mul(1_000));
-        self.shown_at.retain(|at| *at >= since);
-        u64::try_from(self.shown_at.len()).unwrap_or(u64::MAX) >= attention.prompts
+        let shown_at = &mut self.memory.borrow_mut().shown_at;
+        shown_at.retain(|at| *at >= since);
+        u64::try_from(shown_at.len()).unwrap_or(u64::MAX) >= attention.prompts
     }
 
     /// How many cards were shown, and how many may be.
     fn prompt_budget(&self) -> Option<(u64, u64)> {
-        let shown = u64::try_from(self.shown_at.len()).unwrap_or(u64::MAX);
+        let shown = u64::try_from(self.memory.borrow().shown_at.len()).unwrap_or(u64::MAX);
         self.policy.budgets.attention.map(|budget| (shown, budget.prompts))
+    }
+
+    /// Uses a grant for a question, if one that was not taken back answers it.
+    fn use_grant(&mut self, question: &ApprovalRequest<'_>, now: u64) -> Option<GrantUse> {
+        let memory = &mut *self.memory.borrow_mut();
+        if memory.grants.is_empty() {
+            return None;
+        }
+        match self.revocations.since(memory) {
+            Some(gone) => {
+                let is_gone = |grant: &Grant| {
+                    gone.iter().any(|id| id.as_deref().is_none_or(|id| id == grant.id))
+                };
+                memory.grants.retain(|grant| !is_gone(grant) && !grant.has_expired(now));
+            }
+            // A revocation that cannot be read may be of any of them.
+            None => memory.grants.clear(),
+        }
+        memory.grants.iter_mut().find_map(|grant| grant.try_use(question, now))
     }
 
     /// The grant that somebody gave by taking an offer. The call that it was given with is its first
     /// use; a plan that has not begun is none.
     fn make_grant(&mut self, by: Person, offer: &GrantOffer) -> Option<Grant> {
-        self.grants_given += 1;
+        let mut memory = self.memory.borrow_mut();
+        memory.grants_given += 1;
         let first = u64::from(!matches!(offer.pattern, GrantPattern::Steps { .. }));
         let grant = Grant {
-            id: format!("{}.{}", self.run_label, self.grants_given),
+            id: format!("{}.{}", self.run_label, memory.grants_given),
             lifetime: offer.scope,
             pattern: offer.pattern.clone(),
             uses: offer.uses.saturating_sub(first),
@@ -258,7 +290,7 @@ impl ApprovalBroker {
             policy: self.policy_digest?,
             given_by: by,
         };
-        self.grants.push(grant.clone());
+        memory.grants.push(grant.clone());
         Some(grant)
     }
 }
@@ -274,9 +306,9 @@ impl Approver for ApprovalBroker {
         let mut card = plan_card::build_plan_card(steps, open, &self.policy)?;
         let (store, place) = self.history_store();
         history::add_plan_history(&mut card, steps, store, &place);
-        self.shown_at.push(now);
+        self.memory.borrow_mut().shown_at.push(now);
         self.policy_digest = Some(first.request.policy);
-        self.revocations.start();
+        self.revocations.start(&mut self.memory.borrow_mut());
         card.pending_changes = self.pending_changes;
         card.attention = self.prompt_budget();
         Some(Box::new(card))
@@ -287,27 +319,15 @@ impl Approver for ApprovalBroker {
         if let Some(stored) = self.stored_reply.take() {
             return self.route_stored(stored, question);
         }
-        if !self.grants.is_empty() {
-            // Where nobody can say what was taken back, everything was.
-            match self.revocations.since() {
-                Some(gone) => {
-                    let is_gone = |grant: &Grant| {
-                        gone.iter().any(|id| id.as_deref().is_none_or(|id| id == grant.id))
-                    };
-                    self.grants.retain(|grant| !is_gone(grant) && !grant.has_expired(now));
-                }
-                None => self.grants.clear(),
-            }
-        }
-        if let Some(used) = self.grants.iter_mut().find_map(|grant| grant.try_use(question, now)) {
+        if let Some(used) = self.use_grant(question, now) {
             return ApprovalRoute::Granted(used);
         }
         if !self.prompt.is_attended() || self.is_over_prompt_limit(now) {
             return self.route_unattended(question, now);
         }
-        self.shown_at.push(now);
+        self.memory.borrow_mut().shown_at.push(now);
         self.policy_digest = Some(question.policy);
-        self.revocations.start();
+        self.revocations.start(&mut self.memory.borrow_mut());
         let mut card = self.build_card(question);
         card.attention = self.prompt_budget();
         ApprovalRoute::Show(Box::new(card))
@@ -348,8 +368,6 @@ fn expiry(now: u64) -> u64 {
 /// What was taken back from elsewhere: another terminal writes it into the store.
 struct RevocationWatch {
     open_store: PathBuf,
-    /// The last leaf that was looked at.
-    last_leaf: Option<u64>,
     connection: Option<Store>,
 }
 
@@ -363,17 +381,17 @@ impl RevocationWatch {
     }
 
     /// Begins to watch, before anything can be given.
-    fn start(&mut self) {
-        if self.last_leaf.is_none() {
-            self.since();
+    fn start(&mut self, memory: &mut ApprovalMemory) {
+        if memory.revocations_seen.is_none() {
+            self.since(memory);
         }
     }
 
     /// What was taken back since it was last asked; none where that cannot be read.
-    fn since(&mut self) -> Option<Vec<Option<String>>> {
-        let since = self.last_leaf;
+    fn since(&mut self, memory: &mut ApprovalMemory) -> Option<Vec<Option<String>>> {
+        let since = memory.revocations_seen;
         let (seen, gone) = self.store()?.grants_revoked_since(since).ok()?;
-        self.last_leaf = Some(seen);
+        memory.revocations_seen = Some(seen);
         Some(gone)
     }
 }

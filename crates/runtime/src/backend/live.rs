@@ -12,7 +12,7 @@ use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
 use capsule_core::approval::{Approver, NoApprover};
 use capsule_core::call::ToolCall;
-use capsule_core::change::ChangeSet;
+use capsule_core::change::{Change, ChangeSet};
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, UNDO_SUFFIX};
@@ -119,13 +119,41 @@ impl LiveBackend {
                 Staging::create(folder, &self.workspace, &mounts, (&hidden_paths, &self.cancel))
             }
         };
+        let changes = earlier.map(|(_, changes)| changes);
+        self.with_staging_setup(policy, laid, changes)
+    }
+
+    /// Has everything that the calls of a session change collected where its earlier processes did.
+    #[must_use]
+    pub(crate) fn staged_again(
+        self,
+        policy: &Arc<Policy>,
+        directory: &Path,
+        changes: &ChangeSet,
+    ) -> Self {
+        let mounts = SandboxMount {
+            commands: &self.command_runner,
+            host: self.host.as_ref(),
+            floor: policy.sandbox_in_force().floor,
+        };
+        let laid = Staging::reopen(directory, changes, &self.workspace, &mounts);
+        self.with_staging_setup(policy, laid, None)
+    }
+
+    /// The same with a workspace that has changes laid over it, among them those of an earlier run.
+    fn with_staging_setup(
+        self,
+        policy: &Arc<Policy>,
+        laid: Result<StagingSetup, CodedError>,
+        earlier: Option<&ChangeSet>,
+    ) -> Self {
         match laid {
             Ok(StagingSetup { workspace, staging }) => {
                 let hidden_paths = hidden_paths(policy, &self.host);
                 // At once: later nobody could say which folders were there when the run began.
                 hidden_paths.borrow().scan(&workspace);
                 staging.hold_indexes(&hidden_paths.borrow().repositories(&workspace));
-                let taken = earlier.map_or(Ok(()), |(_, changes)| {
+                let taken = earlier.map_or(Ok(()), |changes| {
                     staging.adopt_changes(changes, (&hidden_paths.borrow(), &workspace))
                 });
                 let staging = taken.map(|()| Some(staging));
@@ -133,6 +161,34 @@ impl LiveBackend {
             }
             Err(problem) => Self { staging: Err(problem), ..self },
         }
+    }
+
+    /// What is staged and not recorded, since the process that changed it was killed. It is recorded as changes
+    /// that are refused: no call vouches for them.
+    ///
+    /// # Errors
+    /// When the changes cannot be read.
+    pub(crate) fn adopt_unrecorded(&self) -> Result<Vec<Change>, CodedError> {
+        let Ok(Some(staging)) = &self.staging else { return Ok(Vec::new()) };
+        let mut left = staging.collect((&self.hidden_paths.borrow(), &self.workspace))?;
+        for change in &mut left {
+            change.refused = Some("the call that changed it was killed before its end".to_owned());
+        }
+        staging.record(left.clone());
+        Ok(left)
+    }
+
+    /// What is staged, as it is recorded.
+    pub(crate) fn recorded_changes(&self) -> Vec<Change> {
+        match &self.staging {
+            Ok(Some(staging)) => staging.recorded(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The process of the run's executor, where one runs.
+    pub(crate) fn executor_process(&self) -> Option<i32> {
+        self.command_runner.process()
     }
 
     /// Takes up what an earlier run collected.

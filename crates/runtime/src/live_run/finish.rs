@@ -29,9 +29,24 @@ pub struct FinishedRun {
     pub exported: Option<(PathBuf, Digest)>,
     /// What it changed and waits to be applied or discarded.
     pub staged: Option<WaitingChanges>,
+    /// Whether that differs from what waited when this process began.
+    pub has_new_changes: bool,
     /// What went wrong behind its seal: its end could not be signed or told, or earlier runs not be erased
     /// whose time was over.
     pub late_error: Option<StoreError>,
+}
+
+impl FinishedRun {
+    /// A session that the process left and that goes on.
+    pub(super) fn left(
+        written: WrittenRun,
+        staged: Option<WaitingChanges>,
+        has_new_changes: bool,
+    ) -> Self {
+        let WrittenRun { tree, note, signing_error: late_error, .. } = written;
+        let (size, root) = (tree.size(), tree.root());
+        Self { size, root, note, exported: None, staged, has_new_changes, late_error }
+    }
 }
 
 impl LiveRun<'_> {
@@ -86,6 +101,7 @@ impl LiveRun<'_> {
             note,
             exported,
             staged,
+            has_new_changes: staged.is_some(),
             late_error: trouble,
         })
     }

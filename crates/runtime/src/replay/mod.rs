@@ -7,6 +7,7 @@
 mod divergence;
 mod plan_locations;
 mod recording;
+mod session;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::exit::Exit;
 use capsule_core::call::{Origin, ToolCall};
-use capsule_core::journal::{Event, Journal, PayloadClass, RunKind, RunOpened};
+use capsule_core::journal::{CallProposed, Event, Journal, PayloadClass, RunKind, RunOpened};
 use capsule_core::policy::{Policy, SourceText};
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
@@ -30,6 +31,7 @@ pub use divergence::{Difference, Divergence, DivergenceCause};
 use plan_locations::StepLocations;
 pub(crate) use recording::Recording;
 use recording::SharedRecording;
+pub(crate) use session::replay_session;
 
 /// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
@@ -114,19 +116,38 @@ pub(crate) fn replay_to_suspension(
     Ok(executed.progress.map(|progress| *progress))
 }
 
-/// Takes the recorded run again, with a recorded backend.
-fn run_replay(
-    recording: &Rc<RefCell<Recording>>,
-    plan: Option<Plan>,
-    observer: &mut dyn Observer,
-) -> Result<(ReplayResult, PlanResult), ReplayError> {
+/// How the recorded run began.
+fn read_opening(recording: &Rc<RefCell<Recording>>) -> Result<Box<RunOpened>, ReplayError> {
     let opened = match recording.borrow_mut().peek(1) {
         Some(Event::RunOpened(opened)) => opened,
         _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
     };
     recording.borrow_mut().same_engine =
         opened.engine == engine_version() && opened.tools == tools_digest();
-    let policy = recorded_policy(recording, &opened)?;
+    Ok(opened)
+}
+
+/// The recorded run at its beginning, with a recorded backend.
+fn open_replay<'o>(
+    recording: &Rc<RefCell<Recording>>,
+    opened: &RunOpened,
+    observer: &'o mut dyn Observer,
+) -> Result<ReplayRun<'o>, ReplayError> {
+    let policy = recorded_policy(recording, opened)?;
+    let journal = ObservedJournal::new(SharedRecording::new(Rc::clone(recording)), observer);
+    let backend = ReplayBackend::new(Rc::clone(recording));
+    let mut run = Run::new(policy, journal, backend);
+    replay_opening(&mut run, recording, opened)?;
+    Ok(run)
+}
+
+/// Takes the recorded run again, with a recorded backend.
+fn run_replay(
+    recording: &Rc<RefCell<Recording>>,
+    plan: Option<Plan>,
+    observer: &mut dyn Observer,
+) -> Result<(ReplayResult, PlanResult), ReplayError> {
+    let opened = read_opening(recording)?;
     let inputs = recorded_inputs(recording, &opened)?;
     let plan = match (opened.origin, plan) {
         (RunKind::Plan, None) => Some(recorded_plan(recording, &opened)?),
@@ -136,10 +157,7 @@ fn run_replay(
         }
         (_, given) => given,
     };
-    let journal = ObservedJournal::new(SharedRecording::new(Rc::clone(recording)), observer);
-    let backend = ReplayBackend::new(Rc::clone(recording));
-    let mut run = Run::new(policy, journal, backend);
-    replay_opening(&mut run, recording, &opened)?;
+    let mut run = open_replay(recording, &opened, observer)?;
     let (outcome, status) = match plan {
         Some(plan) => {
             let mut executed = match resumed_progress(&mut run, recording)? {
@@ -151,6 +169,15 @@ fn run_replay(
             }
             let status = executed.exit.status();
             (executed, status)
+        }
+        None if opened.origin == RunKind::Session => {
+            session::replay_calls(&mut run, recording)?;
+            let sealed = recording.borrow().peek(1);
+            let exit = match sealed {
+                Some(Event::RunSealed(sealed)) => sealed.exit,
+                _ => Exit::Ok,
+            };
+            (PlanResult::ended(exit, None), exit.status())
         }
         None => replay_single_call(&mut run, recording, opened.origin)?,
     };
@@ -253,6 +280,26 @@ fn replay_annotation(
     Ok((PlanResult::ended(Exit::Ok, None), Exit::Ok.status()))
 }
 
+/// The call that the next event proposes.
+fn proposed_call(
+    recording: &Rc<RefCell<Recording>>,
+    proposed: CallProposed,
+) -> Result<ToolCall, ReplayError> {
+    let args = recording
+        .borrow_mut()
+        .payload(1, &proposed.args)
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .ok_or_else(|| ReplayError::Incomplete("the call's arguments were not kept".into()))?;
+    Ok(ToolCall {
+        tool: proposed.tool,
+        args,
+        origin: Origin::Person,
+        step: None,
+        attempt: 1,
+        tainted: Vec::new(),
+    })
+}
+
 /// A run of one call: what was proposed is proposed again. Gives the status of its process too.
 fn replay_single_call(
     run: &mut ReplayRun<'_>,
@@ -272,19 +319,7 @@ fn replay_single_call(
         }
         _ => return Err(ReplayError::Incomplete("the call is missing".into())),
     };
-    let args = recording
-        .borrow_mut()
-        .payload(1, &proposed.args)
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .ok_or_else(|| ReplayError::Incomplete("the call's arguments were not kept".into()))?;
-    let call = ToolCall {
-        tool: proposed.tool,
-        args,
-        origin: Origin::Person,
-        step: None,
-        attempt: 1,
-        tainted: Vec::new(),
-    };
+    let call = proposed_call(recording, proposed)?;
     let delivered = submit(run, call)?;
     let interrupted = recording.borrow().was_interrupted();
     let exit = if interrupted { Exit::Interrupted } else { delivered.exit() };
@@ -296,6 +331,7 @@ fn replay_single_call(
         | RunKind::Feedback
         | RunKind::Undo
         | RunKind::Answer
+        | RunKind::Session
         | RunKind::Resume => exit.status(),
     };
     let progress = run.waiting().map(|_| Box::default());

@@ -1,6 +1,6 @@
 //! What was recorded, as the journal of a replay.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -66,6 +66,11 @@ pub(crate) struct Recording {
     missing: Option<String>,
     /// The last payload that was not the recorded one.
     unmatched_payload: Vec<u8>,
+    /// The call of a session that its last process did not end, where no other process wrote that down.
+    pub(super) unfinished: Option<u64>,
+    /// The number of the next event that says that a process took the session up, and the call that it found
+    /// unfinished.
+    next_join: Cell<Option<(u64, Option<u64>)>>,
 }
 
 impl Recording {
@@ -74,8 +79,21 @@ impl Recording {
         match store.state(run)? {
             RunState::Sealed(_) => {}
             RunState::Running => return incomplete("the run goes on"),
+            RunState::Idle => {
+                return incomplete("the session is open; `capsule session end` seals it");
+            }
             RunState::Crashed => return incomplete("the run ended before it was sealed"),
         }
+        Self::open_unsealed(store, run, changed_plan)
+    }
+
+    /// The same for a run that may go on.
+    pub(super) fn open_unsealed(
+        store: Store,
+        run: &str,
+        changed_plan: bool,
+    ) -> Result<Self, ReplayError> {
+        let incomplete = |why: &str| Err(ReplayError::Incomplete(why.into()));
         let Some(id) = RunId::parse(run) else { return incomplete("its id is not one") };
         Ok(Self {
             store,
@@ -94,6 +112,8 @@ impl Recording {
             calls: OnceCell::new(),
             missing: None,
             unmatched_payload: Vec::new(),
+            unfinished: None,
+            next_join: Cell::new(None),
         })
     }
 
@@ -163,6 +183,31 @@ impl Recording {
             });
             calls
         })
+    }
+
+    /// Whether the next call of a session was not ended by its process.
+    pub(super) fn is_unfinished(&self, call: u64) -> Result<bool, StoreError> {
+        let known = self.next_join.get().filter(|(seq, _)| *seq > self.seq);
+        let (_, unfinished) = match known {
+            Some(known) => known,
+            None => {
+                let found = self.find_next_join()?;
+                self.next_join.set(Some(found));
+                found
+            }
+        };
+        Ok(unfinished == Some(call))
+    }
+
+    fn find_next_join(&self) -> Result<(u64, Option<u64>), StoreError> {
+        let mut seq = self.seq + 1;
+        while let Some(stored) = self.store.event(&self.run, seq)? {
+            if let Event::SessionJoined(joined) = stored.entry.event {
+                return Ok((seq, joined.unfinished));
+            }
+            seq += 1;
+        }
+        Ok((u64::MAX, self.unfinished))
     }
 
     /// Whether the run ends here because it was interrupted. A signal can come after the last call

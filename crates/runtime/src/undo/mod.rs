@@ -56,7 +56,7 @@ fn interrupted_runs(store: &Store, involved: Vec<String>) -> Result<Vec<String>,
     let mut interrupted = Vec::new();
     for run in involved {
         match store.state(&run)? {
-            RunState::Sealed(_) => continue,
+            RunState::Sealed(_) | RunState::Idle => continue,
             RunState::Crashed => {
                 interrupted.push(run);
                 continue;

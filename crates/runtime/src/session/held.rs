@@ -1,0 +1,176 @@
+//! A session that this process works in: its lock, and what it remembers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_core::id::RunId;
+use capsule_core::outcome::CodedError;
+use capsule_store::{SessionLock, Store};
+use capsule_workspace::Cancel;
+
+use crate::session::error::SessionError;
+use crate::session::recovery::recover_state;
+use crate::session::state::SessionState;
+
+/// How long a process that waits for a lock sleeps between two looks, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// A session that this process works in.
+#[derive(Debug)]
+pub struct HeldSession {
+    pub(super) store: PathBuf,
+    lock: SessionLock,
+    pub(crate) state: SessionState,
+    /// The call that the process before did not end.
+    pub(crate) unfinished: Option<u64>,
+    /// Whether a process was killed that worked in it.
+    pub(crate) recovered: bool,
+    /// Whether what it remembered is lost with that process, so that no call can follow.
+    is_lost: bool,
+}
+
+impl HeldSession {
+    /// Takes up an open session.
+    ///
+    /// # Errors
+    /// When it is not open, another process works in it for too long, or the store cannot be read.
+    pub fn take(store: &Path, run: &str, cancel: &Cancel) -> Result<Self, SessionError> {
+        let id = RunId::parse(run).ok_or_else(|| SessionError::unknown(run))?;
+        let lock = wait_for_lock(store, run, cancel)?;
+        Self::locked(store, id, lock)?.ok_or_else(|| SessionError::unknown(run))
+    }
+
+    /// The session under its lock; none where it ended meanwhile.
+    pub(super) fn locked(
+        store: &Path,
+        run: RunId,
+        lock: SessionLock,
+    ) -> Result<Option<Self>, SessionError> {
+        let Some(state) = SessionState::read(store, run) else { return Ok(None) };
+        let text = run.to_string();
+        let last = Store::open_read_only(store)?.last_event(&text)?;
+        let Some(last) = last else { return Ok(None) };
+        let mut held = Self {
+            store: store.to_owned(),
+            lock,
+            state,
+            unfinished: None,
+            recovered: false,
+            is_lost: false,
+        };
+        if held.state.seq != last.entry.seq {
+            wait_for_executor(&held.lock.note()?)?;
+            held.recovered = true;
+            match recover_state(store, held.state.clone()) {
+                Ok((state, unfinished)) => (held.state, held.unfinished) = (state, unfinished),
+                Err(SessionError::Store(error)) => return Err(error.into()),
+                // The record does not hold what is needed to go on. It can be ended.
+                Err(_) => held.is_lost = true,
+            }
+        }
+        held.lock.set_note(&holder_note(None))?;
+        Ok(Some(held))
+    }
+
+    /// Whether another call can follow in it.
+    pub(super) const fn can_continue(&self) -> bool {
+        !self.state.copied && !self.is_lost
+    }
+
+    /// A session that was just opened.
+    pub(crate) fn opened(
+        store: &Path,
+        state: SessionState,
+        cancel: &Cancel,
+    ) -> Result<Self, SessionError> {
+        let mut lock = wait_for_lock(store, &state.run.to_string(), cancel)?;
+        lock.set_note(&holder_note(None))?;
+        let held = Self {
+            store: store.to_owned(),
+            lock,
+            state,
+            unfinished: None,
+            recovered: false,
+            is_lost: false,
+        };
+        held.save()?;
+        Ok(held)
+    }
+
+    /// Notes the executor, which a process that comes after a crash has to wait for.
+    pub(crate) fn note_executor(&mut self, executor: Option<i32>) -> Result<(), SessionError> {
+        Ok(self.lock.set_note(&holder_note(executor))?)
+    }
+
+    /// Removes what the session remembers: its run is about to be sealed.
+    pub(crate) fn forget(&self) {
+        SessionState::remove(&self.store, self.state.run);
+    }
+
+    /// Writes what the session remembers.
+    pub(crate) fn save(&self) -> Result<(), SessionError> {
+        self.state.write(&self.store).map_err(|error| SessionError::file(&error))
+    }
+}
+
+/// Takes the lock of a session as soon as no other process has it.
+pub(super) fn wait_for_lock(
+    store: &Path,
+    session: &str,
+    cancel: &Cancel,
+) -> Result<SessionLock, SessionError> {
+    let deadline = Instant::now() + limits::SESSION_WAIT;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let holder = match SessionLock::try_take(store, session)? {
+            Ok(lock) => return Ok(lock),
+            Err(holder) => holder,
+        };
+        if Instant::now() >= deadline || cancel.is_set() {
+            let holder = holder.split_whitespace().next().unwrap_or("unknown").to_owned();
+            let message = format!("process {holder} works in the session");
+            let problem = CodedError::new(Code::SessionBusy, message);
+            return Err(problem.with_suggestion(Code::SessionBusy.next_step()).into());
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The note of a process that works in a session: its number, and the number and start time of its executor.
+fn holder_note(executor: Option<i32>) -> String {
+    let executor = executor.and_then(|process| Some((process, start_time(process)?)));
+    let executor = executor.map(|(process, started)| format!(" {process} {started}"));
+    format!("{}{}", process::id(), executor.unwrap_or_default())
+}
+
+/// When a process started, in ticks since the machine did; none where there is no such process.
+fn start_time(process: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which may hold spaces and parentheses, the start time is the 20th field (proc(5)).
+    let fields = stat.rsplit_once(')')?.1;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Waits until the executor of a process that was killed has ended, and with it what it mounted.
+fn wait_for_executor(note: &str) -> Result<(), SessionError> {
+    let mut words = note.split_whitespace().skip(1);
+    let executor = words.next().and_then(|word| word.parse().ok());
+    let started = words.next().and_then(|word| word.parse().ok());
+    let (Some(executor), Some(started)) = (executor, started) else { return Ok(()) };
+    let deadline = Instant::now() + limits::EXECUTOR_END;
+    while start_time(executor) == Some(started) {
+        if Instant::now() >= deadline {
+            let message = format!("process {executor} of a killed call of the session goes on");
+            return Err(CodedError::new(Code::SessionBusy, message).into());
+        }
+        thread::sleep(FIRST_PAUSE);
+    }
+    Ok(())
+}
