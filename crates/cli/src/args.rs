@@ -6,6 +6,7 @@ mod changes;
 mod exec_fast_path;
 mod exit_codes;
 mod plan;
+mod session;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub(crate) use audit::{
 pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 use exit_codes::EXIT_CODES;
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
+pub(crate) use session::{SessionArg, SessionCommand, SessionId, SessionStartArgs};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
 ///
@@ -108,6 +110,9 @@ pub(crate) enum Command {
     /// Show what people allowed beyond a call, and take it back
     #[command(subcommand)]
     Grants(GrantsCommand),
+    /// Start, list and end sessions: calls that share a staged workspace, grants and budgets
+    #[command(subcommand)]
+    Session(SessionCommand),
     /// Go on with a run that was suspended for an answer
     Resume(ResumeArgs),
     /// Count refusals over the runs of the store: patterns, never contents
@@ -198,6 +203,8 @@ pub(crate) struct CallArgs {
     pub(crate) layer: LayerArg,
     #[command(flatten)]
     pub(crate) ask: UnattendedArg,
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
     /// The arguments as JSON, for fs.edit also as `<edit path="..">`; `-` reads standard input
     #[arg(long, value_name = "JSON", conflicts_with = "words", allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
@@ -218,6 +225,8 @@ pub(crate) struct ExecArgs {
     pub(crate) layer: LayerArg,
     #[command(flatten)]
     pub(crate) ask: UnattendedArg,
+    #[command(flatten)]
+    pub(crate) session: SessionArg,
     /// The folder to run in, relative to the workspace
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,

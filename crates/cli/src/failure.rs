@@ -7,7 +7,7 @@ use capsule_core::outcome::CodedError;
 use capsule_core::policy::SourceText;
 use capsule_runtime::{
     AnnotationError, ChangesError, Divergence, EraseError, LayerChange, OpenError, ReplayError,
-    ResumeError,
+    ResumeError, SessionError,
 };
 use capsule_store::StoreError;
 
@@ -46,6 +46,18 @@ impl From<OpenError> for Failure {
             OpenError::Store(error) => error.into(),
             OpenError::Refused(problem) => problem.into(),
             OpenError::WeakerLayer(news) => Self::WeakerLayer(news),
+            OpenError::Session(error) => error.into(),
+        }
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::Replay(error) => error.into(),
+            SessionError::Changes(error) => error.into(),
+            SessionError::Problem(problem) => problem.into(),
         }
     }
 }

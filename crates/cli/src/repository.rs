@@ -133,6 +133,7 @@ pub(crate) fn uncommitted(
         cancel: Cancel::default(),
         out: None,
         resumption: None,
+        session: None,
     };
     let SingleCallResult { delivered, .. } = one.submit(&asking, None)?;
     match (delivered.problem, delivered.value) {

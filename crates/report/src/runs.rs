@@ -14,6 +14,7 @@ fn state_text(run: &RunSummary) -> String {
         RunState::Sealed(_) if run.suspended => "suspended".into(),
         RunState::Sealed(exit) => Summary::exit_text(exit).into(),
         RunState::Running => "running".into(),
+        RunState::Idle => "open".into(),
         RunState::Crashed => "crashed".into(),
     }
 }
@@ -42,7 +43,7 @@ pub fn run_line(run: &RunSummary, layout: Layout) -> String {
     if run.asked > 0 {
         calls.push_str(&format!(", {} asked", run.asked));
     }
-    if run.unknown > 0 && matches!(run.state, RunState::Crashed) {
+    if run.unknown > 0 && matches!(run.state, RunState::Crashed | RunState::Idle) {
         calls.push_str(&format!(", {} unknown", run.unknown));
     }
     let columns = [
@@ -86,11 +87,12 @@ pub(crate) fn run_json(run: &RunSummary) -> Value {
         "state": match run.state {
             RunState::Sealed(_) => "sealed",
             RunState::Running => "running",
+            RunState::Idle => "open",
             RunState::Crashed => "crashed",
         },
         "exit": match run.state {
             RunState::Sealed(exit) => Some(exit.status()),
-            RunState::Running | RunState::Crashed => None,
+            RunState::Running | RunState::Idle | RunState::Crashed => None,
         },
         "calls": run.calls,
         "denied": run.denied,

@@ -170,6 +170,8 @@ impl Capsule {
         command.args(args).current_dir(self.workspace()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.home());
+        // Each command is a run of its own, also in a terminal, unless a test names a session.
+        command.env("CAPSULE_SESSION", "none");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         // Where the tests of coverage put what they count.
         let profile = "LLVM_PROFILE_FILE";

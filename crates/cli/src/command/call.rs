@@ -10,6 +10,7 @@ use crate::args::CallArgs;
 use crate::card;
 use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run_end::show_copied;
+use crate::command::session_choice::choose_session;
 use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::command::undo;
 use crate::context::CliContext;
@@ -27,6 +28,8 @@ pub(crate) fn run(args: &CallArgs, ctx: &CliContext, screen: &Screen) -> Result<
     let out = ctx.check_out_file(args.out.as_deref())?;
     let bound = ctx.load_policy(&args.policy, out.as_deref())?;
     let cancel = signal::cancel_on_signal();
+    let session = choose_session(&args.session, args.ask, &bound, ctx, screen)?;
+    let session = session.filter(|_| out.is_none());
     let one = SingleCall {
         name: args.tool.clone(),
         kind: RunKind::Call,
@@ -37,7 +40,7 @@ pub(crate) fn run(args: &CallArgs, ctx: &CliContext, screen: &Screen) -> Result<
         command_runner: CommandRunner::default(),
         sink: Rc::new(capsule_runtime::NullSink),
         prompt: card::make_prompt(
-            (args.ask.unattended, true),
+            (args.ask.unattended, session.is_none()),
             screen,
             &cancel,
             rule_patch_lookup(&bound, ctx),
@@ -46,6 +49,7 @@ pub(crate) fn run(args: &CallArgs, ctx: &CliContext, screen: &Screen) -> Result<
         out: out.as_deref(),
         layer: args.layer,
         resumption: None,
+        session,
     };
     let done = one.submit(ctx, Some(screen))?;
     done.show(ctx, screen)?;

@@ -9,7 +9,7 @@ use capsule_core::change::Change;
 use capsule_core::journal::RunKind;
 use capsule_core::policy::APPLY_TOOL;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{CommandRunner, NullSink, StagedRun};
+use capsule_runtime::{CommandRunner, HeldSession, NullSink, StagedRun};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
@@ -92,12 +92,29 @@ fn staged_json(subject: &StagedRun) -> Value {
     })
 }
 
+/// The run whose changes are applied or discarded, and its label; of a session that goes on, no call can change
+/// anything meanwhile.
+fn take_subject(
+    run: &str,
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<(StagedRun, String, Option<HeldSession>), Failure> {
+    let store = open_store(ctx, screen)?;
+    let (subject, label) = find_run(&store, ctx, run)?;
+    require_workspace(ctx, (run, &label), subject.workspace())?;
+    if !subject.is_open_session() {
+        return Ok((subject, label, None));
+    }
+    let id = subject.id.to_string();
+    let session = HeldSession::take(&ctx.store, &id, &signal::cancel_on_signal())?;
+    // Another process may have worked in it meanwhile.
+    let subject = StagedRun::read(&store, &ctx.store, &id)?;
+    Ok((subject, label, Some(session)))
+}
+
 /// Makes what a run changed in the workspace itself.
 pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(ctx, screen)?;
-    let (subject, label) = find_run(&store, ctx, &args.run)?;
-    require_workspace(ctx, (&args.run, &label), subject.workspace())?;
-    drop(store);
+    let (subject, label, session) = take_subject(&args.run, ctx, screen)?;
     subject.check_state()?;
     let (changes, left_out) = chosen(&subject, &label, args, screen)?;
     let bound = subject.bound_policy(&changes)?;
@@ -119,12 +136,15 @@ pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u
         cancel: signal::cancel_on_signal(),
         out: None,
         resumption: None,
+        session: None,
         layer: LayerArg { accept_layer: false },
     };
     let done = one.submit(ctx, Some(screen))?;
     let problem = done.delivered.problem.clone();
-    if problem.is_none() {
-        subject.remove_applied()?;
+    match session {
+        _ if problem.is_some() => {}
+        Some(mut session) => session.release_changes(Some(done.run))?,
+        None => subject.remove_applied()?,
     }
     if screen.json {
         screen.print_json(&call_json(&done))?;
@@ -154,10 +174,12 @@ pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u
 
 /// Drops what a run changed.
 pub(super) fn discard(args: &OneRun, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let (subject, label) = find_run(&open_store(ctx, screen)?, ctx, &args.run)?;
-    require_workspace(ctx, (&args.run, &label), subject.workspace())?;
+    let (subject, label, session) = take_subject(&args.run, ctx, screen)?;
     let stay = subject.cut_short();
-    subject.discard(&mut Store::open(&ctx.store)?)?;
+    match session {
+        Some(mut session) if subject.is_staged => session.release_changes(None)?,
+        _ => subject.discard(&mut Store::open(&ctx.store)?)?,
+    }
     let changes = subject.changes.0.len();
     if screen.json {
         screen.print_json(

@@ -17,6 +17,7 @@ use crate::args::ExecArgs;
 use crate::card;
 use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run_end::show_copied;
+use crate::command::session_choice::choose_session;
 use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::context::CliContext;
 use crate::failure::Failure;
@@ -45,6 +46,7 @@ pub(crate) fn run(
     let cancel = signal::cancel_on_signal();
     let relay = OutputRelay::new(cancel.clone());
     let sink: Rc<dyn Sink> = if screen.json { Rc::new(NullSink) } else { Rc::clone(&relay) as _ };
+    let session = choose_session(&args.session, args.ask, &bound, ctx, screen)?;
     let one = SingleCall {
         name: "shell.run".to_owned(),
         kind: RunKind::Exec,
@@ -55,7 +57,7 @@ pub(crate) fn run(
         command_runner: commands,
         sink,
         prompt: card::make_prompt(
-            (args.ask.unattended, true),
+            (args.ask.unattended, session.is_none()),
             screen,
             &cancel,
             rule_patch_lookup(&bound, ctx),
@@ -64,6 +66,7 @@ pub(crate) fn run(
         out: None,
         layer: args.layer,
         resumption: None,
+        session,
     };
     let done = one.submit(ctx, Some(screen))?;
     show_result(&done, &relay, screen)?;
@@ -144,5 +147,5 @@ fn show_problem(delivered: &CallResult, label: &str, screen: &Screen) {
     if let Some(hint) = hint(problem) {
         screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));
     }
-    screen.eprint(&format!("  capsule show-run {label}:1"));
+    screen.eprint(&format!("  capsule show-run {label}:{}", delivered.call));
 }

@@ -27,6 +27,8 @@ mod resume;
 mod rule_hints;
 mod run;
 mod run_end;
+mod session;
+mod session_choice;
 mod show_run;
 mod single_call;
 mod staged_changes;
@@ -78,6 +80,7 @@ pub(crate) fn run(
         Command::Feedback(args) => feedback::run(args, &ctx()?, screen),
         Command::Approvals(of) => approvals::run(of, &ctx()?, screen),
         Command::Grants(of) => grants::run(of, &ctx()?, screen),
+        Command::Session(of) => session::run(of, &ctx()?, screen),
         Command::Resume(args) => resume::run(args, &ctx()?, screen),
         Command::Stats(of) => stats::run(of, &ctx()?, screen),
         Command::Verify(args) => verify::run(args, &ctx()?, screen),

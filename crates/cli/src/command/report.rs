@@ -51,6 +51,7 @@ pub(crate) fn run(args: &ReportArgs, ctx: &CliContext, screen: &Screen) -> Resul
         }
         screen.print_line(match store.state(&id)? {
             RunState::Running => "the run is not sealed: it goes on",
+            RunState::Idle => "the session is open: more calls may follow",
             RunState::Crashed => "the run was not sealed: it crashed",
             RunState::Sealed(_) => "the run was sealed while it was read",
         })?;

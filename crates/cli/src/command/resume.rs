@@ -99,6 +99,7 @@ fn resume_call(
         out,
         layer: LayerArg { accept_layer: false },
         resumption: Some(&with),
+        session: None,
     };
     let done = one.submit(ctx, Some(screen))?;
     match relay {

@@ -4,13 +4,16 @@ use std::path::Path;
 use std::rc::Rc;
 
 use capsule_base::exit::Exit;
+use capsule_base::limits;
 use capsule_core::call::ToolCall;
 use capsule_core::decision::Verdict;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
+use capsule_report::age_text;
 use capsule_runtime::{
     BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, LiveRun, LiveRunOptions,
-    NullObserver, Prompt, Resumption, Sink, WaitingChanges, signature_of, submit,
+    NullObserver, Prompt, Resumption, SessionChoice, SessionRequest, Sink, WaitingChanges,
+    signature_of, submit,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +24,7 @@ use crate::command::run_end::{show_late_error, show_staged, show_waiting};
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::repository::require_clean_copy;
-use crate::screen::Screen;
+use crate::screen::{HINT, Screen};
 
 /// A run of one call.
 pub(crate) struct SingleCall<'o> {
@@ -40,17 +43,23 @@ pub(crate) struct SingleCall<'o> {
     pub(crate) layer: LayerArg,
     /// The suspended call that it goes on with.
     pub(crate) resumption: Option<&'o Resumption>,
+    /// The session that it belongs to, if it is no run of its own.
+    pub(crate) session: Option<SessionChoice>,
 }
 
 /// What came of a run of one call.
 pub(crate) struct SingleCallResult {
     pub(crate) delivered: CallResult,
     pub(crate) exit: Exit,
+    /// The full id of the run.
+    pub(crate) run: RunId,
     pub(crate) label: String,
     /// Why it was made in a copy of the workspace, if it was.
     pub(crate) copy_reason: Option<String>,
     /// The changes that wait for a person.
     pub(crate) staged: Option<WaitingChanges>,
+    /// Whether the call added to them.
+    has_new_changes: bool,
     /// Whether its policy is a file, into which rules can be put.
     is_file: bool,
     /// The call that waits for an answer.
@@ -63,7 +72,7 @@ impl SingleCallResult {
         if let Some(call) = self.waiting {
             return show_waiting(&self.label, call, screen);
         }
-        show_staged(self.staged, &self.label, screen);
+        show_staged(self.staged.filter(|_| self.has_new_changes), &self.label, screen);
         let CallResult { call, decision, value, .. } = &self.delivered;
         if self.is_file && decision.verdict == Verdict::Ask && value.is_some() {
             rule_hints::show_learn_command(&self.label, &[*call], screen);
@@ -84,6 +93,21 @@ pub(super) fn call_json(done: &SingleCallResult) -> Value {
     answer
 }
 
+/// Says what is new about the layers, the key and the session of a run that begins.
+fn show_beginning(live: &LiveRun<'_>, screen: &Screen) {
+    show_layer_changes(&live.layer_changes, screen);
+    tell_key(live.made_key.as_deref(), screen);
+    if !live.is_new_session || live.copy_reason.is_some() {
+        return;
+    }
+    let micros = u64::try_from(limits::SESSION_IDLE.as_micros()).unwrap_or(u64::MAX);
+    let (label, idle) = (&live.label, age_text(micros));
+    screen.eprint(&format!(
+        "{HINT}session{HINT:#}: {label} begins; later calls here join it · \
+         capsule session end {label} ends it, or {idle} without a call"
+    ));
+}
+
 impl SingleCall<'_> {
     /// Makes the call.
     pub(crate) fn submit(
@@ -91,8 +115,8 @@ impl SingleCall<'_> {
         ctx: &CliContext,
         screen: Option<&Screen>,
     ) -> Result<SingleCallResult, Failure> {
-        let able =
-            signature_of(self.tool).map(|signature| signature.capabilities).unwrap_or_default();
+        let signature = signature_of(self.tool);
+        let needed = signature.map(|signature| signature.capabilities).unwrap_or_default();
         let (cancel, commands) = (self.cancel, self.command_runner.clone());
         let mut silent = NullObserver;
         let start = LiveRunOptions {
@@ -105,7 +129,7 @@ impl SingleCall<'_> {
             steps: 0,
             inputs: json!({}),
             command_runner: self.command_runner,
-            capabilities: able.iter().copied().collect(),
+            capabilities: needed.iter().copied().collect(),
             cancel: cancel.clone(),
             sink: self.sink,
             why_not_disposable: Box::new(|| require_clean_copy(ctx, self.policy.workspace.path())),
@@ -114,27 +138,33 @@ impl SingleCall<'_> {
             accepts_layer: self.layer.accept_layer,
             observer: &mut silent,
         };
-        let mut live = match self.resumption {
-            Some(with) => LiveRun::resume(start, with)?,
-            None => LiveRun::open(start)?,
+        let mut live = match (self.resumption, &self.session) {
+            (Some(with), _) => LiveRun::resume(start, with)?,
+            (None, Some(choice)) => {
+                let idle = limits::SESSION_IDLE;
+                LiveRun::join(start, SessionRequest { choice, policy: self.policy, idle })?
+            }
+            (None, None) => LiveRun::open(start)?,
         };
         if let Some(screen) = screen {
-            show_layer_changes(&live.layer_changes, screen);
-            tell_key(live.made_key.as_deref(), screen);
+            show_beginning(&live, screen);
         }
         let delivered = submit(&mut live.run, ToolCall::by_person(self.tool, self.args))?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
-        let (label, copied) = (live.label.clone(), live.copy_reason.clone());
+        let (run, label, copy_reason) = (live.id, live.label.clone(), live.copy_reason.clone());
         let (waiting, is_file) = (live.run.waiting(), self.policy.file.is_some());
-        let FinishedRun { staged, late_error: trouble, .. } = live.finish(exit, None, self.out)?;
+        let finished = live.end_call(exit, self.out)?;
+        let FinishedRun { staged, has_new_changes, late_error, .. } = finished;
         commands.detach();
-        let exit = exit.min(show_late_error(trouble.as_ref(), screen));
+        let exit = exit.min(show_late_error(late_error.as_ref(), screen));
         Ok(SingleCallResult {
             delivered,
             exit,
+            run,
             label,
-            copy_reason: copied,
+            copy_reason,
             staged,
+            has_new_changes,
             is_file,
             waiting,
         })

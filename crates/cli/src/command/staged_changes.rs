@@ -150,7 +150,9 @@ pub(super) fn next_steps(subject: &StagedRun, label: &str) -> String {
         );
     }
     match subject.state {
-        RunState::Sealed(_) => ways_at_end(subject.changes.refused().is_some(), label),
+        RunState::Sealed(_) | RunState::Idle => {
+            ways_at_end(subject.changes.refused().is_some(), label)
+        }
         RunState::Running => "the run goes on; at its end they can be applied or discarded".into(),
         RunState::Crashed => format!(
             "the run crashed, so more may be staged than it recorded · capsule discard {label}"

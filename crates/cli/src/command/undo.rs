@@ -61,6 +61,7 @@ pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, 
         cancel: signal::cancel_on_signal(),
         out: None,
         resumption: None,
+        session: None,
     };
     let done = one.submit(ctx, Some(screen))?;
     let problem = done.delivered.problem.clone();

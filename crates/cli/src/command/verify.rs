@@ -339,7 +339,7 @@ fn show(
     }
     let open = match proof.unsealed {
         0 => String::new(),
-        open => format!(", {open} not sealed (running or crashed)"),
+        open => format!(", {open} not sealed (open, running or crashed)"),
     };
     good("runs", format!("{} sealed{open}", proof.sealed))?;
     let told = |count: u64, what: &str| match count {
