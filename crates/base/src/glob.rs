@@ -5,6 +5,7 @@
 //! and `dir/` match the folder itself and everything beneath it. A pattern knows nothing of files:
 //! it sees a path that was resolved before.
 
+pub mod foreign;
 mod spelled;
 
 use alloc::boxed::Box;

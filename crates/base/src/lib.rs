@@ -20,6 +20,7 @@ pub mod json;
 pub mod limits;
 pub mod net;
 pub mod path;
+pub mod path_aliases;
 pub mod spelling;
 pub mod suggestion;
 pub mod units;

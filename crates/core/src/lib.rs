@@ -26,7 +26,6 @@ pub mod id;
 pub mod journal;
 pub mod lifecycle;
 pub mod outcome;
-pub mod path_aliases;
 pub mod policy;
 pub mod risk;
 pub mod tool;

@@ -13,7 +13,6 @@ mod commands;
 mod decide;
 mod draft;
 mod expectation;
-mod foreign;
 mod git_and_tests;
 mod layer;
 mod loaded;

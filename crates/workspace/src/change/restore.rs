@@ -15,10 +15,10 @@ use std::time::Instant;
 
 use capsule_base::code::Code;
 use capsule_base::limits;
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::change::{Change, FileState};
 use capsule_core::lifecycle::SavedUndo;
 use capsule_core::outcome::{CodedError, Output};
-use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Timestamps};
 
 use super::undo_entry::{UndoEntry, UndoStatus, differs_problem};

@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
+use capsule_base::path_aliases::PathAliases;
 use capsule_base::spelling::Spelling;
 use capsule_core::outcome::CodedError;
-use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
 use rustix::fs::FileType;
 

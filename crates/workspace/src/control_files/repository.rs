@@ -1,7 +1,7 @@
 //! Repositories that are not called `.git`: git takes orders from a folder for what is in it.
 
 use capsule_base::path::WorkspacePath;
-use capsule_core::path_aliases::PathAliases;
+use capsule_base::path_aliases::PathAliases;
 
 use crate::control_files::git_pointer::COMMONDIR;
 

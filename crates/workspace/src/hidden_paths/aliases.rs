@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
-use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::{Invariants, PathScope};
 use rustix::fs::{AtFlags, statat};
 

@@ -23,8 +23,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::outcome::CodedError;
-use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;

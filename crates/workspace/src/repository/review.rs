@@ -6,8 +6,8 @@ use std::path::Path;
 
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::change::Change;
-use capsule_core::path_aliases::PathAliases;
 
 use super::compare::{Comparison, Moved, Protects, Refusal};
 use super::database::Database;

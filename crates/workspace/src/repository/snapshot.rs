@@ -7,8 +7,8 @@ use std::os::fd::AsFd as _;
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::change::{Change, FileState};
-use capsule_core::path_aliases::PathAliases;
 use rustix::fs::FileType;
 
 use super::compare::Protects;

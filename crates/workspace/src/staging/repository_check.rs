@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use capsule_base::path::WorkspacePath;
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::change::{Change, FileState};
-use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Mode, OFlags, openat};
 
 use super::state::Staging;

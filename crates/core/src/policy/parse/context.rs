@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::capability::{Capabilities, Capability};
-use crate::policy::foreign;
 use crate::policy::layer::LayerKind;
 use crate::policy::parse::overlay;
 use crate::policy::path_pattern::PathPattern;
@@ -14,6 +13,7 @@ use crate::policy::source_location::SourceLocation;
 use crate::tool::Catalogue;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, LineIndex, Position};
+use capsule_base::glob::foreign;
 use capsule_base::yaml::{POLICY_DIALECT, YamlNode, YamlReader};
 
 /// What every part of the parser needs.

@@ -6,10 +6,10 @@ use alloc::sync::Arc;
 
 use crate::capability::Capabilities;
 use crate::change::{Change, FileState};
-use crate::path_aliases::PathAliases;
 use crate::policy::decide::check::reason_or;
 use crate::policy::model::{HardDenyRule, Policy};
 use capsule_base::path::WorkspacePath;
+use capsule_base::path_aliases::PathAliases;
 
 use super::{applicable_path, check_unprotected};
 

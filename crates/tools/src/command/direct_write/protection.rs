@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capsule_base::path::WorkspacePath;
-use capsule_core::path_aliases::PathAliases;
+use capsule_base::path_aliases::PathAliases;
 use capsule_core::policy::PathScope;
 use capsule_workspace::{HiddenPaths, Stand, names, workspace_path};
 

@@ -5,11 +5,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use capsule_base::glob::GlobError;
+use crate::glob::{Glob, GlobError};
 
 /// Why a pattern is refused, and how the same is written here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub struct Refused {
     /// Why.
     pub why: String,
     /// How the same is written, where that is known.
@@ -22,7 +22,7 @@ impl Refused {
     }
 
     /// Why the pattern language has no such pattern.
-    pub(super) fn by_glob(text: &str, error: GlobError) -> Self {
+    pub fn by_glob(text: &str, error: GlobError) -> Self {
         let hint = match error {
             GlobError::AnyDepth => any_depth(text).map(|text| format!("write `{text}`")),
             GlobError::Braces => alternatives(text).map(|each| {
@@ -39,7 +39,7 @@ impl Refused {
 ///
 /// # Errors
 /// Says what it is taken for.
-pub(super) fn check(text: &str) -> Result<(), Refused> {
+pub fn check(text: &str) -> Result<(), Refused> {
     if text.trim() != text {
         return Err(Refused::new(
             "the pattern begins or ends with a blank",
@@ -179,7 +179,7 @@ fn any_depth(text: &str) -> Option<String> {
     };
     let parts: Vec<String> = text.split('/').map(part).collect();
     let spelled = parts.join("/");
-    capsule_base::glob::Glob::parse(&spelled).is_ok().then_some(spelled)
+    Glob::parse(&spelled).is_ok().then_some(spelled)
 }
 
 /// The most patterns that stand for one with braces.
@@ -191,14 +191,13 @@ fn alternatives(text: &str) -> Option<Vec<String>> {
     let (inner, tail) = rest.split_once('}')?;
     let each: Vec<String> =
         inner.split(',').map(|part| format!("{head}{part}{tail}")).take(ALTERNATIVES + 1).collect();
-    let plain = each.iter().all(|text| capsule_base::glob::Glob::parse(text).is_ok());
+    let plain = each.iter().all(|text| Glob::parse(text).is_ok());
     (plain && each.len() > 1 && each.len() <= ALTERNATIVES).then_some(each)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use capsule_base::glob::Glob;
 
     /// What is refused, and how it is written instead.
     fn refused(text: &str) -> Option<Refused> {

@@ -7,8 +7,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use capsule_base::path::WorkspacePath;
-use capsule_base::spelling::Spelling;
+use crate::path::WorkspacePath;
+use crate::spelling::Spelling;
 
 /// The places of a workspace that go by other names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
