@@ -11,6 +11,7 @@ use capsule_core::outcome::{CodedError, Ending, Status};
 use capsule_core::tool::ToolName;
 use serde_json::Value;
 
+use crate::action_text::action_text;
 use crate::approval::{AnsweredBy, ApprovalView};
 
 /// A call and what came of it.
@@ -185,7 +186,7 @@ impl CallView {
     #[must_use]
     pub fn summary(&self) -> String {
         match (&self.action, &self.args) {
-            (Some(action), _) => action.summary(),
+            (Some(action), _) => action_text(action),
             (None, Some(args)) => args.to_string(),
             (None, None) => String::from("(not kept)"),
         }

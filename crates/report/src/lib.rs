@@ -3,6 +3,7 @@
 //! A [`RunView`] is what the events of a run add up to. It is fed one event at a time, so the same
 //! lines appear while a run goes on, when it is replayed, and when it is shown later.
 
+mod action_text;
 mod approval;
 mod call_view;
 mod card;

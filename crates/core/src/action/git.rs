@@ -1,6 +1,5 @@
 //! What is asked about a repository. The words of the command line that answers it are ours.
 
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -37,19 +36,5 @@ impl RepositoryQuery {
             Self::Status => &[],
             Self::Diff { paths, .. } | Self::Log { paths, .. } => paths,
         }
-    }
-
-    /// In one line; not escaped.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let named: Vec<&str> = self.paths().iter().map(|path| path.asked.as_str()).collect();
-        let mut text = match named.as_slice() {
-            [] => "the repository".to_string(),
-            named => named.join(", "),
-        };
-        if matches!(self, Self::Diff { staged: true, .. }) {
-            text.push_str(", staged");
-        }
-        text
     }
 }

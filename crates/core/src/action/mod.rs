@@ -23,7 +23,6 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::path::{PathProblem, WorkspacePath};
-use capsule_base::units::counted;
 use capsule_base::url::HttpUrl;
 use capsule_command::program::ProgramFact;
 use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
@@ -371,37 +370,6 @@ impl Action {
             }
         }
         paths.into_iter().filter(|path| facts.path_fact(path).is_none()).collect()
-    }
-
-    /// The action in one line, for a screen or a log; not escaped.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        match self {
-            Self::Search { path, filter, .. } => match &filter.name {
-                Some(name) => alloc::format!("{name} in {}", path.asked),
-                None => path.asked.clone(),
-            },
-            Self::List { path, .. }
-            | Self::Read { path, .. }
-            | Self::Write { path, .. }
-            | Self::Edit { path, .. }
-            | Self::Delete { path, .. } => path.asked.clone(),
-            Self::Fetch { url, .. } => match &url.parsed {
-                ParsedUrl::Url(address) => address.display_short(),
-                ParsedUrl::Refused(_) => url.asked.clone(),
-            },
-            Self::Run { argv, .. } => show_argv(argv),
-            Self::Command { text, .. } => text.clone(),
-            Self::Git { query: ask } => ask.summary(),
-            Self::Test { filter } => match filter {
-                Some(filter) => alloc::format!("the tests that `{filter}` picks"),
-                None => "all tests".to_string(),
-            },
-            Self::Apply { changes, .. } | Self::Undo { changes, .. } => match changes.as_slice() {
-                [one] => one.path.clone(),
-                many => counted(many.len(), "change"),
-            },
-        }
     }
 }
 
