@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
-use capsule_core::change::{Change, ChangeSet};
+use capsule_core::change::Change;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunKind, RunOpened, STAGED_SUFFIX};
 use capsule_core::outcome::CodedError;
 use capsule_redact::Redactor;
 use capsule_store::{RunState, Store, StoreError, sidecar_path};
 use capsule_tools::remove_staging;
-use capsule_workspace::{Staging, Workspace};
+use capsule_workspace::{ChangeSet, Staging, Workspace};
 
 use crate::backend::{EnvLookup, secret_values};
 use crate::bound_policy::{BoundPolicy, PolicyTexts};

@@ -6,10 +6,10 @@ use std::path::Path;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_core::approval::{AnswerKind, GrantLifetime, Person};
-use capsule_core::change::ChangeSet;
 use capsule_core::journal::{Document, Event, RunResumed};
 use capsule_core::outcome::CodedError;
 use capsule_store::{RunClaim, Store, StoreError};
+use capsule_workspace::ChangeSet;
 use serde_json::{Map, Value};
 
 use crate::annotation::AnnotationError;

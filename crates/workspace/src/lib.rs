@@ -13,6 +13,7 @@ mod backup;
 mod cancel;
 mod change;
 mod change_path;
+mod change_set;
 mod command_words;
 mod control_files;
 mod directory_entries;
@@ -30,12 +31,13 @@ mod store_files;
 mod temporary_names;
 mod walk;
 
-pub use backup::{BackupLog, BackupReader, BackupStore};
+pub use backup::{BackupLog, BackupReader, BackupStore, UndoRecord};
 pub use cancel::Cancel;
 pub use change::{
     AppliedChanges, AtomicWrite, DeleteTarget, Deletion, Restoration, StagedApply, UndoEntry,
     UndoPlan, UndoStatus, is_half_applied, replaced_size,
 };
+pub use change_set::ChangeSet;
 pub use directory_entries::{new_buffer, read_entries};
 pub use encoding::{DecodedText, TextEncoding};
 pub use hidden_paths::{HiddenPaths, HiddenPathsError, HidePredicate, Stand, UserVariables, names};

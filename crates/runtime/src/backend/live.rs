@@ -12,7 +12,7 @@ use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
 use capsule_core::approval::{Approver, NoApprover};
 use capsule_core::call::ToolCall;
-use capsule_core::change::{Change, ChangeSet};
+use capsule_core::change::Change;
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, UNDO_SUFFIX};
@@ -25,7 +25,8 @@ use capsule_tools::{
     CommandRunner, FileIdentity, SandboxMount, Sink, ToolContext, ToolHost, preflight,
 };
 use capsule_workspace::{
-    BackupLog, BackupStore, Cancel, HiddenPaths, Staging, StagingSetup, UserVariables, Workspace,
+    BackupLog, BackupStore, Cancel, ChangeSet, HiddenPaths, Staging, StagingSetup, UserVariables,
+    Workspace,
 };
 use zeroize::Zeroizing;
 

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
-use capsule_core::change::{Change, ChangeSet};
+use capsule_core::change::Change;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunOpened, SESSIONS_SUFFIX, WorkspaceIdentity};
 use capsule_core::policy::Usage;
 use capsule_store::{Store, sidecar_path};
+use capsule_workspace::ChangeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::bound_policy::BoundPolicy;

@@ -14,9 +14,8 @@ use capsule_core::change::{Change, FileState};
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunKind, UNDO_SUFFIX};
 use capsule_core::outcome::CodedError;
-use capsule_core::undo::UndoRecord;
 use capsule_store::{RunState, Store, StoreError, StoredEvent, sidecar_path};
-use capsule_workspace::{BackupReader, UndoEntry, UndoPlan, UndoStatus, Workspace};
+use capsule_workspace::{BackupReader, UndoEntry, UndoPlan, UndoRecord, UndoStatus, Workspace};
 
 use crate::bound_policy::BoundPolicy;
 use crate::changes::ChangesError;

@@ -7,8 +7,8 @@ use capsule_core::id::RunId;
 use capsule_core::journal::{Event, PayloadRef, RunKind, RunOpened};
 use capsule_core::lifecycle::recorded_action;
 use capsule_core::outcome::{CodedError, Ending};
-use capsule_core::undo::UndoRecord;
 use capsule_store::{Store, StoredPayload};
+use capsule_workspace::UndoRecord;
 
 use crate::bound_policy::PolicyTexts;
 use crate::changes::ChangesError;

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use capsule_base::exit::Exit;
-use capsule_core::change::{Change, ChangeSet, FileState};
+use capsule_core::change::{Change, FileState};
 use capsule_core::journal::RunKind;
 use capsule_store::{RunState, Store, StoreError};
+use capsule_workspace::ChangeSet;
 
 use super::record::UndoableRun;
 

@@ -10,6 +10,7 @@ mod error;
 mod quota;
 mod reader;
 mod store;
+mod undo_record;
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -21,6 +22,7 @@ pub use reader::BackupReader;
 pub(crate) use reader::MissingBackup;
 pub use store::BackupStore;
 pub(crate) use store::CallBackup;
+pub use undo_record::UndoRecord;
 
 use crate::directory_entries::{new_buffer, read_entries};
 use crate::resolve::file_type;

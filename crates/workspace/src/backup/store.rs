@@ -16,12 +16,13 @@ use capsule_core::id::RunId;
 use capsule_core::journal::UndoCoverage;
 use capsule_core::lifecycle::SavedUndo;
 use capsule_core::outcome::CodedError;
-use capsule_core::undo::{NoUndoReason, UndoRecord};
+use capsule_core::undo::NoUndoReason;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::{BackupError, errno};
 use super::quota::{BackupQuota, disk_usage};
+use super::undo_record::UndoRecord;
 use super::{BackupLog, FILE_FLAGS, UNFINISHED_PREFIX, private_directory};
 use crate::node::reflink;
 

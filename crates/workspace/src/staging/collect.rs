@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use capsule_base::path::WorkspacePath;
-use capsule_core::change::{Change, ChangeSet};
+use capsule_core::change::Change;
 use capsule_core::outcome::CodedError;
 
 use super::refusals::too_many_problem;
 use super::scan::{ChangeScan, exceeds_limits};
 use super::state::Staging;
+use crate::change_set::ChangeSet;
 use crate::hidden_paths::HiddenPaths;
 use crate::resolve::Workspace;
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::spelling::Spelling;
-use capsule_core::change::{Change, ChangeSet, FileState};
+use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
 use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
@@ -25,6 +25,7 @@ use super::scan::ChangeScan;
 use super::state::{OriginalNode, Staging};
 use super::workspace_copy::{Copier, CopyLimits};
 use crate::cancel::Cancel;
+use crate::change_set::ChangeSet;
 use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
 use crate::node;
 use crate::resolve::Workspace;

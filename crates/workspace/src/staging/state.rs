@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_core::change::{Change, ChangeSet, FileState};
+use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
 use rustix::fs::{AtFlags, fstatvfs, unlinkat};
 
 use super::copy_changes::CopiedWorkspace;
 use super::layers::StagingLayers;
 use crate::change_path::{ChangePath, split_parent};
+use crate::change_set::ChangeSet;
 use crate::node;
 use crate::resolve::{LookupError, Workspace};
 use crate::temporary_names::apply_name;
