@@ -25,6 +25,7 @@ use capsule_tools::CATALOGUE;
 use capsule_workspace::Workspace;
 
 use crate::layers::{self, LayerText};
+use crate::policy_load_error::PolicyLoadError;
 use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths};
 use crate::source_text::{read_text, shown_name};
 
@@ -45,21 +46,6 @@ impl PolicySource {
             Some(name) => Self::Builtin(name.into()),
             None => Self::File(text.into()),
         }
-    }
-}
-
-/// Why there is no policy to decide by. Everything is denied.
-#[derive(Debug)]
-pub enum PolicyLoadError {
-    /// It could not be found or read.
-    Problem(CodedError),
-    /// It was read and is wrong.
-    Invalid(SourceText, Diagnostics),
-}
-
-impl From<CodedError> for PolicyLoadError {
-    fn from(problem: CodedError) -> Self {
-        Self::Problem(problem)
     }
 }
 

@@ -18,6 +18,7 @@ use capsule_workspace::{ChangeSet, Staging, Workspace};
 
 use crate::backend::{EnvLookup, secret_values};
 use crate::bound_policy::{BoundPolicy, PolicyTexts};
+use crate::changes_error::ChangesError;
 use crate::clock::now_micros;
 use crate::undo::UndoneBy;
 
@@ -119,23 +120,6 @@ impl StagedDiffs {
         let mut masked = 0;
         let diff = self.redactor.text(&diff, &mut masked).into_owned();
         Some((diff, masked))
-    }
-}
-
-/// Why a run's changes are not to be had.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangesError {
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Something else stands in the way.
-    #[error("{}", .0.message)]
-    Problem(CodedError),
-}
-
-impl From<CodedError> for ChangesError {
-    fn from(problem: CodedError) -> Self {
-        Self::Problem(problem)
     }
 }
 

@@ -9,12 +9,14 @@ mod backend;
 mod bound_policy;
 mod call_result;
 mod changes;
+mod changes_error;
 mod clock;
 mod command_list;
 mod erase;
 mod explain;
 mod feedback;
 mod layer_diff;
+mod layer_history;
 mod layers;
 mod lifecycle;
 mod live_run;
@@ -22,6 +24,7 @@ mod masked_stream;
 mod observer;
 mod pending_changes;
 pub mod plan;
+mod policy_load_error;
 mod realpath;
 mod replay;
 mod resume;
@@ -37,25 +40,26 @@ pub use approval::{
     QuestionState, StoredAnswer, active_grants, clear_grants, not_waiting, revoke_grant,
 };
 pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
-pub use bound_policy::{
-    BoundPolicy, PolicyLoadError, PolicyLoadOptions, PolicySource, PolicyTexts,
-};
+pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts};
 pub use call_result::CallResult;
 pub use capsule_tools::{
     CATALOGUE, CommandRunner, NullSink, OutputKind, Sink, TOOL_SET, describe, edit, signature_of,
 };
 pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
-pub use changes::{ChangeStatus, ChangesError, StagedDiffs, StagedRun, WaitingChanges};
+pub use changes::{ChangeStatus, StagedDiffs, StagedRun, WaitingChanges};
+pub use changes_error::ChangesError;
 pub use clock::now_micros;
 pub use erase::{EraseError, Erased, Eraser, due_runs};
 pub use explain::{explain, explain_call};
 pub use feedback::FeedbackRequest;
-pub use layers::{LayerChange, LayerText};
+pub use layer_history::LayerChange;
+pub use layers::LayerText;
 pub use lifecycle::submit;
 pub use live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 pub use masked_stream::MaskedStream;
 pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};
 pub use pending_changes::{UnappliedRun, unapplied_runs};
+pub use policy_load_error::PolicyLoadError;
 pub use realpath::real_path;
 pub use replay::{
     Difference, Divergence, DivergenceCause, ReplayError, ReplayResult, ReplaySource, replay,

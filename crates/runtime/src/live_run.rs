@@ -30,7 +30,7 @@ use crate::backend::{CallBackend, EnvLookup, LiveBackend, SystemHost, secret_val
 use crate::bound_policy::BoundPolicy;
 use crate::changes;
 use crate::clock::now_micros;
-use crate::layers::{LayerChange, LayerHistory};
+use crate::layer_history::{LayerChange, LayerHistory};
 use crate::observer::{ObservedJournal, Observer};
 use crate::pending_changes;
 use crate::resume::Resumption;

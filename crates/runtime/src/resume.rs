@@ -17,7 +17,8 @@ use crate::approval::{
     PendingQuestion, PromptAnswer, PromptReply, StoredAnswer, StoredReply, lock_run, not_waiting,
 };
 use crate::bound_policy::BoundPolicy;
-use crate::changes::{ChangesError, StagedRun};
+use crate::changes::StagedRun;
+use crate::changes_error::ChangesError;
 use crate::observer::NullObserver;
 use crate::plan::PlanProgress;
 use crate::replay::{ReplayError, replay_to_suspension};

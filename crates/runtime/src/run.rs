@@ -22,7 +22,8 @@ use capsule_tools::CATALOGUE;
 use serde_json::Value;
 
 use crate::backend::CallBackend;
-use crate::layers::{LayerHistory, LayerText};
+use crate::layer_history::LayerHistory;
+use crate::layers::LayerText;
 
 /// What the one path is taken in.
 pub struct Run<J, H> {

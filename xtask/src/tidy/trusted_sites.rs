@@ -11,7 +11,7 @@ use crate::tidy::TidyFinding;
 const JOURNALS: &[&str] = &[
     "crates/store/src/write.rs",
     "crates/runtime/src/observer.rs",
-    "crates/runtime/src/replay/recording.rs",
+    "crates/runtime/src/replay/journal.rs",
 ];
 
 /// The only places that may answer for a person: nobody, the desk that a person's word passes, and

@@ -4,48 +4,34 @@
 //! place. What a call needs is served from the record; a need that is not recorded stops the replay
 //! and never falls through to the world.
 
+mod comparison;
 mod divergence;
+mod error;
+mod journal;
+mod opening;
 mod plan_locations;
 mod recording;
 mod session;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use capsule_base::diagnostic::Diagnostics;
 use capsule_base::exit::Exit;
-use capsule_core::call::{Origin, ToolCall};
-use capsule_core::journal::{CallProposed, Event, Journal, PayloadClass, RunKind, RunOpened};
-use capsule_core::policy::{Policy, SourceText};
-use capsule_store::{Store, StoreError};
+use capsule_core::journal::{Event, Journal as _, PayloadClass, RunKind, RunOpened};
+use capsule_core::policy::SourceText;
+use capsule_store::Store;
 use serde_json::Value;
 
-use crate::backend::ReplayBackend;
-use crate::bound_policy::{BoundPolicy, PolicyTexts};
 use crate::lifecycle::submit;
-use crate::observer::{ObservedJournal, Observer};
+use crate::observer::Observer;
 use crate::plan::{Plan, PlanProgress, PlanResult, execute, resume_plan};
-use crate::run::{Run, engine_version, seal_run, tools_digest};
+use crate::run::seal_run;
 pub use divergence::{Difference, Divergence, DivergenceCause};
+pub use error::ReplayError;
+use opening::{ReplayRun, open_replay, proposed_call, read_opening, unreadable_error};
 use plan_locations::StepLocations;
 pub(crate) use recording::Recording;
-use recording::SharedRecording;
 pub(crate) use session::replay_session;
-
-/// Why a replay ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// It met something that is not in its recording; more than one thing if it was to go on.
-    #[error("the replay differs from its recording")]
-    Diverged(Vec<Divergence>),
-    /// The recording does not hold everything that is needed.
-    #[error("the recording is not complete: {0}")]
-    Incomplete(String),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// What a replay came to.
 #[derive(Debug)]
@@ -116,31 +102,6 @@ pub(crate) fn replay_to_suspension(
     Ok(executed.progress.map(|progress| *progress))
 }
 
-/// How the recorded run began.
-fn read_opening(recording: &Rc<RefCell<Recording>>) -> Result<Box<RunOpened>, ReplayError> {
-    let opened = match recording.borrow_mut().peek(1) {
-        Some(Event::RunOpened(opened)) => opened,
-        _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
-    };
-    recording.borrow_mut().same_engine =
-        opened.engine == engine_version() && opened.tools == tools_digest();
-    Ok(opened)
-}
-
-/// The recorded run at its beginning, with a recorded backend.
-fn open_replay<'o>(
-    recording: &Rc<RefCell<Recording>>,
-    opened: &RunOpened,
-    observer: &'o mut dyn Observer,
-) -> Result<ReplayRun<'o>, ReplayError> {
-    let policy = recorded_policy(recording, opened)?;
-    let journal = ObservedJournal::new(SharedRecording::new(Rc::clone(recording)), observer);
-    let backend = ReplayBackend::new(Rc::clone(recording));
-    let mut run = Run::new(policy, journal, backend);
-    replay_opening(&mut run, recording, opened)?;
-    Ok(run)
-}
-
 /// Takes the recorded run again, with a recorded backend.
 fn run_replay(
     recording: &Rc<RefCell<Recording>>,
@@ -204,41 +165,6 @@ fn resumed_progress(
     Ok(Some(progress))
 }
 
-type ReplayRun<'o> = Run<ObservedJournal<'o, SharedRecording>, ReplayBackend>;
-
-/// Writes the beginning of the run as it was.
-fn replay_opening(
-    run: &mut ReplayRun<'_>,
-    recording: &Rc<RefCell<Recording>>,
-    opened: &RunOpened,
-) -> Result<(), ReplayError> {
-    use capsule_core::journal::PayloadClass::{Document, Key};
-    let documents = [opened.plan.as_ref().map(|plan| plan.text), Some(opened.policy.text)];
-    let extends = opened.extends.as_ref().map(|document| document.text);
-    let layers = opened.layers.iter().map(|layer| layer.document.text);
-    let behind = [opened.inputs].into_iter().chain(extends).chain(layers);
-    for reference in documents.into_iter().flatten().chain(behind) {
-        let bytes = recording.borrow_mut().payload(1, &reference).ok_or_else(|| {
-            ReplayError::Incomplete("a text that the run began with was not kept".into())
-        })?;
-        run.journal.put_payload(Document, &bytes)?;
-    }
-    run.journal.put_payload(Key, &[])?;
-    run.write(Event::RunOpened(Box::new(opened.clone())))
-}
-
-/// The policy as it was recorded, bound to the workspace as it was recorded.
-fn recorded_policy(
-    recording: &Rc<RefCell<Recording>>,
-    opened: &RunOpened,
-) -> Result<Arc<Policy>, ReplayError> {
-    let texts = PolicyTexts::from_record(opened, |wanted| recording.borrow().payload(1, wanted));
-    let texts = texts.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
-    recording.borrow_mut().masked_policy = texts.are_masked();
-    BoundPolicy::bind_recorded(&texts, opened)
-        .map_err(|problems| unreadable_error("policy", &problems))
-}
-
 fn recorded_plan(
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
@@ -247,11 +173,6 @@ fn recorded_plan(
     let text = text.ok_or_else(|| ReplayError::Incomplete("the plan was not kept".into()))?;
     Plan::parse(&text.text, &opened.name, capsule_tools::CATALOGUE)
         .map_err(|problems| unreadable_error("plan", &problems))
-}
-
-fn unreadable_error(what: &str, problems: &Diagnostics) -> ReplayError {
-    let first = problems.first().map_or("", |problem| &problem.message);
-    ReplayError::Incomplete(format!("this build does not read the recorded {what}: {first}"))
 }
 
 fn recorded_inputs(
@@ -278,26 +199,6 @@ fn replay_annotation(
     }
     run.write(event)?;
     Ok((PlanResult::ended(Exit::Ok, None), Exit::Ok.status()))
-}
-
-/// The call that the next event proposes.
-fn proposed_call(
-    recording: &Rc<RefCell<Recording>>,
-    proposed: CallProposed,
-) -> Result<ToolCall, ReplayError> {
-    let args = recording
-        .borrow_mut()
-        .payload(1, &proposed.args)
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .ok_or_else(|| ReplayError::Incomplete("the call's arguments were not kept".into()))?;
-    Ok(ToolCall {
-        tool: proposed.tool,
-        args,
-        origin: Origin::Person,
-        step: None,
-        attempt: 1,
-        tainted: Vec::new(),
-    })
 }
 
 /// A run of one call: what was proposed is proposed again. Gives the status of its process too.

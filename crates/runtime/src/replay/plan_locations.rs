@@ -7,8 +7,9 @@ use capsule_core::journal::Event;
 use capsule_core::policy::SourceText;
 use capsule_tools::CATALOGUE;
 
+use super::divergence::{Divergence, DivergenceCause};
+use super::recording::Recording;
 use crate::plan::Plan;
-use crate::replay::{Divergence, DivergenceCause, Recording};
 
 /// The places of steps by their id: in the other plan, and in the recorded one if it can be read.
 #[derive(Debug, Default)]

@@ -7,10 +7,11 @@ use capsule_core::journal::{Event, Journal as _};
 use capsule_core::policy::Usage;
 use capsule_store::Store;
 
+use super::error::ReplayError;
+use super::opening::{ReplayRun, open_replay, proposed_call, read_opening};
+use super::recording::Recording;
 use crate::lifecycle::submit;
 use crate::observer::NullObserver;
-use crate::replay::recording::Recording;
-use crate::replay::{ReplayError, ReplayRun, open_replay, proposed_call, read_opening};
 
 /// What an open session has used, and how many calls it made, as its record says. `unfinished` is the call that
 /// its last process did not end.

@@ -4,7 +4,7 @@ use capsule_base::code::Code;
 use capsule_core::outcome::CodedError;
 use capsule_store::StoreError;
 
-use crate::changes::ChangesError;
+use crate::changes_error::ChangesError;
 use crate::replay::ReplayError;
 
 /// Why a session is not taken up.

@@ -18,7 +18,7 @@ use capsule_store::{RunState, Store, StoreError, StoredEvent, sidecar_path};
 use capsule_workspace::{BackupReader, UndoEntry, UndoPlan, UndoRecord, UndoStatus, Workspace};
 
 use crate::bound_policy::BoundPolicy;
-use crate::changes::ChangesError;
+use crate::changes_error::ChangesError;
 use chain::ChangeChain;
 use record::{UndoableCall, UndoableRun};
 pub use undone::UndoneBy;

@@ -11,7 +11,7 @@ use capsule_store::{Store, StoredPayload};
 use capsule_workspace::UndoRecord;
 
 use crate::bound_policy::PolicyTexts;
-use crate::changes::ChangesError;
+use crate::changes_error::ChangesError;
 
 /// What is needed of a run.
 #[derive(Clone, Debug)]
