@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         }
     };
     let screen = Screen::new(&arguments.globals);
-    match command::run(&arguments, &screen, commands) {
+    match command::dispatch(&arguments, &screen, commands) {
         Ok(exit) => ExitCode::from(exit),
         Err(Failure::Quiet(exit)) => ExitCode::from(exit),
         Err(failure) => {

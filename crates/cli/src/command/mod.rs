@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod changes;
 mod chosen;
+mod dispatch;
 mod doctor;
 mod exec;
 mod explain_code;
@@ -36,6 +37,7 @@ mod stats;
 mod undo;
 mod verify;
 
+pub(crate) use dispatch::dispatch;
 pub(crate) use single_call::{SingleCall, SingleCallResult};
 use std::io::Read as _;
 use std::path::Path;
@@ -48,63 +50,13 @@ use capsule_base::units::parse_duration;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::{ArgumentKind, ToolShape};
 use capsule_report::{RunView, payload_lookup};
-use capsule_runtime::{CommandRunner, edit, real_path, signature_of};
+use capsule_runtime::{edit, real_path, signature_of};
 use capsule_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
-use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
 use crate::screen::{Screen, WARNING};
-
-/// Runs a command; gives the exit status. What runs commands of the user may be there already.
-pub(crate) fn run(
-    arguments: &Arguments,
-    screen: &Screen,
-    commands: Option<CommandRunner>,
-) -> Result<u8, Failure> {
-    let ctx = || CliContext::read(&arguments.globals);
-    match &arguments.command {
-        Command::Init(args) => init::run(args, &ctx()?, screen),
-        Command::Run(args) => run::run(args, &ctx()?, screen),
-        Command::Call(args) => call::run(args, &ctx()?, screen),
-        Command::Exec(args) => exec::run(args, &ctx()?, screen, commands),
-        Command::Replay(args) => replay::run(args, &ctx()?, screen),
-        Command::Report(args) => report::run(args, &ctx()?, screen),
-        Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),
-        Command::ShowRun(args) => show_run::run(args, &ctx()?, screen),
-        Command::Changes(args) => changes::show(args, &ctx()?, screen),
-        Command::Apply(args) => changes::apply(args, &ctx()?, screen),
-        Command::Discard(args) => changes::discard(args, &ctx()?, screen),
-        Command::Undo(args) => undo::run(args, &ctx()?, screen),
-        Command::Feedback(args) => feedback::run(args, &ctx()?, screen),
-        Command::Approvals(of) => approvals::run(of, &ctx()?, screen),
-        Command::Grants(of) => grants::run(of, &ctx()?, screen),
-        Command::Session(of) => session::run(of, &ctx()?, screen),
-        Command::Resume(args) => resume::run(args, &ctx()?, screen),
-        Command::Stats(of) => stats::run(of, &ctx()?, screen),
-        Command::Verify(args) => verify::run(args, &ctx()?, screen),
-        Command::Audit(of) => audit::run(of, &ctx()?, screen),
-        Command::Policy(PolicyCommand::Check(args)) => policy::check(args, &ctx()?, screen),
-        Command::Policy(PolicyCommand::Test(args)) => policy_test::run(args, &ctx()?, screen),
-        Command::Policy(PolicyCommand::Explain(args)) => {
-            policy::explain::run(args, &ctx()?, screen)
-        }
-        Command::Policy(PolicyCommand::Diff(args)) => policy::diff::run(args, &ctx()?, screen),
-        Command::Policy(PolicyCommand::Fmt(args)) => policy::fmt::run(args, &ctx()?, screen),
-        Command::Policy(PolicyCommand::Learn(args)) => policy::learn::run(args, &ctx()?, screen),
-        Command::Policy(PolicyCommand::Schema) => policy::print_schema(screen),
-        Command::Policy(PolicyCommand::Show(args)) => policy::show::run(args, &ctx()?, screen),
-        Command::Plan(PlanCommand::Check(args)) => plan::check(args, screen),
-        Command::Plan(PlanCommand::Preflight(args)) => preflight::run(args, &ctx()?, screen),
-        Command::Plan(PlanCommand::Schema) => plan::print_schema(screen),
-        Command::Redact => redact::run(screen),
-        Command::Doctor => doctor::run(&ctx()?, screen),
-        Command::ExplainCode(args) => explain_code::run(args, screen),
-        Command::Completions(args) => manual::completions(args),
-        Command::Man => manual::man(),
-    }
-}
 
 /// The id of a tool, by any of its names.
 fn tool_id(name: &str) -> Option<&'static str> {
