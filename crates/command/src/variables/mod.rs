@@ -47,7 +47,11 @@ pub fn variable_kind_with_value(name: &str, value: &str) -> VariableKind {
     let quiet = HARMLESS_VALUES
         .iter()
         .any(|(names, values)| names.contains(&name) && values.contains(&value));
-    let plain_words = name == "NODE_OPTIONS" && value.split(' ').all(is_plain_for_node);
+    let plain_words = match name {
+        "NODE_OPTIONS" => value.split(' ').all(is_plain_for_node),
+        "RUSTFLAGS" | "RUSTDOCFLAGS" => is_plain_for_rustc(value),
+        _ => false,
+    };
     match variable_kind(name) {
         _ if quiet || plain_words => VariableKind::Plain,
         VariableKind::Plain | VariableKind::Code if starts_program(name, value) => {
@@ -67,6 +71,30 @@ fn starts_program(name: &str, value: &str) -> bool {
         .iter()
         .filter(|(names, _)| names.iter().any(|text| matches_wildcard(text, name)));
     named.flat_map(|(_, marks)| marks.iter()).any(|mark| is_marked(mark))
+}
+
+/// Whether these are options of the Rust compiler that say what is warned about or what code is made for
+/// (`rustc --help -v`, `rustc -C help`).
+fn is_plain_for_rustc(value: &str) -> bool {
+    const LINTS: &[&str] = &["-D", "-W", "-A", "-F"];
+    const CODE_GENERATION: &[&str] =
+        &["target-cpu=", "target-feature=", "opt-level=", "debuginfo=", "debug-assertions="];
+    let mut words = value.split_whitespace();
+    while let Some(word) = words.next() {
+        let (option, attached) = word.split_at(word.len().min(2));
+        let argument = match attached.is_empty() {
+            true => words.next().unwrap_or_default(),
+            false => attached,
+        };
+        let is_lint = LINTS.contains(&option)
+            && argument.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:-".contains(&byte));
+        let is_generation =
+            option == "-C" && CODE_GENERATION.iter().any(|key| argument.starts_with(key));
+        if !is_lint && !is_generation {
+            return false;
+        }
+    }
+    true
 }
 
 /// Options of node that load nothing and start nothing.
@@ -99,13 +127,15 @@ mod tests {
             ("NODE_OPTIONS", "-r ./x", VariableKind::StartsProgram),
             ("NODE_OPTIONS", "--unhandled-rejections=none", VariableKind::Code),
             ("PYTHONSTARTUP", "x.py", VariableKind::StartsProgram),
-            ("PYTHONPATH", "src", VariableKind::Code),
+            ("PYTHONPATH", "src", VariableKind::Plain),
+            ("PYTHONPATH", "./evil", VariableKind::Code),
             ("CC", "clang", VariableKind::Plain),
             ("CC", "ccache gcc", VariableKind::Plain),
             ("CC", "./x", VariableKind::StartsProgram),
             ("RUSTC_WRAPPER", "sccache", VariableKind::Code),
             ("RUSTC_WORKSPACE_WRAPPER", "./x", VariableKind::StartsProgram),
-            ("RUSTFLAGS", "-C target-cpu=native", VariableKind::Code),
+            ("RUSTFLAGS", "-C target-cpu=native -Dwarnings", VariableKind::Plain),
+            ("RUSTFLAGS", "-L native=x", VariableKind::Code),
             ("RUSTFLAGS", "-Clinker=x", VariableKind::StartsProgram),
             ("MAKEFLAGS", "-j8 --no-print-directory", VariableKind::Code),
             ("MAKEFLAGS", "--eval=x", VariableKind::StartsProgram),

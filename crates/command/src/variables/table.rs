@@ -6,6 +6,8 @@ pub(super) const HARMLESS_VALUES: &[(&[&str], &[&str])] = &[
     (&["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"], &["true", ":"]),
     (&["BROWSER"], &["", "none", "true", "false"]),
     (&["PYTHONBREAKPOINT"], &["0"]),
+    // The directories in which projects keep their own modules.
+    (&["PYTHONPATH"], &[".", "src", "lib", "tests", ".:src", "src:.", "src:tests", "tests:src"]),
     (&["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"], &["/dev/null"]),
     (
         &[
@@ -94,6 +96,10 @@ pub(super) const CODE: &[&str] = &[
     "_JAVA_OPTIONS",
     "JDK_JAVA_OPTIONS",
     "LUA_INIT",
+    "R_PROFILE",
+    "R_PROFILE_USER",
+    "R_ENVIRON",
+    "R_ENVIRON_USER",
     "AWKPATH",
     "AWKLIBPATH",
 ];

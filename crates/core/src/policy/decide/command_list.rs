@@ -113,7 +113,9 @@ fn check_stage(
     step: &CommandStep,
     line: &CommandLine<'_>,
 ) -> Vec<Finding> {
-    let set = part.stage.variables.iter().filter(|(name, value)| is_refused(exec, name, value));
+    let effects = line.effects();
+    let set = part.stage.variables.iter();
+    let set = set.filter(|(name, value)| is_refused(exec, effects, (name, value)));
     let at_root = step.cwd.inside().is_some_and(WorkspacePath::is_root);
     let mut all =
         glob_arguments(part.stage).filter(|_| at_root && line.effects().contains(Effect::Deletes));

@@ -154,7 +154,7 @@ fn check_nesting(line: &CommandLine<'_>) -> Option<Finding> {
 /// Variables that a word of the command line sets for a program behind it.
 fn check_variables(exec: &ExecRule, line: &CommandLine<'_>) -> Vec<Finding> {
     let set = line.parsed_argvs().flat_map(|reading| &reading.variables);
-    let refused = set.filter(|(name, value)| is_refused(Some(exec), name, value));
+    let refused = set.filter(|(name, value)| is_refused(Some(exec), line.effects(), (name, value)));
     refused.map(|(name, value)| variable_finding(Some(exec), name, value)).collect()
 }
 

@@ -6,17 +6,39 @@ use crate::decision::Verdict;
 use crate::policy::commands::ExecRule;
 use crate::policy::decide::check::Finding;
 use capsule_base::code::Code;
-use capsule_command::specs::Effect;
+use capsule_command::specs::{Effect, Effects};
 use capsule_command::variables::{VariableKind, variable_kind_with_value};
 
-/// Whether a command line may not set a variable to a value: because the policy does not list it, or
-/// because of what the value starts, which no list of names can have meant.
-pub(super) fn is_refused(exec: Option<&ExecRule>, name: &str, value: &str) -> bool {
-    exec.is_none_or(|exec| !exec.env.accepts(name, value))
-        || matches!(
-            variable_kind_with_value(name, value),
-            VariableKind::Code | VariableKind::StartsProgram | VariableKind::AlwaysDenied
-        )
+/// Whether a command line may not set a variable to a value: because the policy does not list it and the
+/// program is not the project's own code, or because of what the value starts, which no list of names can have
+/// meant.
+pub(super) fn is_refused(
+    exec: Option<&ExecRule>,
+    effects: Effects,
+    (name, value): (&str, &str),
+) -> bool {
+    match variable_kind_with_value(name, value) {
+        VariableKind::Code | VariableKind::StartsProgram | VariableKind::AlwaysDenied => true,
+        VariableKind::Location => exec.is_none_or(|exec| !exec.env.accepts(name, value)),
+        VariableKind::Plain => exec.is_none_or(|exec| {
+            let is_given = !leads_out(value) && runs_project_code(exec, effects);
+            !exec.env.accepts(name, value) && !is_given
+        }),
+    }
+}
+
+/// Whether a value may name a place outside of the workspace.
+fn leads_out(value: &str) -> bool {
+    value.starts_with(['/', '~']) || value.split(['/', ':']).any(|part| part == "..")
+}
+
+/// Whether a command runs the project's own code, and nothing else about it is asked or denied: that code could set
+/// any such variable by itself.
+fn runs_project_code(exec: &ExecRule, effects: Effects) -> bool {
+    let allowed = |effect: Effect| {
+        exec.effects.as_ref().is_some_and(|rule| rule.verdict(effect).0 == Verdict::Allow)
+    };
+    effects.contains(Effect::Runs) && effects.iter().all(allowed)
 }
 
 /// A variable that the policy does not list: one that decides which code runs is as strange as a
