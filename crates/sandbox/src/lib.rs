@@ -12,6 +12,7 @@
 //! `landlock` for machines without them), `seccomp` (the table of system
 //! calls), and `kernel` (all unsafe code).
 
+mod entry_point;
 mod error;
 mod launch;
 pub mod remove_tree;
@@ -37,6 +38,9 @@ mod supervise;
 #[cfg(not(target_os = "linux"))]
 mod unsupported_os;
 
+#[cfg(target_os = "linux")]
+pub use entry_point::executor_main;
+pub use entry_point::{EXECUTOR_ARGUMENT, use_builtin_name_lookup};
 pub use error::SandboxError;
 pub use launch::{
     CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
@@ -51,27 +55,3 @@ pub use unsupported_os::{Executor, executor_main, run_unconfined};
 pub use backend::system::{is_system_path, taken};
 #[cfg(target_os = "linux")]
 pub use supervise::{Executor, PreparedCommand, RunningCommand, run_unconfined};
-
-/// The hidden first argument: a program that finds it must call [`executor_main`] before anything
-/// else, and end with what that returns.
-pub const EXECUTOR_ARGUMENT: &str = "__capsule-executor";
-
-/// Has names of hosts looked up in the machine's own file and by DNS, and users in the machine's own
-/// file, without loading what else the machine is set up for into this process. To be called before
-/// anything is looked up; only the first call does something.
-pub fn use_builtin_name_lookup() {
-    #[cfg(target_os = "linux")]
-    kernel::use_builtin_resolvers();
-}
-
-/// The whole life of an executor.
-#[cfg(target_os = "linux")]
-#[must_use]
-pub fn executor_main() -> std::process::ExitCode {
-    let mut words = std::env::args_os().skip(2);
-    match words.next() {
-        Some(word) if word == doctor::PROBE_ARGUMENT => doctor::run_probe(words),
-        Some(word) if word == supervise::UNCONFINED => executor::serve_unconfined(),
-        _ => executor::serve(),
-    }
-}

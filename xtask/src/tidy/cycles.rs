@@ -1,15 +1,11 @@
 //! Modules of a crate do not import each other in a circle (house, split by subject). What a module only hands
 //! on (`pub use`) and what its tests import does not count.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::Repository;
 use crate::rust::Source;
-use crate::tidy::{TidyFinding, compare_with_ceiling};
-
-/// How many circles a crate may still have. A number here may only fall.
-const MAX_CYCLES: &[(&str, usize)] = &[("sandbox", 1)];
+use crate::tidy::TidyFinding;
 
 /// Which modules of a crate each module imports from, by their paths.
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -28,19 +24,14 @@ pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
 
 fn check_crate(name: &str, sources: &[&Source]) -> Option<TidyFinding> {
     let cycles = find_cycles(&read_imports(name, sources));
-    let most = MAX_CYCLES.iter().find(|(own, _)| *own == name).map_or(0, |(_, most)| *most);
     let shown: Vec<String> = cycles.iter().map(|cycle| cycle.join(", ")).collect();
-    let count = cycles.len();
-    let what = match compare_with_ceiling(count, most) {
-        Ordering::Greater => format!(
-            "{count} groups of modules import each other, at most {most} may; import from the module that \
-             declares an item, or move it: {}",
+    (!cycles.is_empty()).then(|| {
+        let what = format!(
+            "modules import each other; import from the module that declares an item, or move it: {}",
             shown.join(" · ")
-        ),
-        Ordering::Less => format!("{count} groups of modules import each other; lower {most}"),
-        Ordering::Equal => return None,
-    };
-    Some(TidyFinding::at(format!("crates/{name}"), what))
+        );
+        TidyFinding::at(format!("crates/{name}"), what)
+    })
 }
 
 fn read_imports(name: &str, sources: &[&Source]) -> Imports {

@@ -44,80 +44,86 @@ pub struct RunningCommand {
     start: Instant,
 }
 
-/// Gives the order for a command.
-pub(super) fn prepare(
-    executor: &mut Executor,
-    launch: Launch,
-) -> Result<PreparedCommand, SandboxError> {
-    let limits = launch.limits;
-    let unable = |errno| SandboxError::Setup { step: "make pipes", reason: error_text(errno) };
-    let input = sealed_input(&launch.stdin)?;
-    let (out, out_end) = Capture::new(OutputKind::Stdout, limits.stdout_bytes).map_err(unable)?;
-    let (err, err_end) = Capture::new(OutputKind::Stderr, limits.stderr_bytes).map_err(unable)?;
-    let begin = StartGate::new().map_err(unable)?;
-    let order = build_request(launch, &executor.tmp)?;
-    let mut given = vec![begin.as_fd(), out_end.as_fd(), err_end.as_fd()];
-    given.extend(input.as_ref().map(AsFd::as_fd));
-    executor.send(&order, &given)?;
-    Ok(PreparedCommand {
-        out,
-        err,
-        start_gate: begin,
-        timeout: Duration::from_millis(limits.timeout_ms),
-        request: order,
-    })
-}
-
-/// Has it begin.
-pub(super) fn start_prepared(
-    executor: &mut Executor,
-    held: PreparedCommand,
-) -> Result<RunningCommand, SandboxError> {
-    let start = Instant::now();
-    if held.start_gate.open().is_err() {
-        return Err(executor.kill("it cannot be told to begin"));
+impl Executor {
+    /// Gives the order for a command.
+    pub(super) fn prepare_call(&mut self, launch: Launch) -> Result<PreparedCommand, SandboxError> {
+        let limits = launch.limits;
+        let unable = |errno| SandboxError::Setup { step: "make pipes", reason: error_text(errno) };
+        let input = sealed_input(&launch.stdin)?;
+        let (out, out_end) =
+            Capture::new(OutputKind::Stdout, limits.stdout_bytes).map_err(unable)?;
+        let (err, err_end) =
+            Capture::new(OutputKind::Stderr, limits.stderr_bytes).map_err(unable)?;
+        let begin = StartGate::new().map_err(unable)?;
+        let order = build_request(launch, &self.tmp)?;
+        let mut given = vec![begin.as_fd(), out_end.as_fd(), err_end.as_fd()];
+        given.extend(input.as_ref().map(AsFd::as_fd));
+        self.send(&order, &given)?;
+        Ok(PreparedCommand {
+            out,
+            err,
+            start_gate: begin,
+            timeout: Duration::from_millis(limits.timeout_ms),
+            request: order,
+        })
     }
-    Ok(RunningCommand { command: held, start })
-}
 
-/// Waits for its end.
-pub(super) fn wait(
-    executor: &mut Executor,
-    RunningCommand { command: held, start }: RunningCommand,
-    watch: &mut dyn CommandWatcher,
-) -> Result<CommandResult, SandboxError> {
-    let PreparedCommand { out, err, start_gate: _, timeout, request: order } = held;
-    let stages = match &order {
-        ExecutorRequest::Run { run, .. } => run.stages.as_slice(),
-        _ => &[],
-    };
-    let mut call = CommandSupervision {
-        out,
-        err,
-        ending: None,
-        deadline: start.checked_add(timeout),
-        buffer: executor.buffer.take().unwrap_or_else(capture::buffer),
-    };
-    let ended = call.run_to_end(executor, stages, watch)?;
-    let each: Vec<Termination> = ended.statuses.iter().copied().map(exit_termination).collect();
-    if !each.is_empty() && each.len() != stages.len() {
-        return Err(executor.kill("it told of other programs than it was given"));
+    /// Has it begin.
+    pub(super) fn start_prepared(
+        &mut self,
+        held: PreparedCommand,
+    ) -> Result<RunningCommand, SandboxError> {
+        let start = Instant::now();
+        if held.start_gate.open().is_err() {
+            return Err(self.kill("it cannot be told to begin"));
+        }
+        Ok(RunningCommand { command: held, start })
     }
-    let how = termination(&ended, each.last().copied(), call.ending.map(|(how, _)| how));
-    let CommandSupervision { out, err, mut buffer, .. } = call;
-    let (stdout, stderr) = (out.drain(&mut buffer, watch), err.drain(&mut buffer, watch));
-    executor.buffer = Some(buffer);
-    Ok(CommandResult {
-        termination: how,
-        reached_limits: reached_limits(how, &each, &ended, stdout.truncated || stderr.truncated),
-        stages: each,
-        stdout,
-        stderr,
-        sandbox_status: executor.sandbox_status()?.clone(),
-        micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
-        peak_memory: ended.peak_memory,
-        left_running: ended.left_running,
-    })
+
+    /// Waits for its end.
+    pub(super) fn wait_for_call(
+        &mut self,
+        RunningCommand { command: held, start }: RunningCommand,
+        watch: &mut dyn CommandWatcher,
+    ) -> Result<CommandResult, SandboxError> {
+        let PreparedCommand { out, err, start_gate: _, timeout, request: order } = held;
+        let stages = match &order {
+            ExecutorRequest::Run { run, .. } => run.stages.as_slice(),
+            _ => &[],
+        };
+        let mut call = CommandSupervision {
+            out,
+            err,
+            ending: None,
+            deadline: start.checked_add(timeout),
+            buffer: self.buffer.take().unwrap_or_else(capture::buffer),
+        };
+        let ended = call.run_to_end(self, stages, watch)?;
+        let each: Vec<Termination> = ended.statuses.iter().copied().map(exit_termination).collect();
+        if !each.is_empty() && each.len() != stages.len() {
+            return Err(self.kill("it told of other programs than it was given"));
+        }
+        let how = termination(&ended, each.last().copied(), call.ending.map(|(how, _)| how));
+        let CommandSupervision { out, err, mut buffer, .. } = call;
+        let (stdout, stderr) = (out.drain(&mut buffer, watch), err.drain(&mut buffer, watch));
+        self.buffer = Some(buffer);
+        Ok(CommandResult {
+            termination: how,
+            reached_limits: reached_limits(
+                how,
+                &each,
+                &ended,
+                stdout.truncated || stderr.truncated,
+            ),
+            stages: each,
+            stdout,
+            stderr,
+            sandbox_status: self.sandbox_status()?.clone(),
+            micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+            peak_memory: ended.peak_memory,
+            left_running: ended.left_running,
+        })
+    }
 }
 
 /// A command that runs.

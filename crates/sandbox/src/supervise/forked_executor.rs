@@ -15,12 +15,25 @@ use crate::{SandboxError, executor, kernel};
 const LOADER_VARIABLES: [&str; 5] =
     ["LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PROFILE", "GLIBC_TUNABLES"];
 
+impl Executor {
+    /// Makes an executor of a copy of this process, for a program that has done nothing so far: in its
+    /// memory the copy has whatever this process has, but for the words and the environment that the
+    /// kernel gave it, which it overwrites.
+    ///
+    /// # Errors
+    /// The copy could not be made, among others because this process has more than one thread.
+    pub fn start_forked() -> Result<Self, SandboxError> {
+        let (child, socket) = fork_executor()?;
+        Ok(Self::new(Some(child), socket))
+    }
+}
+
 /// Makes the copy; gives its number, and the socket on which it is spoken to.
 ///
 /// # Errors
 /// The kernel refused or does not say where the words of this process are, this process has more than
 /// one thread, or the loader was told to put more into it.
-pub(super) fn fork_executor() -> Result<(Pid, OwnedFd), SandboxError> {
+fn fork_executor() -> Result<(Pid, OwnedFd), SandboxError> {
     let failed = |errno: Errno| SandboxError::Start { reason: error_text(errno) };
     if LOADER_VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) {
         return Err(SandboxError::Start {

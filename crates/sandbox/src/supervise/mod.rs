@@ -112,17 +112,6 @@ impl Executor {
         Ok(Self::new(i32::try_from(child.id()).ok().and_then(Pid::from_raw), here))
     }
 
-    /// Makes an executor of a copy of this process, for a program that has done nothing so far: in its
-    /// memory the copy has whatever this process has, but for the words and the environment that the
-    /// kernel gave it, which it overwrites.
-    ///
-    /// # Errors
-    /// The copy could not be made, among others because this process has more than one thread.
-    pub fn start_forked() -> Result<Self, SandboxError> {
-        let (child, socket) = forked_executor::fork_executor()?;
-        Ok(Self::new(Some(child), socket))
-    }
-
     fn new(child: Option<Pid>, socket: OwnedFd) -> Self {
         Self {
             child,
@@ -247,7 +236,7 @@ impl Executor {
                 return Err(self.kill("it was left in the middle of a command"));
             }
         }
-        let held = call::prepare(self, launch)?;
+        let held = self.prepare_call(launch)?;
         self.busy = ExecutorActivity::Prepared;
         Ok(held)
     }
@@ -271,7 +260,7 @@ impl Executor {
     /// The executor cannot be told.
     pub fn start_command(&mut self, held: PreparedCommand) -> Result<RunningCommand, SandboxError> {
         self.busy = ExecutorActivity::Running;
-        call::start_prepared(self, held)
+        self.start_prepared(held)
     }
 
     /// Waits until every process of a command is gone.
@@ -283,7 +272,7 @@ impl Executor {
         running: RunningCommand,
         watch: &mut dyn CommandWatcher,
     ) -> Result<CommandResult, SandboxError> {
-        let ended = call::wait(self, running, watch);
+        let ended = self.wait_for_call(running, watch);
         self.busy = ExecutorActivity::Idle;
         ended
     }
