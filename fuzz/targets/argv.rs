@@ -75,7 +75,7 @@ fn judge(argv: Vec<String>) {
         facts: Facts::default(),
         hopeless: false,
     };
-    let _ = (call.action.summary(), call.action.argument_paths(&call.facts));
+    let _ = call.action.argument_paths(&call.facts);
     let verdict = call.judge(&POLICY).decision.verdict;
     let Action::Run { argv, .. } = &call.action else { return };
     if verdict == Verdict::Deny {

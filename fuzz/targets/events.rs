@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     entry(bytes);
     if let Ok(action) = serde_json::from_slice::<Action>(bytes) {
         fuzz::assert_kept(&action);
-        let _ = action.summary();
+        let _ = action.named_paths();
     }
     if let Ok(facts) = serde_json::from_slice::<Facts>(bytes) {
         fuzz::assert_kept(&facts);
