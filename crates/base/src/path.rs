@@ -42,6 +42,8 @@ pub enum PathProblem {
     TooLong,
     /// A link on the way leads out of the workspace, or to nothing.
     Escapes,
+    /// A link on the way leads to a program of the system, which every command sees.
+    SystemProgram,
     /// It lies on another file system that is mounted inside the workspace.
     Mounted,
     /// It lies in a folder that takes names in another case for the same, in a workspace that does not.
@@ -63,6 +65,7 @@ impl PathProblem {
             Self::Invalid => "is empty or holds a control character",
             Self::TooLong => "is longer than the system allows",
             Self::Escapes => "goes through a link that leads out of the workspace or nowhere",
+            Self::SystemProgram => "is a link to a program of the system",
             Self::Mounted => "lies on another file system, which is not part of the workspace",
             Self::Folding => {
                 "lies in a folder that takes names in another case for the same, which only a workspace of its \

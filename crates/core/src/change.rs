@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::Capability;
 use capsule_base::digest::Digest;
 use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_command::specs::is_system_program;
 
 /// Bits of a file's mode by which it runs as somebody else, or means nothing.
 const SPECIAL_BITS: u32 = 0o7000;
@@ -142,6 +143,8 @@ impl Change {
             FileState::File { mode, .. } if mode & SPECIAL_BITS != 0 => {
                 Some("it would run as its owner or group")
             }
+            // As in the environment of a Python interpreter, which every command sees anyway.
+            FileState::Link { target } if is_system_program(target) => None,
             FileState::Link { target } => self.resolve_link(target).err().map(link_problem),
             _ => None,
         }
@@ -170,6 +173,7 @@ const fn link_problem(problem: PathProblem) -> &'static str {
         PathProblem::Absolute
         | PathProblem::Climbs
         | PathProblem::Escapes
+        | PathProblem::SystemProgram
         | PathProblem::Mounted
         | PathProblem::Folding
         | PathProblem::Unlisted => "it is a link that leads out of the workspace",

@@ -36,6 +36,9 @@ pub fn look_up(
         PathLookup::Missing(missing) => {
             (PathLocation::Inside(missing.real_path()), FileKind::Missing)
         }
+        PathLookup::Outside(PathProblem::Escapes) if workspace.program_of_link(path).is_some() => {
+            (PathLocation::Outside(PathProblem::SystemProgram), FileKind::File)
+        }
         PathLookup::Outside(problem) => (PathLocation::Outside(*problem), FileKind::Missing),
         PathLookup::Refused(real, _) => (PathLocation::Inside(real.clone()), FileKind::Missing),
     };

@@ -159,7 +159,9 @@ const SYSTEM_DIRECTORIES: &[&str] =
     &["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Whether a program is named by its place in one of the system's folders.
-fn is_system_program(word: &str) -> bool {
+/// Whether a word is the path of a program in a directory of the system.
+#[must_use]
+pub fn is_system_program(word: &str) -> bool {
     word.rsplit_once('/').is_some_and(|(folder, _)| SYSTEM_DIRECTORIES.contains(&folder))
 }
 

@@ -402,6 +402,18 @@ pub struct Facts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unkept")]
     pub no_undo: Option<NoUndoReason>,
+    /// Why the call could not succeed if it were allowed, where that is known before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impossible: Option<Impossible>,
+}
+
+/// Why a call cannot succeed, whatever a person says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Impossible {
+    /// The code of what it would fail with.
+    pub code: Code,
+    /// In words.
+    pub reason: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

@@ -3,6 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
@@ -63,7 +64,7 @@ pub(super) fn start_programs(
     for ((number, stage), ends) in enumerate_indices(&run.stages).zip(all) {
         if number > 0 {
             // Those that run may have changed it.
-            program::check_program(number, stage)?;
+            program::check_program(number, stage, CWD)?;
         }
         let connected = dup2_stdin(&ends.input)
             .and_then(|()| dup2_stdout(&ends.output))

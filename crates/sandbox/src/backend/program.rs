@@ -78,17 +78,25 @@ pub(super) fn enumerate_indices<T>(items: &[T]) -> impl Iterator<Item = (ListInd
 ///
 /// # Errors
 /// One is another, or is not there.
-pub(super) fn check_programs(run: &CommandMessage) -> Result<(), ExecutorError> {
-    enumerate_indices(&run.stages).try_for_each(|(number, stage)| check_program(number, stage))
+pub(super) fn check_programs(
+    run: &CommandMessage,
+    cwd: Option<&OwnedFd>,
+) -> Result<(), ExecutorError> {
+    let cwd = cwd.map_or(CWD, |cwd| cwd.as_fd());
+    enumerate_indices(&run.stages).try_for_each(|(number, stage)| check_program(number, stage, cwd))
 }
 
 /// The same for one of them.
 ///
 /// # Errors
 /// It is another one, or is not there.
-pub(super) fn check_program(number: ListIndex, stage: &StageMessage) -> Result<(), ExecutorError> {
+pub(super) fn check_program(
+    number: ListIndex,
+    stage: &StageMessage,
+    cwd: BorrowedFd<'_>,
+) -> Result<(), ExecutorError> {
     let (path, identity) = &stage.program;
-    match statat(CWD, host_path::bytes_to_path(path), AtFlags::empty()) {
+    match statat(cwd, host_path::bytes_to_path(path), AtFlags::empty()) {
         Ok(found) if identity_of(&found) == *identity => Ok(()),
         Ok(_) => Err(ExecutorError::ProgramChanged(number)),
         Err(_) => Err(ExecutorError::ProgramMissing(number)),

@@ -63,8 +63,9 @@ fn check_launch(launch: &Launch) -> Result<(), &'static str> {
 }
 
 fn check_stage(stage: &LaunchStage) -> Result<(), &'static str> {
-    if !stage.program.path.is_absolute() {
-        return Err("the program's path is not absolute");
+    // A bare name would be looked for in the directory that the command starts in.
+    if !stage.program.path.as_os_str().as_bytes().contains(&b'/') {
+        return Err("the program's path is a bare name");
     }
     if stage.environment.iter().any(|(name, _)| is_invalid_name(name)) {
         return Err("a variable's name is empty or holds `=`");

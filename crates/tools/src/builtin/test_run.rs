@@ -12,7 +12,7 @@ use capsule_workspace::look_up;
 use serde_json::{Map, Value};
 
 use crate::command::operation::{CommandOperation, ReadyStage};
-use crate::command::program::{find_program, missing};
+use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, text_arg};
 use crate::tool::prepare::{FailedOperation, command_operation};
 use crate::tool::{PreparedCall, Tool, ToolContext};
@@ -94,7 +94,7 @@ impl Tool for TestRun {
         let folder = cwd
             .inside()
             .map(|path| look_up(context.workspace, path, &context.hidden_paths.borrow()).0);
-        let program = argv.first().and_then(|name| find_program(name, context.host.as_ref()));
+        let program = argv.first().and_then(|name| find_command(name, &cwd, context));
         let facts = Facts {
             program: program.as_ref().map(|program| program.fact.clone()),
             sandbox: context.commands.sandbox_status(),

@@ -7,12 +7,17 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
+use capsule_base::path::WorkspacePath;
 use capsule_command::program::ProgramFact;
+use capsule_core::action::{PathTarget, target_from};
 use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
+use capsule_workspace::PathLookup;
+use rustix::fs::OFlags;
 use sandbox::FileIdentity;
 
 use crate::host::ToolHost;
+use crate::tool::ToolContext;
 
 /// Where programs are looked for, by us and by commands. Nothing that a run can write to is among
 /// them, and every sandbox has them.
@@ -25,13 +30,59 @@ pub(crate) struct ResolvedProgram {
     pub(crate) file: sandbox::Executable,
 }
 
-/// Finds a program: at the place that the policy names, or in the system's folders.
+/// Finds the program of a command that starts in a directory of the workspace: at the place that the policy
+/// names, in the system's directories, or, by its path, in the workspace.
+pub(crate) fn find_command(
+    name: &str,
+    cwd: &PathTarget,
+    context: &ToolContext<'_>,
+) -> Option<ResolvedProgram> {
+    let host = context.host.as_ref();
+    find_program(name, host).or_else(|| find_workspace_program(name, cwd, context))
+}
+
+/// Finds a program of the workspace. It may be a link to one of the system, as in the environment of a Python
+/// interpreter.
+fn find_workspace_program(
+    name: &str,
+    cwd: &PathTarget,
+    context: &ToolContext<'_>,
+) -> Option<ResolvedProgram> {
+    if !name.contains('/') {
+        return None;
+    }
+    let target = target_from(cwd, name);
+    let path = target.inside()?;
+    let workspace = context.workspace;
+    let hidden = context.hidden_paths.borrow().hidden_now(workspace).ok()?;
+    let is_hidden = |path: &WorkspacePath| {
+        let mut above = Path::new(path.as_str()).ancestors();
+        above.any(|above| hidden.iter().any(|hidden| hidden.as_os_str() == above.as_os_str()))
+    };
+    let (file, real) = match workspace.find_path(path) {
+        PathLookup::Found(found) if !is_hidden(path) && !is_hidden(&found.real_path) => {
+            (File::from(found.open(workspace, OFlags::RDONLY).ok()?), found.real_path.to_string())
+        }
+        PathLookup::Outside(_) if !is_hidden(path) => {
+            let real = workspace.program_of_link(path)?;
+            (File::open(&real).ok()?, real.to_str()?.to_owned())
+        }
+        _ => return None,
+    };
+    let meta = file.metadata().ok().filter(|meta| meta.is_file() && meta.mode() & 0o111 != 0)?;
+    let identity = FileIdentity::from_metadata(&meta);
+    let fact = ProgramFact { path: path.to_string(), real, sha256: file_digest(file)? };
+    let file = sandbox::Executable { path: PathBuf::from(name), identity };
+    Some(ResolvedProgram { fact, file })
+}
+
+/// Finds a program: at the place that the policy names, or in the system's directories.
 pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedProgram> {
     let named = host.program_path(name).map(PathBuf::from);
     let path = match named {
         Some(path) => path,
         None if name.is_empty() => return None,
-        // By its path, where that is one of the folders that are searched anyway.
+        // By its path, where that is one of the directories that are searched anyway.
         None if name.contains('/') => {
             let folder = Path::new(name).parent()?;
             let known = SEARCH_PATH.split(':').any(|part| Path::new(part) == folder);
@@ -64,7 +115,10 @@ pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedPr
 /// Why a program was not found.
 pub(crate) fn missing(name: &str, host: &dyn ToolHost) -> CodedError {
     let Some(place) = host.program_path(name) else {
-        let message = format!("there is no program `{name}` in the system's folders");
+        let message = match name.contains('/') {
+            true => format!("there is no program at `{name}` that a command may see and run"),
+            false => format!("there is no program `{name}` in the system's directories"),
+        };
         return CodedError::new(Code::ExecNotFound, message);
     };
     let real = Path::new(&place).canonicalize();

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::spelling::{Spelling, forms};
+use capsule_command::specs::is_system_program;
 use capsule_core::action::FileKind;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
@@ -297,6 +298,16 @@ impl Workspace {
             }
         }
         Err(LookupError::Refused(Errno::AGAIN))
+    }
+
+    /// The program in a directory of the system that a path leads to by links, if it leads to one.
+    #[must_use]
+    pub fn program_of_link(&self, path: &WorkspacePath) -> Option<PathBuf> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let program = rustix::fs::openat(self.root(), path.as_str(), flags, Mode::empty()).ok()?;
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", program.as_raw_fd())).ok()?;
+        let is_program = real.to_str().is_some_and(is_system_program) && real.is_file();
+        is_program.then_some(real)
     }
 
     /// Whether a path leads to a file without any link on the way.

@@ -7,18 +7,19 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
-use crate::decision::Verdict;
+use crate::decision::{Decision, Verdict};
 use crate::policy::decide::call_restrictions::restrictions;
 use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::decide::command_line::{self, LocatedCommand};
 use crate::policy::decide::command_scope::{self, CommandScopes};
 use crate::policy::decide::default_verdict::default_verdict;
-use crate::policy::decide::judgement::{Judgement, PolicyCheck, strictest};
+use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck, strictest};
 use crate::policy::decide::{
     apply, budget, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
 };
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
+use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_command::specs::CommandLine;
@@ -73,7 +74,7 @@ pub(super) fn evaluate_call(
     let too_risky = risk::check(policy, input, risk, &hazards);
     let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line)).collect();
     found.extend([(PolicyCheck::Profile, ceiling), (PolicyCheck::Risk, too_risky)]);
-    let (decision, trace) = strictest(found, capabilities, risk);
+    let (decision, trace) = without_impossible(input, found, capabilities, risk);
     let bounds = match rule {
         Some(rule) if decision.verdict != Verdict::Deny => {
             restrictions(policy, rule, input, (reads, writes))
@@ -81,6 +82,24 @@ pub(super) fn evaluate_call(
         _ => Restrictions::Nothing,
     };
     Judgement { decision, restrictions: bounds, trace, named_capabilities: named }
+}
+
+/// The strictest finding. No person is asked about a call that cannot succeed.
+fn without_impossible(
+    input: &PolicyInput<'_>,
+    mut found: Vec<(PolicyCheck, Vec<Finding>)>,
+    capabilities: Capabilities,
+    risk: Risk,
+) -> (Decision, DecisionTrace) {
+    let Some(impossible) = &input.facts.impossible else {
+        return strictest(found, capabilities, risk);
+    };
+    let verdicts = found.iter().flat_map(|(_, findings)| findings).map(|finding| finding.verdict);
+    if matches!(verdicts.max(), Some(Verdict::Ask | Verdict::AskEach)) {
+        let finding = Finding::deny(impossible.code, impossible.reason.clone());
+        found.push((PolicyCheck::Rule, alloc::vec![finding]));
+    }
+    strictest(found, capabilities, risk)
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.

@@ -290,13 +290,14 @@ pub(super) fn check_path_argument(
         fact.kind != FileKind::Missing || matches!(fact.real, PathLocation::Outside(_))
     });
     let real = fact.and_then(real_path);
-    let named = if used.is_certain || found {
-        check_path(
-            files,
-            path,
-            fact,
-            matches!(used.access, PathAccess::Read | PathAccess::ReadTree),
-        )
+    let is_read = matches!(used.access, PathAccess::Read | PathAccess::ReadTree);
+    let leads_to_program =
+        |fact: &PathFact| fact.real == PathLocation::Outside(PathProblem::SystemProgram);
+    let named = if is_read && fact.is_some_and(leads_to_program) {
+        // The link is read, and what every command sees.
+        check_names(files, path, None)
+    } else if used.is_certain || found {
+        check_path(files, path, fact, is_read)
     } else {
         check_names(files, path, real)
     };

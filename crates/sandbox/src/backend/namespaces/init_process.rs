@@ -114,8 +114,8 @@ fn execute_request(own_end: &OwnedFd, direct: bool) -> Result<InitReport, Execut
         return Err(SetupError { step: Step::Order, errno: Errno::CANCELED }.into());
     }
     let CallRequest { run, streams, .. } = order;
-    program::check_programs(&run)?;
     let folder = program::open_cwd(&run).at(Step::Folder)?;
+    program::check_programs(&run, folder.as_ref())?;
     let ends = pipeline::connect(&run, streams)?;
     folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
     if direct {

@@ -105,8 +105,8 @@ fn execute_request(
         return Ok(None); // it is over before it began
     }
     let CallRequest { run, streams, .. } = order;
-    program::check_programs(&run)?;
     let folder = program::open_cwd(&run).at(Step::Folder)?;
+    program::check_programs(&run, folder.as_ref())?;
     let ends = pipeline::connect(&run, streams)?;
     folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
     let (rules, limits) = match bound {

@@ -14,7 +14,7 @@ use sandbox::{RedirectTarget, StandardStream};
 
 use crate::command::expand::expand;
 use crate::command::operation::ReadyStage;
-use crate::command::program::{ResolvedProgram, find_program, missing};
+use crate::command::program::{ResolvedProgram, find_command, missing};
 use crate::host::ToolHost;
 use crate::tool::ToolContext;
 use crate::tool::prepare::command_facts;
@@ -32,10 +32,12 @@ pub(super) fn gather_facts(
     context: &ToolContext<'_>,
 ) -> Result<(Facts, FoundPrograms), CodedError> {
     let mut programs: FoundPrograms = Vec::new();
-    let names = steps.iter().flat_map(|step| &step.stages).filter_map(|stage| stage.words.first());
-    for name in names.filter_map(|word| word.literal()) {
-        if !programs.iter().any(|(text, _)| text == name) {
-            programs.push((name.to_owned(), find_program(name, context.host.as_ref())));
+    for step in steps {
+        let words = step.stages.iter().filter_map(|stage| stage.words.first());
+        for name in words.filter_map(|word| word.literal()) {
+            if !programs.iter().any(|(text, _)| text == name) {
+                programs.push((name.to_owned(), find_command(name, &step.cwd, context)));
+            }
         }
     }
     let found = |(name, program): &(String, Option<ResolvedProgram>)| {

@@ -10,7 +10,7 @@ use capsule_base::limits;
 use capsule_base::units;
 use capsule_command::shell_syntax::{ListOperator, Script, ScriptElement, parse};
 use capsule_core::action::{
-    Action, CommandStep, Facts, FileKind, FolderChange, PathTarget, UnsupportedStep,
+    Action, CommandStep, Facts, FileKind, FolderChange, Impossible, PathTarget, UnsupportedStep,
 };
 use capsule_core::capability::Capability;
 use capsule_core::outcome::CodedError;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use self::change::Change;
 use self::list::ListParts;
 use crate::command::operation::ReadyStage;
-use crate::command::program::{find_program, missing};
+use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
 use crate::tool::prepare::{FailedOperation, command_facts, command_operation};
 use crate::tool::{PreparedCall, Tool, ToolContext};
@@ -165,6 +165,14 @@ fn failed_call(facts: Facts, problem: CodedError) -> PreparedCall {
     PreparedCall { facts, operation: Box::new(FailedOperation(problem)) }
 }
 
+/// A call that fails whatever a person says, so that none is asked. Where commands are only judged, what a policy
+/// says does not depend on what is installed.
+fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
+    let impossible = Impossible { code: problem.code, reason: problem.message.clone() };
+    let impossible = facts.sandbox.is_some().then_some(impossible);
+    failed_call(Facts { impossible, ..facts }, problem)
+}
+
 /// What a text of the command language means, or one part of the list that it is, with the text of
 /// that. A list begins in the folder, a part of it runs there: which one that is depends on the parts
 /// before it.
@@ -237,7 +245,7 @@ fn prepare_program(
     stdin: &str,
     context: &ToolContext<'_>,
 ) -> PreparedCall {
-    let program = argv.first().and_then(|name| find_program(name, context.host.as_ref()));
+    let program = argv.first().and_then(|name| find_command(name, cwd, context));
     let found = program.as_ref().map(|program| program.fact.clone());
     let facts = Facts {
         sandbox: context.commands.sandbox_status(),
@@ -258,7 +266,7 @@ fn prepare_program(
         }
         (None, _) => {
             let name = argv.first().map_or("", String::as_str);
-            failed_call(facts, missing(name, context.host.as_ref()))
+            impossible_call(facts, missing(name, context.host.as_ref()))
         }
         (_, None) => failed_call(facts, CodedError::new(Code::PathOutside, "`cwd` is not inside")),
     }
@@ -296,6 +304,7 @@ fn prepare_command(
             let operation = Box::new(command_operation(stages, &step.cwd, stdin, &facts, context));
             PreparedCall { facts, operation }
         }
+        Err(problem) if problem.code == Code::ExecNotFound => impossible_call(facts, problem),
         Err(problem) => failed_call(facts, problem),
     }
 }

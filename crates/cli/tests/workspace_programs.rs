@@ -1,0 +1,141 @@
+//! Programs of the workspace, by their path: scripts, the interpreters of Python environments, links.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
+
+use capsule_testkit::Capsule;
+
+/// Allows project code, and asks about nothing.
+const POLICY: &str = "version: 1
+name: programs
+tools:
+  fs.read: { decision: allow, paths: { allow: [\"**\"], hidden: allow, symlinks: inside } }
+  shell.run:
+    form: command
+    effects: { reads: allow, writes: allow, runs: allow, code: allow, unknown: allow }
+sandbox: { workspace: staged, level: workspace-write }
+";
+
+fn capsule() -> (Capsule, String) {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.write_policy(POLICY);
+    let script = "#!/bin/sh\necho \"$0 $*\"\n";
+    for name in ["run.sh", "sub/inner.sh", ".env"] {
+        let path = capsule.write_file(name, script);
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let _plain = capsule.write_file("plain.txt", script);
+    let workspace = capsule.workspace();
+    symlink("sub", workspace.join("linked")).unwrap();
+    symlink("/usr/bin/id", workspace.join("id")).unwrap();
+    symlink("run.sh", workspace.join("again")).unwrap();
+    let outside = capsule.directory().join("outside.sh");
+    fs::write(&outside, script).unwrap();
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(&outside, workspace.join("out")).unwrap();
+    (capsule, policy)
+}
+
+/// W1, W2: a program is found by its path, from every directory, and only where a command may see it.
+#[test]
+fn programs_are_run_by_their_paths() {
+    let (capsule, policy) = capsule();
+    for (cwd, words, status, expected) in [
+        ("", &["./run.sh", "a"][..], 0, "./run.sh a"),
+        ("", &["sub/inner.sh"], 0, "sub/inner.sh"),
+        ("sub", &["./inner.sh", "b"], 0, "./inner.sh b"),
+        ("sub", &["../run.sh"], 0, "../run.sh"),
+        ("linked", &["./inner.sh"], 0, "./inner.sh"),
+        ("", &["./again"], 0, "./again"),
+        ("", &["./id", "-u"], 0, ""),
+        ("", &["env", "./run.sh", "c"], 0, "./run.sh c"),
+        // Not there, no program, hidden, outside.
+        ("", &["./nothing"], 1, "[exec.not-found]"),
+        ("", &["./plain.txt"], 1, "[exec.not-found]"),
+        ("", &["./.env"], 3, "[policy.never]"),
+        ("", &["./out"], 3, "[path.outside-workspace]"),
+        ("", &["../outside.sh"], 3, "[path.outside-workspace]"),
+    ] {
+        let mut args = vec!["exec", "--policy", &policy];
+        if !cwd.is_empty() {
+            args.extend(["--cwd", cwd]);
+        }
+        args.push("--");
+        args.extend(words);
+        let done = capsule.run(&args);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert_eq!(done.status, status, "{cwd} {words:?}: {said}");
+        assert!(said.contains(expected), "{cwd} {words:?}: {said}");
+    }
+}
+
+/// What an earlier call of a session made is run as the program that it is by then.
+#[test]
+fn a_program_that_a_call_made_is_run() {
+    let (capsule, policy) = capsule();
+    let exec = |words: &[&str]| {
+        let mut args = vec!["exec", "--policy", &policy, "--session", "job:1", "--"];
+        args.extend(words);
+        capsule.run(&args)
+    };
+    let _made = exec(&["cp", "run.sh", "made.sh"]).exits(0);
+    assert_eq!(exec(&["./made.sh", "x"]).exits(0).stdout, "./made.sh x\n");
+    assert!(!capsule.workspace().join("made.sh").exists());
+}
+
+/// W1: a Python environment runs, and one that a command makes can be applied.
+#[test]
+fn a_python_environment_works() {
+    let (capsule, policy) = capsule();
+    let made = Command::new("/usr/bin/python3")
+        .args(["-m", "venv", ".venv"])
+        .current_dir(capsule.workspace())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let print = "import sys; print(sys.prefix != sys.base_prefix)";
+    let exec = |words: &[&str]| {
+        let mut args = vec!["exec", "--policy", &policy, "--timeout", "100s", "--"];
+        args.extend(words);
+        capsule.run(&args)
+    };
+    assert_eq!(exec(&[".venv/bin/python", "-c", print]).exits(0).stdout, "True\n");
+    assert_eq!(exec(&["env", ".venv/bin/python3", "-c", print]).exits(0).stdout, "True\n");
+    let _made = exec(&["python3", "-m", "venv", "v"]).exits(0);
+    let _applied = capsule.run(&["apply", "latest"]).exits(0);
+    let target = fs::read_link(capsule.workspace().join("v/bin/python3")).unwrap();
+    assert_eq!(target.to_str(), Some("/usr/bin/python3"));
+}
+
+/// No person is asked about a program that is not there.
+#[test]
+fn a_missing_program_is_not_asked_about() {
+    let (capsule, _) = capsule();
+    for words in [&["./nothing"][..], &["no-such-program"], &["env", "./run.sh"]] {
+        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        args.extend(words);
+        let done = capsule.run(&args);
+        let (status, code) = match words {
+            ["env", ..] => (4, "[approval.needed]"),
+            _ => (1, "[exec.not-found]"),
+        };
+        assert!(done.stderr.contains(code), "{words:?}: {}", done.stderr);
+        assert_eq!(done.status, status, "{words:?}: {}", done.stderr);
+        let report = capsule.run(&["report", "latest", "--format", "json"]).json();
+        assert_eq!(report["summary"]["prompts"], 0);
+        // The decision is made again from the record, byte for byte.
+        let _replayed = capsule.run(&["replay", "latest"]).exits(i32::from(status));
+        let explained = capsule.run(&["policy", "explain", "latest:1", "--json"]);
+        assert_eq!(explained.json()["code"], done_code(code), "{}", explained.stdout);
+    }
+}
+
+fn done_code(code: &str) -> &str {
+    match code {
+        "[exec.not-found]" => "exec.not-found",
+        _ => "policy.asked",
+    }
+}
