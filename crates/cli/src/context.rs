@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::code::Code;
 use capsule_base::limits;
-use capsule_core::action::show_argv;
+use capsule_command::argv::show_argv;
 use capsule_core::journal::SIDECAR_SUFFIXES;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::is_layer;

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod argv;
 pub mod program;
 pub mod shell_syntax;
 pub mod specs;

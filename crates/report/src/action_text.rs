@@ -1,7 +1,8 @@
 //! What an action is about, in one line.
 
 use capsule_base::units::counted;
-use capsule_core::action::{Action, ParsedUrl, RepositoryQuery, show_argv};
+use capsule_command::argv::show_argv;
+use capsule_core::action::{Action, ParsedUrl, RepositoryQuery};
 
 /// The action in one line, for a screen or a log; not escaped.
 pub(crate) fn action_text(action: &Action) -> String {

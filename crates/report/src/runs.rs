@@ -2,7 +2,7 @@
 
 use capsule_base::escape;
 use capsule_base::units::{counted, show_duration};
-use capsule_core::action::show_argv;
+use capsule_command::argv::show_argv;
 use capsule_store::{RunState, RunSummary};
 use serde_json::{Value, json};
 

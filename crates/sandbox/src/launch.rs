@@ -56,7 +56,7 @@ pub struct HiddenPath {
 /// A program, and the file that it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executable {
-    /// Its absolute path as seen inside; a relative one is beneath the directory that the command starts in.
+    /// Its absolute path as seen inside; a relative one is below the directory that the command starts in.
     pub path: PathBuf,
     /// What the file was when it was decided on.
     pub identity: FileIdentity,

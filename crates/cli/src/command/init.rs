@@ -8,7 +8,7 @@ use capsule_authoring::policy_schema;
 use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::limits::ORIGIN_BYTES;
-use capsule_core::action::show_argv;
+use capsule_command::argv::show_argv;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::CATALOGUE;
 use capsule_runtime::plan::plan_schema;

@@ -169,37 +169,3 @@ pub fn redirect_files(stage: &PipelineStage) -> impl Iterator<Item = (&str, Opti
         _ => None,
     })
 }
-
-/// A command line for reading: words with blanks or quotes stand in quotes.
-#[must_use]
-pub fn show_argv(argv: &[String]) -> String {
-    let plain = |word: &str| {
-        !word.is_empty()
-            && word.chars().all(|c| c.is_alphanumeric() || "-_=./:,+@%^~[]{}".contains(c))
-    };
-    let mut line = String::new();
-    for (index, word) in argv.iter().enumerate() {
-        if index > 0 {
-            line.push(' ');
-        }
-        if plain(word) {
-            line.push_str(word);
-        } else {
-            line.push('\'');
-            line.push_str(&word.replace('\'', "'\\''"));
-            line.push('\'');
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_line_can_be_read() {
-        let argv = ["git", "commit", "-m", "it's done", ""].map(String::from);
-        assert_eq!(show_argv(&argv), r"git commit -m 'it'\''s done' ''");
-    }
-}

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::{Capabilities, Capability};
 use crate::change::Change;
 use crate::confinement::SandboxStatus;
+use crate::outcome::CodedError;
 use crate::undo::NoUndoReason;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
@@ -29,7 +30,7 @@ use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
 
 pub use command::{
     CommandStep, DEV_NULL, Expansion, SubAction, UnsupportedStep, expanded_argv, glob_arguments,
-    redirect_files, show_argv, sub_actions, target_from,
+    redirect_files, sub_actions, target_from,
 };
 pub use courses::{FolderChange, ListPart};
 pub use fingerprint::Fingerprint;
@@ -404,16 +405,7 @@ pub struct Facts {
     pub no_undo: Option<NoUndoReason>,
     /// Why the call could not succeed if it were allowed, where that is known before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub impossible: Option<Impossible>,
-}
-
-/// Why a call cannot succeed, whatever a person says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Impossible {
-    /// The code of what it would fail with.
-    pub code: Code,
-    /// In words.
-    pub reason: String,
+    pub impossible: Option<CodedError>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

@@ -7,19 +7,19 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
-use crate::decision::{Decision, Verdict};
+use crate::decision::Verdict;
+use crate::outcome::CodedError;
 use crate::policy::decide::call_restrictions::restrictions;
 use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::decide::command_line::{self, LocatedCommand};
 use crate::policy::decide::command_scope::{self, CommandScopes};
 use crate::policy::decide::default_verdict::default_verdict;
-use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck, strictest};
+use crate::policy::decide::judgement::{Judgement, PolicyCheck, strictest};
 use crate::policy::decide::{
     apply, budget, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
 };
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
-use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_command::specs::CommandLine;
@@ -74,7 +74,8 @@ pub(super) fn evaluate_call(
     let too_risky = risk::check(policy, input, risk, &hazards);
     let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line)).collect();
     found.extend([(PolicyCheck::Profile, ceiling), (PolicyCheck::Risk, too_risky)]);
-    let (decision, trace) = without_impossible(input, found, capabilities, risk);
+    found.extend(impossible(input, &found));
+    let (decision, trace) = strictest(found, capabilities, risk);
     let bounds = match rule {
         Some(rule) if decision.verdict != Verdict::Deny => {
             restrictions(policy, rule, input, (reads, writes))
@@ -84,22 +85,16 @@ pub(super) fn evaluate_call(
     Judgement { decision, restrictions: bounds, trace, named_capabilities: named }
 }
 
-/// The strictest finding. No person is asked about a call that cannot succeed.
-fn without_impossible(
+/// No person is asked about a call that cannot succeed.
+fn impossible(
     input: &PolicyInput<'_>,
-    mut found: Vec<(PolicyCheck, Vec<Finding>)>,
-    capabilities: Capabilities,
-    risk: Risk,
-) -> (Decision, DecisionTrace) {
-    let Some(impossible) = &input.facts.impossible else {
-        return strictest(found, capabilities, risk);
-    };
-    let verdicts = found.iter().flat_map(|(_, findings)| findings).map(|finding| finding.verdict);
-    if matches!(verdicts.max(), Some(Verdict::Ask | Verdict::AskEach)) {
-        let finding = Finding::deny(impossible.code, impossible.reason.clone());
-        found.push((PolicyCheck::Rule, alloc::vec![finding]));
-    }
-    strictest(found, capabilities, risk)
+    found: &[(PolicyCheck, Vec<Finding>)],
+) -> Option<(PolicyCheck, Vec<Finding>)> {
+    let CodedError { code, message, .. } = input.facts.impossible.as_ref()?;
+    let verdict =
+        found.iter().flat_map(|(_, findings)| findings).map(|finding| finding.verdict).max()?;
+    let is_asked = matches!(verdict, Verdict::Ask | Verdict::AskEach);
+    is_asked.then(|| (PolicyCheck::Rule, alloc::vec![Finding::deny(*code, message.clone())]))
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.

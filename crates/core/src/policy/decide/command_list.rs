@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::action::{
     Action, CommandStep, Facts, FileKind, PathFact, PathLocation, PathTarget, SubAction,
-    glob_arguments, redirect_files, show_argv, sub_actions, target_from,
+    glob_arguments, redirect_files, sub_actions, target_from,
 };
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
@@ -29,6 +29,7 @@ use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_command::argv::show_argv;
 use capsule_command::shell_syntax::ShellWord;
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 

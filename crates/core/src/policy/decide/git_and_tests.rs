@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{PathLocation, PathTarget, RepositoryQuery, show_argv};
+use crate::action::{PathLocation, PathTarget, RepositoryQuery};
 use crate::capability::Capabilities;
 use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or, verdict_text};
@@ -16,6 +16,7 @@ use crate::policy::restrictions::{ContentScope, PathScope, Restrictions};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::limits;
+use capsule_command::argv::show_argv;
 
 /// The tool whose constraints say which files can be read, by whatever tool.
 const READ_TOOL: &str = "fs.read";

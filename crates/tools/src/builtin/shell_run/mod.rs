@@ -10,7 +10,7 @@ use capsule_base::limits;
 use capsule_base::units;
 use capsule_command::shell_syntax::{ListOperator, Script, ScriptElement, parse};
 use capsule_core::action::{
-    Action, CommandStep, Facts, FileKind, FolderChange, Impossible, PathTarget, UnsupportedStep,
+    Action, CommandStep, Facts, FileKind, FolderChange, PathTarget, UnsupportedStep,
 };
 use capsule_core::capability::Capability;
 use capsule_core::outcome::CodedError;
@@ -168,8 +168,7 @@ fn failed_call(facts: Facts, problem: CodedError) -> PreparedCall {
 /// A call that fails whatever a person says, so that none is asked. Where commands are only judged, what a policy
 /// says does not depend on what is installed.
 fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
-    let impossible = Impossible { code: problem.code, reason: problem.message.clone() };
-    let impossible = facts.sandbox.is_some().then_some(impossible);
+    let impossible = facts.sandbox.is_some().then(|| problem.clone());
     failed_call(Facts { impossible, ..facts }, problem)
 }
 
