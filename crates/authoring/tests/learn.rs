@@ -28,6 +28,7 @@ fn loaded_policy(folder: &TempDir) -> LoadedPolicy {
     let lookup = PolicyLoadOptions {
         source: &PolicySource::File(file),
         workspace: Some(&workspace),
+        shell_cwd: None,
         cwd: &workspace,
         home: folder.path(),
         own_files: &[],

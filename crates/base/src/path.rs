@@ -1,8 +1,8 @@
 //! Paths as a call names them, parsed once into something that cannot lead out of the workspace.
 //!
 //! The parser only reads text: whether a link on the way leads outside is found when the path is
-//! opened. A path is relative to the workspace. Inside a sandboxed command the workspace stands at
-//! `/workspace`, so that prefix is understood too. Nothing is decoded: `%2e` is three characters.
+//! opened. A path is relative to the workspace, or begins with a name of its root ([`RootNames`]).
+//! Nothing is decoded: `%2e` is three characters.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -12,9 +12,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-
-/// Where the workspace stands inside a sandboxed command.
-pub const WORKSPACE_MOUNT: &str = "/workspace";
+use crate::root_names::RootNames;
 
 /// A path inside the workspace: relative, without `.`, `..` or doubled slashes; the root is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,21 +81,29 @@ impl WorkspacePath {
         Self(String::new())
     }
 
-    /// Reads a path as a call names it.
+    /// Reads a path as a call names it, where the root has no name but the usual one.
     ///
     /// # Errors
     /// Says why the text is not a path inside the workspace.
     pub fn parse(asked: &str) -> Result<Self, PathProblem> {
+        Self::parse_named(asked, &RootNames::default())
+    }
+
+    /// Reads a path as a call names it, where the root has these names.
+    ///
+    /// # Errors
+    /// Says why the text is not a path inside the workspace.
+    pub fn parse_named(asked: &str, names: &RootNames) -> Result<Self, PathProblem> {
         if asked.is_empty() || asked.chars().any(char::is_control) {
             return Err(PathProblem::Invalid);
         }
         if asked.len() > limits::PATH_BYTES {
             return Err(PathProblem::TooLong);
         }
-        let relative = match asked.strip_prefix(WORKSPACE_MOUNT) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
-            _ if asked.starts_with('/') => return Err(PathProblem::Absolute),
-            _ if asked.starts_with('~') => return Err(PathProblem::Home),
+        let relative = match names.relative(asked) {
+            Some(rest) => rest,
+            None if asked.starts_with('/') => return Err(PathProblem::Absolute),
+            _ if begins_with_home(asked) => return Err(PathProblem::Home),
             _ if begins_with_variable(asked) => return Err(PathProblem::Variable),
             _ => asked,
         };
@@ -134,13 +140,22 @@ impl WorkspacePath {
     /// # Errors
     /// Says why the text is not a path inside the workspace, or not surely.
     pub fn resolve_from(&self, word: &str) -> Result<Self, PathProblem> {
-        let relative = !word.is_empty() && !word.starts_with(['/', '~', '$']) && !self.is_root();
-        let path = match relative {
-            true => Self::parse(&alloc::format!("{self}/{word}"))?,
-            false => Self::parse(word)?,
+        self.resolve_named(word, &RootNames::default())
+    }
+
+    /// The same where the root has these names.
+    ///
+    /// # Errors
+    /// Says why the text is not a path inside the workspace, or not surely.
+    pub fn resolve_named(&self, word: &str, names: &RootNames) -> Result<Self, PathProblem> {
+        let is_relative = !word.is_empty() && !word.starts_with('/') && !self.is_root();
+        let path = match Self::parse_named(word, names) {
+            Err(problem @ (PathProblem::Home | PathProblem::Variable)) => return Err(problem),
+            _ if is_relative => Self::parse(&alloc::format!("./{self}/{word}"))?,
+            path => path?,
         };
-        let names = word.strip_prefix(WORKSPACE_MOUNT).unwrap_or(word).split('/');
-        let mut behind = names.skip_while(|name| matches!(*name, "" | "." | ".."));
+        let components = names.relative(word).unwrap_or(word).split('/');
+        let mut behind = components.skip_while(|name| matches!(*name, "" | "." | ".."));
         if behind.any(|name| name == "..") { Err(PathProblem::UncertainParent) } else { Ok(path) }
     }
 
@@ -200,6 +215,14 @@ impl WorkspacePath {
             Self(path)
         }
     }
+}
+
+/// Whether a path begins with a name that a shell would replace by a home directory: `~`, or `~` and
+/// the name of an account. Others, such as `~$report.docx`, are names of files.
+fn begins_with_home(asked: &str) -> bool {
+    let account = asked.split('/').next().and_then(|first| first.strip_prefix('~'));
+    let in_account = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
+    account.is_some_and(|account| account.chars().all(in_account))
 }
 
 fn begins_with_variable(asked: &str) -> bool {
@@ -268,6 +291,9 @@ mod tests {
             ("$", "$"),
             ("a/~/b", "a/~/b"),
             ("...", "..."),
+            ("~$report.docx", "~$report.docx"),
+            ("~x.txt", "~x.txt"),
+            ("/workspace//a", "a"),
         ] {
             check(asked, Ok(path));
         }
@@ -317,9 +343,20 @@ mod tests {
             ("", "/workspace/link/../key", Err(UncertainParent)),
             ("docs", "../link/../key", Err(UncertainParent)),
             ("", "a..b/..c", Ok("a..b/..c")),
+            ("docs", "~x.txt", Ok("docs/~x.txt")),
+            ("docs", "$", Ok("docs/$")),
+            ("docs", "~/x", Err(PathProblem::Home)),
+            ("docs", "$HOME/x", Err(PathProblem::Variable)),
+            ("", "/home/p/docs/a", Ok("docs/a")),
+            ("docs", "/home/p/a", Ok("a")),
+            ("docs", "/home/p", Ok("")),
+            ("", "/home/p/link/../key", Err(UncertainParent)),
+            ("", "/home/p/../q", Err(Climbs)),
+            ("", "/home/px/a", Err(Absolute)),
         ] {
             let folder = WorkspacePath(folder.into());
-            let got = folder.resolve_from(word);
+            let names = RootNames::new("/home/p".into(), [String::from("/workspace")]);
+            let got = folder.resolve_named(word, &names);
             let got = got.as_ref().map(WorkspacePath::as_str).map_err(|problem| *problem);
             assert_eq!(got, expected, "{folder:?} {word}");
         }

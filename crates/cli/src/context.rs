@@ -21,6 +21,8 @@ use crate::failure::Failure;
 pub(crate) struct CliContext {
     /// The current folder.
     pub(crate) cwd: PathBuf,
+    /// The same as the shell spells it.
+    shell_cwd: Option<PathBuf>,
     /// The user's home.
     pub(crate) home: PathBuf,
     /// The store.
@@ -48,8 +50,12 @@ impl CliContext {
             Some(store) => cwd.join(store),
             None => base.data_dir().join("capsule").join("store.db"),
         };
+        // A shell that came through a link says so; others do not know.
+        let leads_here = |path: &PathBuf| path.canonicalize().is_ok_and(|real| real == cwd);
+        let shell_cwd = std::env::var_os("PWD").map(PathBuf::from).filter(leads_here);
         Ok(Self {
             cwd,
+            shell_cwd,
             home: base.home_dir().to_owned(),
             store,
             store_is_explicit: globals.store.is_some(),
@@ -154,6 +160,7 @@ impl CliContext {
             profile: policy.profile.as_deref(),
             workspace: self.workspace.as_deref(),
             cwd: &self.cwd,
+            shell_cwd: self.shell_cwd.as_deref(),
             home: &self.home,
             own_files: &self.own_files(&out),
         };

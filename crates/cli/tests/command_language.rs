@@ -161,8 +161,9 @@ fn lists_do_what_bash_does() {
             .stdin(Stdio::null());
         let done = shell.output().unwrap();
         let place = fs::canonicalize(&bash).unwrap();
-        let stdout =
-            String::from_utf8(done.stdout).unwrap().replace(place.to_str().unwrap(), "/workspace");
+        let workspace = fs::canonicalize(capsule.workspace()).unwrap();
+        let stdout = String::from_utf8(done.stdout).unwrap();
+        let stdout = stdout.replace(place.to_str().unwrap(), workspace.to_str().unwrap());
         let signal = std::os::unix::process::ExitStatusExt::signal(&done.status);
         let status = done.status.code().or(signal.map(|own| own + 128)).map(i64::from);
         let theirs = (stdout, status, tree(&bash));

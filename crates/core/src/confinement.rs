@@ -73,6 +73,28 @@ pub enum WorkspaceAccess {
     Direct,
 }
 
+/// Where commands see the workspace, most open first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MountPoint {
+    /// At its own path on the host, so that paths which build tools write are true on both sides.
+    #[default]
+    Same,
+    /// At `/workspace`.
+    Workspace,
+}
+
+impl MountPoint {
+    /// The word in a policy.
+    #[must_use]
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Workspace => "workspace",
+        }
+    }
+}
+
 /// The bounds of one command. All of them always hold; there is no way to leave one out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {

@@ -290,6 +290,7 @@ fn sandbox_rule(policy: &Policy, place: &SourceLocation) -> RuleLine {
         .with("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
         .with("network", [network])
         .with("workspace", [workspace])
+        .with("mount", [rule.mount.keyword()])
 }
 
 /// What is masked, what becomes of masks, and the handles.

@@ -13,7 +13,7 @@ use capsule_core::outcome::CodedError;
 use capsule_core::policy::AuditRule;
 use capsule_redact::Redactor;
 use capsule_store::{SigningSchedule, Store, StoreError, StoredPayload};
-use serde_json::Value;
+use serde_json::json;
 
 use crate::clock::now_micros;
 use crate::run::{engine_version, tools_digest, unique_label};
@@ -74,8 +74,7 @@ impl Annotation<'_> {
         for layer in &mut layers {
             layer.document = again(&layer.document)?;
         }
-        let nothing = Value::Object(serde_json::Map::new());
-        let inputs = writer.put_payload(PayloadClass::Document, &json::canonical(&nothing))?;
+        let inputs = writer.put_payload(PayloadClass::Document, &json::canonical(&json!({})))?;
         let opened = RunOpened {
             label: label.clone(),
             origin: self.kind,
@@ -92,6 +91,7 @@ impl Annotation<'_> {
             key: writer.keep_key()?,
             tools: tools_digest(),
             walls: None,
+            mount: None,
             bare: None,
             steps: 0,
             staged: false,
@@ -101,7 +101,7 @@ impl Annotation<'_> {
         };
         writer.append(Event::RunOpened(Box::new(opened)), Durability::CrashSafe)?;
         let mut masked = 0;
-        let why = self.why.map(|why| Redactor::builtin().text(why, &mut masked).into_owned());
+        let why = self.why.map(|why| Redactor::builtin().text(why, &mut masked));
         let why = why.map(|why| writer.put_payload(PayloadClass::Text, &json::canonical(&why)));
         writer.append(event(why.transpose()?), Durability::CrashSafe)?;
         let sealed =

@@ -21,7 +21,7 @@ use capsule_core::policy::{
     builtin_names, builtin_text,
 };
 use capsule_redact::holds_mask;
-use capsule_tools::CATALOGUE;
+use capsule_tools::{CATALOGUE, root_names};
 use capsule_workspace::Workspace;
 
 use crate::layers::{self, LayerText};
@@ -81,6 +81,8 @@ pub struct PolicyLoadOptions<'l> {
     pub workspace: Option<&'l Path>,
     /// The folder that the command was given in.
     pub cwd: &'l Path,
+    /// The same as the shell spells it, which may lead through links.
+    pub shell_cwd: Option<&'l Path>,
     /// The user's home.
     pub home: &'l Path,
     /// The runtime's own files.
@@ -136,6 +138,7 @@ impl BoundPolicy {
             .bind(&roots, &home, CATALOGUE)
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
         let policy = with_profile(policy, lookup.profile)?.with_layers(tightening?);
+        let workspace = with_root_names(workspace, &policy, &spellings(&root, lookup));
         Ok(Self {
             policy: Arc::new(policy),
             text,
@@ -214,6 +217,7 @@ impl BoundPolicy {
         let policy = bind_texts(texts, opened, false).map_err(|_| {
             CodedError::new(Code::ChangeNone, "the run's policy cannot be read again")
         })?;
+        let workspace = with_root_names(workspace, &policy, &[]);
         Ok(Self {
             policy: Arc::new(by_person(policy)),
             text: texts.policy.clone(),
@@ -342,6 +346,20 @@ impl PolicyTexts {
         }
         Some(Self { policy: item, extended, layers })
     }
+}
+
+/// The workspace with the names by which commands and calls know its root under a policy.
+fn with_root_names(workspace: Workspace, policy: &Policy, spellings: &[PathBuf]) -> Workspace {
+    let names = root_names(workspace.path(), &policy.sandbox_in_force(), spellings);
+    workspace.with_root_names(names)
+}
+
+/// The paths by which a root was named: as it was written, and seen from the current folder as the
+/// shell spells that.
+fn spellings(root: &Path, lookup: &PolicyLoadOptions<'_>) -> Vec<PathBuf> {
+    let rest = root.strip_prefix(lookup.cwd).ok();
+    let seen = lookup.shell_cwd.zip(rest).map(|(shell, rest)| shell.join(rest));
+    [Some(root.to_owned()), seen].into_iter().flatten().collect()
 }
 
 /// Whether a policy did not come with the workspace. One that did only tightens.

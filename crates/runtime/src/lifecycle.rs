@@ -58,7 +58,7 @@ fn run_call<J: Journal, H: CallBackend>(
             return Ok((call, CallResult::denied(run.calls, &denied)));
         }
     };
-    let action = understanding.action.clone();
+    let (action, names) = (understanding.action.clone(), understanding.facts.root_names.clone());
     let preflight = proposed.into_preflight(understanding);
     let judged = preflight.judge(&run.policy, &run.usage, redactor, journal)?;
     run.usage.count_call(&tool, made);
@@ -93,7 +93,7 @@ fn run_call<J: Journal, H: CallBackend>(
     match acted {
         Ok(done) => {
             let done = done?;
-            count_usage(&mut run.usage, &tool, &action, &done.value, done.micros);
+            count_usage(&mut run.usage, &tool, (&action, &names), &done.value, done.micros);
             Ok((call, CallResult::done(run.calls, decision, done)))
         }
         // The end of the call was written while the panic passed.

@@ -295,6 +295,7 @@ fn run_opening<'a>(
         home: bound.home.clone(),
         own_files: bound.roots.runtime_files.clone(),
         sandbox_status: None,
+        mount: bound.workspace.root_names().mount().to_owned(),
         unconfined: None,
         steps: start.steps,
         staged: start.stages(),

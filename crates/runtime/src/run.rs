@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
 use capsule_base::json;
+use capsule_base::root_names::RootNames;
 use capsule_core::action::{Action, ParsedUrl};
 use capsule_core::call::ToolCall;
 use capsule_core::confinement::SandboxStatus;
@@ -144,6 +145,8 @@ pub(crate) struct RunOpening<'o> {
     pub own_files: Vec<String>,
     /// The walls that commands will stand behind.
     pub sandbox_status: Option<SandboxStatus>,
+    /// Where commands see the workspace, if the run has any.
+    pub mount: String,
     /// What is said where there are none.
     pub(crate) unconfined: Option<NoSandbox>,
     /// How many steps the plan has.
@@ -195,6 +198,7 @@ impl RunOpening<'_> {
             home: self.home,
             own: self.own_files,
             tools: tools_digest(),
+            mount: self.sandbox_status.is_some().then_some(self.mount),
             walls: self.sandbox_status,
             bare: self.unconfined,
             steps: self.steps,
@@ -307,7 +311,7 @@ pub fn tools_digest() -> Digest {
 pub fn count_usage(
     usage: &mut Usage,
     tool: &ToolName,
-    action: &Action,
+    (action, names): (&Action, &RootNames),
     result: &Value,
     micros: u64,
 ) {
@@ -318,7 +322,7 @@ pub fn count_usage(
         },
         _ => None,
     };
-    usage.wrote(written_by_words(action));
+    usage.wrote(written_by_words(action, names));
     if let Action::Write { path, .. } | Action::Edit { path, .. } = action
         && let Some(path) = path.inside()
     {

@@ -50,6 +50,7 @@ impl Waits {
         let law = BoundPolicy::load(&PolicyLoadOptions {
             source: &PolicySource::File(file),
             workspace: Some(&folder.path().join("ws")),
+            shell_cwd: None,
             cwd: folder.path(),
             home: Path::new("/home/nobody"),
             own_files: std::slice::from_ref(&store),

@@ -63,6 +63,7 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
     let lookup = PolicyLoadOptions {
         source: &PolicySource::File(folder.join("policy.yaml")),
         workspace: Some(&root),
+        shell_cwd: None,
         cwd: folder,
         home: Path::new("/home/nobody"),
         own_files: std::slice::from_ref(&store),

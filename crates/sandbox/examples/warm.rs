@@ -9,6 +9,7 @@ use std::fs::File;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
     CommandWatcher, EXECUTOR_ARGUMENT, Executable, Executor, FileIdentity, Launch, LaunchStage,
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
             .enter(SandboxView {
                 floor: SandboxTier::default(),
                 workspace,
+                root_names: RootNames::default(),
                 staging: None,
                 hidden: Vec::new(),
                 programs: Vec::new(),

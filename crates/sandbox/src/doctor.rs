@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use capsule_base::path::WORKSPACE_MOUNT;
+use capsule_base::root_names::{RootNames, WORKSPACE_MOUNT};
 use capsule_base::units;
 use capsule_core::confinement::{EnforcementLevel, ProcessLimits, SandboxTier};
 use rustix::process::{Pid, test_kill_process};
@@ -85,6 +85,7 @@ pub fn try_overlay(place: &Path, workspace: &Path) -> Result<(), String> {
     let view = SandboxView {
         floor: SandboxTier::Landlock,
         workspace: File::open(workspace).map_err(error_text)?.into(),
+        root_names: RootNames::default(),
         staging: Some(changes.overlay()?),
         hidden: Vec::new(),
         programs: Vec::new(),
@@ -190,6 +191,7 @@ impl TestSandbox {
         let view = SandboxView {
             floor: SandboxTier::Landlock,
             workspace: workspace.into(),
+            root_names: RootNames::default(),
             staging,
             hidden: hidden_paths(),
             programs: vec![(attempter.clone(), file.into())],

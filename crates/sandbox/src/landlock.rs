@@ -1,8 +1,9 @@
 //! Landlock: the kernel's own access rules, as a second wall behind the view.
 //!
 //! The rules are opened inside, after everything is mounted, because they are bound to files and
-//! not to names. What no rule names cannot be read, written, made or executed; no TCP port can be
-//! used, and no signal or abstract socket reaches a process outside the call.
+//! not to names. What no rule names cannot be read, written, made or executed; where the network is
+//! the host's, no TCP port can be used; and no signal or abstract socket reaches a process outside the
+//! call.
 
 use std::error::Error;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -75,9 +76,19 @@ pub(crate) fn restrict(
     abi: i32,
     allowed: &[(BorrowedFd<'_>, LandlockAccess)],
 ) -> Result<(), Errno> {
-    let mut rules = RulesetBuilder::new(abi)?;
+    // The call has a network namespace.
+    let mut rules = RulesetBuilder::new(abi, NetworkRules::None)?;
     allowed.iter().try_for_each(|(file, reach)| rules.allow(*file, *reach))?;
     rules.enforce()
+}
+
+/// What the rules say of TCP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NetworkRules {
+    /// No port can be used.
+    Closed,
+    /// Nothing: a network namespace keeps every other process away.
+    None,
 }
 
 /// Rules while they are collected. All that this kernel's interface can hold is demanded; what
@@ -92,9 +103,9 @@ impl RulesetBuilder {
     ///
     /// # Errors
     /// The kernel refused.
-    pub(crate) fn new(abi: i32) -> Result<Self, Errno> {
+    pub(crate) fn new(abi: i32, network: NetworkRules) -> Result<Self, Errno> {
         let abi = ABI::from(abi);
-        let created = handle_everything(abi).map_err(|error| root_errno(&error))?;
+        let created = handle_everything(abi, network).map_err(|error| root_errno(&error))?;
         Ok(Self { abi, created })
     }
 
@@ -139,11 +150,11 @@ pub(crate) fn scope_ruleset(root: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Option::<OwnedFd>::from(made).ok_or(Errno::NOTSUP)
 }
 
-fn handle_everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
+fn handle_everything(abi: ABI, network: NetworkRules) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
-    if abi >= ABI::V4 {
+    if abi >= ABI::V4 && network == NetworkRules::Closed {
         ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
     }
     if abi >= ABI::V6 {

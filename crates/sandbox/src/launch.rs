@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
+use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, ResourceLimit, SandboxStatus, SandboxTier};
 
 /// What the commands of a run see besides the system.
@@ -14,10 +15,12 @@ use capsule_core::confinement::{ProcessLimits, ResourceLimit, SandboxStatus, San
 pub struct SandboxView {
     /// The weakest walls that will do.
     pub floor: SandboxTier,
-    /// The root of the workspace, opened (`O_PATH` will do). It appears at
-    /// [`WORKSPACE_MOUNT`](capsule_base::path::WORKSPACE_MOUNT), read-only; without namespaces, where
-    /// it is. Other mounts in it are hidden.
+    /// The root of the workspace, opened (`O_PATH` will do). It appears at the first of its names,
+    /// read-only; without namespaces, where it is. Other mounts in it are hidden.
     pub workspace: OwnedFd,
+    /// The absolute names of the root: its mount, which [`mount_conflict`](crate::mount_conflict) must
+    /// not refuse, and names that become links to it.
+    pub root_names: RootNames,
     /// Where its changes are collected, if commands may make any.
     pub staging: Option<StagingMount>,
     /// Paths in the workspace that are hidden.

@@ -52,6 +52,6 @@ pub use launch::{
 pub use unsupported_os::{Executor, executor_main, run_unconfined};
 
 #[cfg(target_os = "linux")]
-pub use backend::system::{is_system_path, taken};
+pub use backend::system::{is_system_path, mount_conflict, taken};
 #[cfg(target_os = "linux")]
 pub use supervise::{Executor, PreparedCommand, RunningCommand, run_unconfined};

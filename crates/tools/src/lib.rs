@@ -21,6 +21,7 @@ use std::rc::Rc;
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_core::action::{Action, Facts, PathLocation};
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::lifecycle::{Operation, PreflightReport};
@@ -32,10 +33,11 @@ use serde_json::Value;
 use staged::{StagedOperation, UnstageableOperation};
 
 pub use capsule_sandbox::FileIdentity;
+pub use command::root_names::{mount_conflict, root_names};
 pub use command::runner::CommandRunner;
 pub use host::{NullSink, OutputKind, Sink, ToolHost};
 pub use staged::{SandboxMount, remove_staging};
-pub use tool::{PreparedCall, Tool, ToolContext};
+pub use tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 macro_rules! tools {
     ($($file:ident::$tool:ident,)*) => {
@@ -99,21 +101,27 @@ pub fn signature_of(name: &str) -> Result<&'static ToolSignature, CodedError> {
     find_tool(name).map(Tool::signature)
 }
 
-/// What a call means, without a look at the disk.
+/// What a call means, without a look at the disk, where the workspace's root has no name but the usual
+/// one.
 ///
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
 pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, CodedError> {
-    find_tool(name).and_then(|tool| describe_call(tool, args, now))
+    let context = DescribeContext { now, root_names: &RootNames::default() };
+    find_tool(name).and_then(|tool| describe_call(tool, args, &context))
 }
 
-fn describe_call(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, CodedError> {
+fn describe_call(
+    tool: &dyn Tool,
+    args: &Value,
+    context: &DescribeContext<'_>,
+) -> Result<Action, CodedError> {
     let args = tool.signature().check(args).map_err(|error| CodedError {
         code: Code::ArgsInvalid,
         message: error.message,
         suggestion: error.suggestion,
     })?;
-    tool.describe(args, now)
+    tool.describe(args, context)
 }
 
 /// Where the file is that a tool writes.
@@ -140,7 +148,9 @@ pub fn preflight(
         item.filter(|_| call.origin == Origin::Person).copied()
     };
     let tool = of_persons().map_or_else(|| find_tool(call.tool.as_str()), Ok)?;
-    let action = describe_call(tool, &call.args, context.now)?;
+    let root_names = context.workspace.root_names();
+    let describe = DescribeContext { now: context.now, root_names };
+    let action = describe_call(tool, &call.args, &describe)?;
     let PreparedCall { facts, operation } = tool.prepare(&action, &call.args, context);
     let action = action.resolve_confinement(&facts);
     let operation: Box<dyn Operation> = match context.staging {

@@ -139,6 +139,13 @@ fn sandbox() -> Value {
                     ),
                 ),
                 (
+                    "mount",
+                    with_description(
+                        "Where commands see the workspace: at its own path, or at `/workspace`.",
+                        enum_schema(["same", "workspace"]),
+                    ),
+                ),
+                (
                     "network",
                     json!({
                         "description": "What commands may reach.",

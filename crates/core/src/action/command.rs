@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Action, Facts, PathLocation, PathTarget, WriteMode};
 use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{ListOperator, PipelineStage, Redirection, WordPiece};
 
 /// One pipeline of a command.
@@ -90,7 +91,7 @@ pub fn sub_actions<'s>(
         let run = Action::Run { argv, cwd, stdin: None, timeout_ms, unconfined };
         parts.push(SubAction { stage, action: run });
         for (path, written) in redirect_files(stage) {
-            let path = target_from(&folder, path);
+            let path = target_from(&folder, path, &facts.root_names);
             let action = match written {
                 Some(append) => {
                     let mode = if append { WriteMode::Append } else { WriteMode::Overwrite };
@@ -104,11 +105,11 @@ pub fn sub_actions<'s>(
     parts
 }
 
-/// A path that a word of a command names, seen from its folder.
+/// A path that a word of a command names, seen from its folder, where the root has these names.
 #[must_use]
-pub fn target_from(cwd: &PathTarget, word: &str) -> PathTarget {
+pub fn target_from(cwd: &PathTarget, word: &str, names: &RootNames) -> PathTarget {
     let place = match &cwd.location {
-        PathLocation::Inside(folder) => match folder.resolve_from(word) {
+        PathLocation::Inside(folder) => match folder.resolve_named(word, names) {
             Ok(path) => PathLocation::Inside(path),
             Err(problem) => PathLocation::Outside(problem),
         },

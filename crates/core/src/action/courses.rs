@@ -12,6 +12,7 @@ use super::command::{CommandStep, UnsupportedStep, target_from};
 use super::{PathLocation, PathTarget};
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{
     ListOperator, PipelineStage, Redirection, Script, ScriptElement, ShellWord, StdStream,
 };
@@ -107,11 +108,15 @@ struct Course {
 
 impl CommandStep {
     /// The steps of a script that begins in a folder: each pipeline once for every folder that it may
-    /// run in.
+    /// run in. `names` are those of the workspace's root.
     ///
     /// # Errors
     /// Says what of it cannot be done without a shell.
-    pub fn of(script: &Script, cwd: &PathTarget) -> Result<Vec<Self>, UnsupportedStep> {
+    pub fn of(
+        script: &Script,
+        cwd: &PathTarget,
+        names: &RootNames,
+    ) -> Result<Vec<Self>, UnsupportedStep> {
         let first = Course { cwd: cwd.clone(), before: None, good: Some(true), unless: Vec::new() };
         let mut courses = alloc::vec![first];
         let mut steps = Vec::new();
@@ -127,7 +132,7 @@ impl CommandStep {
                 if good.is_some() && course.good == good {
                     continue;
                 }
-                let to = change.map(|change| course.led(change));
+                let to = change.map(|change| course.led(change, names));
                 let folder = to.as_ref().and_then(Option::as_ref).unwrap_or(&course.cwd).clone();
                 let stages = match change {
                     Some(_) => Vec::new(),
@@ -187,10 +192,10 @@ const fn skipped_after(join: ListOperator) -> Option<bool> {
 
 impl Course {
     /// Where a `cd` leads; nowhere, if it goes back and there is no folder before.
-    fn led(&self, change: FolderChange<'_>) -> Option<PathTarget> {
+    fn led(&self, change: FolderChange<'_>, names: &RootNames) -> Option<PathTarget> {
         match change.to {
             "-" => self.before.clone(),
-            to => Some(target_from(&self.cwd, to)),
+            to => Some(target_from(&self.cwd, to, names)),
         }
     }
 

@@ -24,6 +24,7 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_base::root_names::RootNames;
 use capsule_base::url::HttpUrl;
 use capsule_command::program::ProgramFact;
 use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
@@ -209,10 +210,17 @@ pub enum PathLocation {
 }
 
 impl PathTarget {
-    /// Reads a path as a call names it. This never fails: what is not inside stays to be judged.
+    /// Reads a path as a call names it, where the root has no name but the usual one. This never
+    /// fails: what is not inside stays to be judged.
     #[must_use]
     pub fn parse(asked: &str) -> Self {
-        let place = match WorkspacePath::parse(asked) {
+        Self::parse_named(asked, &RootNames::default())
+    }
+
+    /// The same where the root has these names.
+    #[must_use]
+    pub fn parse_named(asked: &str, names: &RootNames) -> Self {
+        let place = match WorkspacePath::parse_named(asked, names) {
             Ok(path) => PathLocation::Inside(path),
             Err(problem) => PathLocation::Outside(problem),
         };
@@ -346,11 +354,10 @@ impl Action {
             Some(PathLocation::Inside(real)) => real.clone(),
             _ => cwd,
         };
+        let resolve = |from: &WorkspacePath| from.resolve_named(&used.path, &facts.root_names);
         match used.origin {
-            PathOrigin::WorkDirectory => Ok(alloc::vec![folder.resolve_from(&used.path)?]),
-            PathOrigin::AnyAncestor => {
-                folder.ancestors().map(|above| above.resolve_from(&used.path)).collect()
-            }
+            PathOrigin::WorkDirectory => Ok(alloc::vec![resolve(&folder)?]),
+            PathOrigin::AnyAncestor => folder.ancestors().map(|above| resolve(&above)).collect(),
         }
     }
 
@@ -406,6 +413,10 @@ pub struct Facts {
     /// Why the call could not succeed if it were allowed, where that is known before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impossible: Option<CodedError>,
+    /// The names of the workspace's root, where the action mentions another than the usual one.
+    #[serde(default, skip_serializing_if = "RootNames::is_default")]
+    #[serde(rename = "root")]
+    pub root_names: RootNames,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

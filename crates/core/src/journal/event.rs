@@ -300,6 +300,10 @@ pub struct RunOpened {
     pub tools: Digest,
     /// The walls that commands will stand behind, if the run has commands.
     pub walls: Option<SandboxStatus>,
+    /// Where commands see the workspace, if the run has commands. Old records do not say it: there it is
+    /// `/workspace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<String>,
     /// Why there are none, where the run has commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare: Option<NoSandbox>,

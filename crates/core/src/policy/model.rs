@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::action::WriteMode;
 use crate::approval::GrantPolicy;
 use crate::capability::{Capabilities, Capability};
-use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
+use crate::confinement::{MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::argv_pattern::ArgvPattern;
 use crate::policy::audit::AuditRule;
@@ -315,6 +315,8 @@ pub struct SandboxRule {
     pub network: NetworkAccess,
     /// What commands may do to the workspace at most.
     pub workspace: WorkspaceAccess,
+    /// Where commands see the workspace.
+    pub mount: MountPoint,
     /// Whether programs whose rules do not say what they may change may change everything that no
     /// invariant protects (`level: workspace-write`).
     pub writes_by_default: bool,

@@ -106,6 +106,7 @@ impl Place {
         let lookup = PolicyLoadOptions {
             source: &PolicySource::File(file),
             workspace: Some(&self.folder.path().join("ws")),
+            shell_cwd: None,
             cwd: self.folder.path(),
             home: Path::new("/home/nobody"),
             own_files: &[self.store()],

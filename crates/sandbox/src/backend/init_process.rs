@@ -37,6 +37,8 @@ pub(crate) struct CommandPaths<'a> {
 pub(crate) struct InitOptions {
     /// The size of its `/tmp`.
     pub(crate) tmp_bytes: u64,
+    /// The memory of which it is told.
+    pub(crate) memory_bytes: u64,
     /// Whether its program may change the staged workspace.
     pub(crate) writes: bool,
 }

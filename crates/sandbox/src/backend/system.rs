@@ -4,8 +4,9 @@
 //! names of hosts, no settings that carry credentials.
 
 use std::ffi::CStr;
+use std::path::Path;
 
-use capsule_base::path::WORKSPACE_MOUNT;
+use capsule_base::root_names::WORKSPACE_MOUNT;
 
 /// A path of the host that commands see, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,7 @@ pub(crate) const DEVICES: &[VisiblePath] = &[
 /// Links that every program may follow.
 pub(crate) const LINKS: &[(&str, &CStr)] = &[
     ("dev/fd", c"/proc/self/fd"),
+    ("dev/ptmx", c"pts/ptmx"),
     ("dev/stdin", c"/proc/self/fd/0"),
     ("dev/stdout", c"/proc/self/fd/1"),
     ("dev/stderr", c"/proc/self/fd/2"),
@@ -88,15 +90,35 @@ pub(crate) const LINKS: &[(&str, &CStr)] = &[
 /// Whether a command sees this absolute path of the host at the same place, because it lies in a
 /// system folder. Links on the way are not followed: ask with a resolved path.
 #[must_use]
-pub fn is_system_path(path: &std::path::Path) -> bool {
+pub fn is_system_path(path: &Path) -> bool {
     let beneath = |entry: &VisiblePath| path.starts_with(entry.path);
     DIRECTORIES.iter().any(beneath) && !COVERED.iter().any(beneath)
 }
 
+/// The mount of the sandbox that keeps a workspace with this real path from being mounted there.
+/// `is_direct` says whether commands change the workspace itself: inside `/tmp`, where commands may make anything, Landlock would then not tell the two apart.
+#[must_use]
+pub fn mount_conflict(root: &Path, is_direct: bool) -> Option<&'static str> {
+    let system = DIRECTORIES.iter().map(|shown| shown.path);
+    let mut others = SANDBOX_MOUNTS.into_iter().chain(system);
+    let at_tmp = (is_direct && root.starts_with(TMP)) || Path::new(TMP).starts_with(root);
+    if at_tmp || !root.is_absolute() {
+        return Some(TMP);
+    }
+    // Neither in one of them, nor so that one would be in it.
+    others.find(|mount| root.starts_with(mount) || Path::new(mount).starts_with(root))
+}
+
+/// The private directory of a call.
+pub(crate) const TMP: &str = "/tmp";
+
+/// What the sandbox puts into its root besides the system's directories and `/tmp`.
+const SANDBOX_MOUNTS: [&str; 5] = ["/etc", "/proc", "/dev", "/sys", "/var/tmp"];
+
 /// The folder of its own that every command has where this absolute path of the host lies, so that the path
 /// cannot be shown to it.
 #[must_use]
-pub fn taken(path: &std::path::Path) -> Option<&'static str> {
+pub fn taken(path: &Path) -> Option<&'static str> {
     let covered = COVERED.iter().map(|shown| shown.path);
     TAKEN.into_iter().chain(covered).find(|folder| path.starts_with(folder))
 }
@@ -107,7 +129,6 @@ const TAKEN: [&str; 5] = ["/proc", "/tmp", "/var/tmp", "/dev", WORKSPACE_MOUNT];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn system_paths_are_whole_components() {
@@ -123,6 +144,34 @@ mod tests {
             ("/opt/x/bin/x", false),
         ] {
             assert_eq!(is_system_path(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_stands_at_its_path_where_nothing_else_does() {
+        for (root, is_direct, expected) in [
+            ("/home/a/project", false, None),
+            ("/home/a/project", true, None),
+            ("/home/a", false, None),
+            ("/root", false, None),
+            ("/var/www/site", false, None),
+            ("/opt/x", false, None),
+            ("/workspace", false, None),
+            ("/tmp/x", false, None),
+            ("/tmp/x", true, Some("/tmp")),
+            ("/tmp", false, Some("/tmp")),
+            ("/", false, Some("/tmp")),
+            ("/usr/src/app", false, Some("/usr")),
+            ("/lib", false, Some("/lib")),
+            ("/etc/x", false, Some("/etc")),
+            ("/proc/1", false, Some("/proc")),
+            ("/dev/shm/x", false, Some("/dev")),
+            ("/sys/x", false, Some("/sys")),
+            ("/var", false, Some("/var/tmp")),
+            ("/var/tmp/x", false, Some("/var/tmp")),
+            ("/etcetera", false, None),
+        ] {
+            assert_eq!(mount_conflict(Path::new(root), is_direct), expected, "{root}");
         }
     }
 

@@ -137,8 +137,7 @@ fn handle_request(
                 let alive = told.is_ok();
                 // The deciding process has things to write down before it asks for the first
                 // command; meanwhile its first process is made.
-                let tmp_bytes = ProcessLimits::default().tmp_bytes;
-                view.prepare_next(InitOptions { tmp_bytes, writes: false });
+                view.prepare_next(init_options(&ProcessLimits::default(), false));
                 *stage = ExecutorState::Entered(view);
                 return alive;
             }
@@ -148,7 +147,7 @@ fn handle_request(
             ExecutorRequest::Run { writes, direct, hidden: masks, is_last: last, run },
             ExecutorState::Entered(mut view),
         ) => {
-            let built = InitOptions { tmp_bytes: run.limits.tmp_bytes, writes };
+            let built = init_options(&run.limits, writes);
             let paths = CommandPaths { hidden: &masks, direct: direct.as_ref() };
             let started = take_streams(descriptors).and_then(|streams| {
                 let first = view.spawn(paths, &run, built, &streams)?;
@@ -217,4 +216,10 @@ fn take_streams(descriptors: Vec<OwnedFd>) -> Result<Streams, ExecutorError> {
 
 fn send_reply(socket: &OwnedFd, reply: &ExecutorReply) -> Result<(), Errno> {
     socket::send(socket.as_fd(), &reply.encode(), &[])
+}
+
+/// What is built into the first process of a call with these limits.
+fn init_options(limits: &ProcessLimits, writes: bool) -> InitOptions {
+    let ProcessLimits { tmp_bytes, memory_bytes, .. } = *limits;
+    InitOptions { tmp_bytes, memory_bytes, writes }
 }

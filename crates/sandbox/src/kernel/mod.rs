@@ -5,6 +5,7 @@
 mod confine;
 mod ipc;
 mod name_lookup;
+mod network;
 mod process;
 mod process_arguments;
 mod signal;
@@ -14,6 +15,7 @@ pub(crate) use confine::{
 };
 pub(crate) use ipc::remove_all_items;
 pub(crate) use name_lookup::use_builtin_resolvers;
+pub(crate) use network::raise_loopback;
 pub(crate) use process::{
     CloneRequest, ExecRequest, ExitOnDrop, ForkResult, LeftoverProcesses, REAPED_PER_KILL,
     SignalIsolation, children_peak_memory, clone_process, close_range, exit_now, fork_copy,

@@ -51,6 +51,8 @@ pub(crate) enum ExecutorRequest {
 pub(crate) struct EnterRequest {
     /// The root of the workspace.
     pub(crate) workspace: HostPath,
+    /// The absolute path at which commands see it, and then those that become links to it.
+    pub(crate) names: Vec<Vec<u8>>,
     /// Where its changes are collected.
     pub(crate) staging: Option<StagingPaths>,
     /// Paths in it that are hidden.
@@ -154,6 +156,7 @@ impl ExecutorRequest {
             Self::Enter(enter) => {
                 writer.byte(0);
                 write_path(&mut writer, &enter.workspace);
+                write_texts(&mut writer, &enter.names);
                 writer.list(staging_paths(enter.staging.as_ref()), write_path);
                 write_texts(&mut writer, &enter.hidden);
                 writer.list(&enter.programs, |writer, (target, place)| {
@@ -186,6 +189,7 @@ impl ExecutorRequest {
         let request = match reader.byte()? {
             0 => Self::Enter(EnterRequest {
                 workspace: read_path(&mut reader)?,
+                names: read_texts(&mut reader)?,
                 staging: read_staging(&mut reader)?,
                 hidden: read_texts(&mut reader)?,
                 programs: reader

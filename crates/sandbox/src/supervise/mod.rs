@@ -6,11 +6,11 @@ mod capture;
 mod forked_executor;
 mod request;
 mod unconfined;
+mod view;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use capsule_base::limits;
 use capsule_core::confinement::{EnforcementLevel, SandboxStatus, SandboxTier};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -29,16 +28,15 @@ use crate::kernel;
 use crate::poll;
 use crate::protocol::socket::{self, Message};
 use crate::protocol::{
-    EnterRequest, ExecutorError, ExecutorReply, ExecutorRequest, HostPath, SetupError,
-    StageMessage, StagingPaths, Step,
+    ExecutorError, ExecutorReply, ExecutorRequest, SetupError, StageMessage, Step,
 };
 pub use call::{PreparedCommand, RunningCommand};
 pub(crate) use unconfined::UNCONFINED;
 pub use unconfined::run_unconfined;
 
 use crate::{
-    CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, HiddenPath, Launch, RedirectTarget,
-    SandboxError, SandboxView, StagingMount,
+    CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch, RedirectTarget, SandboxError,
+    SandboxView, StagingMount,
 };
 
 /// How long an executor may take to end by itself once its socket is closed.
@@ -180,25 +178,8 @@ impl Executor {
     fn send_view(&mut self, view: &SandboxView) -> Result<(), SandboxError> {
         self.floor = view.floor;
         self.require_status()?;
-        let mut programs = Vec::with_capacity(view.programs.len());
-        for (target, file) in &view.programs {
-            if !target.is_absolute() || target.components().count() < 2 {
-                return Err(SandboxError::Launch { problem: "a program's path is not absolute" });
-            }
-            programs.push((target.as_os_str().as_bytes().to_vec(), host_path(file)?));
-        }
-        let staging = match &view.staging {
-            Some(StagingMount::Overlay { changes, work }) => {
-                Some(StagingPaths::Overlay([host_path(changes)?, host_path(work)?]))
-            }
-            Some(StagingMount::Copied(copy)) => Some(StagingPaths::Copied(host_path(copy)?)),
-            None => None,
-        };
-        let (workspace, masks) = (host_path(&view.workspace)?, hidden_paths(&view.hidden)?);
-        self.send(
-            &ExecutorRequest::Enter(EnterRequest { workspace, staging, hidden: masks, programs }),
-            &[],
-        )
+        let request = view::enter_request(view)?;
+        self.send(&ExecutorRequest::Enter(request), &[])
     }
 
     /// Waits for the answer to that.
@@ -418,30 +399,6 @@ impl Drop for Executor {
 fn sockets() -> Result<(OwnedFd, OwnedFd), SandboxError> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(|errno| SandboxError::Start { reason: error_text(errno) })
-}
-
-/// The path of an open file, and what must be found there.
-fn host_path(file: &OwnedFd) -> Result<HostPath, SandboxError> {
-    let lost = |_| SandboxError::Launch { problem: "an opened file has no path any more" };
-    let path: PathBuf =
-        fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(lost)?;
-    let facts = fstat(file).map_err(lost_errno)?;
-    Ok(HostPath {
-        path: path.into_os_string().into_vec(),
-        device: facts.st_dev,
-        inode: facts.st_ino,
-    })
-}
-
-fn lost_errno(_: Errno) -> SandboxError {
-    SandboxError::Launch { problem: "an opened file cannot be looked at" }
-}
-
-fn hidden_paths(masks: &[HiddenPath]) -> Result<Vec<Vec<u8>>, SandboxError> {
-    if masks.len() > limits::HIDDEN_PATHS {
-        return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
-    }
-    Ok(masks.iter().map(|mask| mask.path.as_bytes().to_vec()).collect())
 }
 
 /// An error of the system in its own words.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use capsule_base::limits;
 
-use super::hidden_paths;
+use super::view::hidden_paths;
 use crate::protocol::{self, CommandMessage, ExecutorRequest};
 use crate::{DirectWrites, Launch, LaunchStage, RedirectTarget, SandboxError};
 

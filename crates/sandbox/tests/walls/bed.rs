@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use capsule_base::root_names::RootNames;
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
     CommandResult, CommandWatcher, Executable, Executor, FileIdentity, HiddenPath, Launch,
@@ -74,6 +75,7 @@ impl Bed {
         let view = SandboxView {
             floor: world::current().floor(),
             workspace,
+            root_names: RootNames::default(),
             staging,
             hidden: masks.clone(),
             programs: own(),
@@ -97,6 +99,7 @@ impl Bed {
         let view = SandboxView {
             floor: world::current().floor(),
             workspace,
+            root_names: RootNames::default(),
             staging: Some(StagingMount::Copied(copy)),
             hidden: masks.clone(),
             programs: own(),

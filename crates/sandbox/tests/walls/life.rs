@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use capsule_base::root_names::RootNames;
 use capsule_sandbox::{
     CommandWatcher, EXECUTOR_ARGUMENT, Executor, OutputKind, SandboxError, SandboxView, Termination,
 };
@@ -255,6 +256,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
         .enter(SandboxView {
             floor: crate::world::current().floor(),
             workspace,
+            root_names: RootNames::default(),
             staging: None,
             hidden: Vec::new(),
             programs: own(),
@@ -326,6 +328,7 @@ fn a_view_can_be_built_ahead() {
     let view = |folder: &Path| SandboxView {
         floor: crate::world::current().floor(),
         workspace: fs::File::open(folder).unwrap().into(),
+        root_names: RootNames::default(),
         staging: None,
         hidden: vec![mask(b"hidden")],
         programs: own(),

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ResourceLimit, SandboxTier};
 use capsule_sandbox::{SandboxError, Termination};
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,11 +38,25 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// Tests whose subject does not exist there.
 const OTHERS: &[&str] = &[
-    // A view of one's own.
+    // A private view: there the workspace is where it is.
+    "a_workspace_is_seen_at_its_own_path",
+    "every_name_of_a_root_leads_to_it",
+    "what_is_hidden_is_hidden_at_every_path",
+    "changes_are_staged_at_its_own_path",
+    "tmp_stays_private_around_a_workspace",
+    "no_mount_stands_on_the_sandbox",
     "masks_can_come_later",
     "mounts_in_the_workspace_are_hidden",
     "a_replaced_file_can_be_hidden_again",
     "programs_outside_system_folders_can_be_shown",
+    // A private network, account and machine: those of the host are closed there.
+    "a_call_has_a_loopback_of_its_own",
+    "interfaces_are_asked_for_and_not_changed",
+    "a_call_has_an_account",
+    "a_call_sees_its_own_limits",
+    "a_call_makes_terminals",
+    "changes_are_watched_and_nothing_else",
+    "the_loopback_of_the_host_is_another",
     // Nothing is staged.
     "changes_are_collected",
     "only_calls_that_may_write_do",
@@ -112,6 +127,7 @@ fn the_tier_is_named() {
     let entered = executor.enter(capsule_sandbox::SandboxView {
         floor: SandboxTier::Namespaces,
         workspace,
+        root_names: RootNames::default(),
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),

@@ -31,6 +31,7 @@ mod held;
 mod life;
 mod limits;
 mod lower;
+mod mount;
 mod network;
 mod pipeline;
 mod probe;
@@ -40,6 +41,7 @@ mod redirect;
 mod refusal;
 mod sight;
 mod staged;
+mod surroundings;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -141,10 +143,12 @@ fn tests(world: world::World) -> Vec<Test> {
     }
     let all = [
         sight::TESTS,
+        mount::TESTS,
         change::TESTS,
         staged::TESTS,
         direct::TESTS,
         network::TESTS,
+        surroundings::TESTS,
         process::TESTS,
         pipeline::TESTS,
         redirect::TESTS,

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use capsule_base::root_names::RootNames;
 use capsule_sandbox::Termination;
 
 use crate::Test;
@@ -113,6 +114,7 @@ fn programs_outside_system_folders_can_be_shown() {
         let view = capsule_sandbox::SandboxView {
             floor: crate::world::current().floor(),
             workspace: open("workspace"),
+            root_names: RootNames::default(),
             staging: None,
             hidden: Vec::new(),
             programs,

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::process::Command;
 
 use capsule_base::limits;
+use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{EnforcementLevel, SandboxLayer};
 use capsule_sandbox::{Executor, Launch, SandboxError, SandboxView, doctor};
 
@@ -137,6 +138,7 @@ fn a_moved_workspace_is_not_entered() {
     let view = SandboxView {
         floor: crate::world::current().floor(),
         workspace: opened.try_clone().unwrap(),
+        root_names: RootNames::default(),
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
@@ -147,6 +149,7 @@ fn a_moved_workspace_is_not_entered() {
     let view = SandboxView {
         floor: crate::world::current().floor(),
         workspace: opened,
+        root_names: RootNames::default(),
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
@@ -175,6 +178,7 @@ fn nothing_runs_without_a_view() {
     let again = bed.executor.enter(SandboxView {
         floor: crate::world::current().floor(),
         workspace,
+        root_names: RootNames::default(),
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
@@ -200,6 +204,7 @@ fn nothing_runs_without_user_namespaces() {
         let entered = executor.enter(SandboxView {
             floor: crate::world::current().floor(),
             workspace,
+            root_names: RootNames::default(),
             staging: None,
             hidden: Vec::new(),
             programs: Vec::new(),

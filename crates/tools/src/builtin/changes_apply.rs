@@ -17,7 +17,7 @@ use crate::builtin::change_args;
 use crate::fault::wrong_action_problem;
 use crate::tool::args::text_arg;
 use crate::tool::prepare::FailedOperation;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
 static USER_ONLY_SIGNATURE: ToolSignature = ToolSignature {
@@ -66,7 +66,11 @@ impl Tool for ChangesApply {
         &USER_ONLY_SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        _: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let changes = change_args::parse_changes(args)?;
         let again = text_arg(args, "again") == Some(RETRY_MARK);
         Ok(Action::Apply {

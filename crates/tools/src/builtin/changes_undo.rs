@@ -16,7 +16,7 @@ use crate::builtin::change_args;
 use crate::fault::wrong_action_problem;
 use crate::tool::args::{number_arg, text_arg};
 use crate::tool::prepare::FailedOperation;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `changes.undo` is called, takes and gives. Not one of the tools that the reference lists.
 static USER_ONLY_SIGNATURE: ToolSignature = ToolSignature {
@@ -85,7 +85,11 @@ impl Tool for ChangesUndo {
         &USER_ONLY_SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        _: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let changes = change_args::parse_changes(args)?;
         Ok(Action::Undo {
             run: text_arg(args, "run").unwrap_or_default().to_owned(),

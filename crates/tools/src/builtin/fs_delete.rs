@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
-use capsule_core::action::{Action, Facts, PathFact, PathLocation, PathTarget};
+use capsule_core::action::{Action, Facts, PathFact, PathLocation};
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{flag_arg, text_arg};
 use crate::tool::prepare::{FailedOperation, name_aliases};
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `fs.delete` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -66,9 +66,13 @@ impl Tool for FsDelete {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         Ok(Action::Delete {
-            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            path: context.path(text_arg(args, "path").unwrap_or_default()),
             recursive: flag_arg(args, "recursive"),
         })
     }

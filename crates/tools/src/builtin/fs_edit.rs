@@ -6,7 +6,7 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_core::action::{Action, PathTarget};
+use capsule_core::action::Action;
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
@@ -22,7 +22,7 @@ use crate::edit::{
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
 use crate::tool::prepare::prepare_change;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `fs.edit` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -107,7 +107,11 @@ impl Tool for FsEdit {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let EditRequest { search, replace, count, .. } = parse_request(args);
         if search.is_empty() {
             return Err(CodedError::new(Code::EditEmpty, "`search` is empty")
@@ -121,7 +125,7 @@ impl Tool for FsEdit {
             return Err(invalid_args(format!("`count` lies between 1 and {}", limits::EDIT_COUNT)));
         }
         Ok(Action::Edit {
-            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            path: context.path(text_arg(args, "path").unwrap_or_default()),
             search: Digest::of(search.as_bytes()),
             replace: Digest::of(replace.as_bytes()),
             bytes: u64::try_from(replace.len()).unwrap_or(u64::MAX),

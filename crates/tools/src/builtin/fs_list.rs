@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_core::action::{Action, PathTarget};
+use capsule_core::action::Action;
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{number_arg, text_arg};
 use crate::tool::prepare::prepare_path;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `fs.list` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -71,9 +71,13 @@ impl Tool for FsList {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         Ok(Action::List {
-            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            path: context.path(text_arg(args, "path").unwrap_or_default()),
             depth: number_arg(args, "depth"),
             limit: number_arg(args, "limit"),
         })

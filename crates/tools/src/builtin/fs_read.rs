@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_core::action::{Action, PathTarget};
+use capsule_core::action::Action;
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{number_arg, size_arg, text_arg};
 use crate::tool::prepare::prepare_path;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `fs.read` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -81,9 +81,13 @@ impl Tool for FsRead {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         Ok(Action::Read {
-            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            path: context.path(text_arg(args, "path").unwrap_or_default()),
             offset: number_arg(args, "offset").unwrap_or(0),
             limit: size_arg(args, "limit")?,
         })

@@ -12,7 +12,7 @@ use capsule_base::code::Code;
 use capsule_base::glob::Glob;
 use capsule_base::path::WorkspacePath;
 use capsule_base::units;
-use capsule_core::action::{Action, PathTarget, SearchFilter};
+use capsule_core::action::{Action, SearchFilter};
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
@@ -30,7 +30,7 @@ use crate::builtin::fs_list;
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{invalid_args, number_arg, size_arg, text_arg};
 use crate::tool::prepare::prepare_path;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `fs.search` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -104,15 +104,20 @@ impl Tool for FsSearch {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError> {
-        let time =
-            |name: &str| text_arg(args, name).map(|text| parse_time(name, text, now)).transpose();
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
+        let time = |name: &str| {
+            text_arg(args, name).map(|text| parse_time(name, text, context.now)).transpose()
+        };
         let name = text_arg(args, "name");
         if let Some(name) = name {
             Glob::parse(name).map_err(|error| invalid_args(format!("`name`: {error}")))?;
         }
         Ok(Action::Search {
-            path: PathTarget::parse(text_arg(args, "path").unwrap_or(".")),
+            path: context.path(text_arg(args, "path").unwrap_or(".")),
             filter: SearchFilter {
                 name: name.map(Into::into),
                 min_size: size_arg(args, "min_size")?,

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
-use capsule_core::action::{Action, PathTarget, WriteMode};
+use capsule_core::action::{Action, WriteMode};
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
@@ -22,7 +22,7 @@ use crate::edit::mask_restore;
 use crate::fault::wrong_action_problem;
 use crate::tool::args::{invalid_args, text_arg};
 use crate::tool::prepare::prepare_change;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 const MODES: &[&str] = &["create", "overwrite", "append"];
 
@@ -93,10 +93,14 @@ impl Tool for FsWrite {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let content = parse_content(args)?;
         Ok(Action::Write {
-            path: PathTarget::parse(text_arg(args, "path").unwrap_or_default()),
+            path: context.path(text_arg(args, "path").unwrap_or_default()),
             mode: match text_arg(args, "mode") {
                 Some("create") => WriteMode::Create,
                 Some("append") => WriteMode::Append,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::git::{GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths};
 use crate::tool::args::flag_arg;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `git.diff` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -63,9 +63,15 @@ impl Tool for GitDiff {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let ask =
-            RepositoryQuery::Diff { paths: parse_paths(args)?, staged: flag_arg(args, "staged") };
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
+        let ask = RepositoryQuery::Diff {
+            paths: parse_paths(args, context)?,
+            staged: flag_arg(args, "staged"),
+        };
         Ok(Action::Git { query: ask })
     }
 

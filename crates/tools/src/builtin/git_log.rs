@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::git::{GitSession, lossy_text, nul_fields, parse_paths, prepare, question_paths};
 use crate::tool::args::number_arg;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `git.log` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -51,9 +51,15 @@ impl Tool for GitLog {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
-        let ask =
-            RepositoryQuery::Log { paths: parse_paths(args)?, limit: number_arg(args, "limit") };
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
+        let ask = RepositoryQuery::Log {
+            paths: parse_paths(args, context)?,
+            limit: number_arg(args, "limit"),
+        };
         Ok(Action::Git { query: ask })
     }
 

@@ -7,7 +7,7 @@ use capsule_core::tool::{ResultField, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
 use crate::git::{GitSession, lossy_text, nul_fields, prepare};
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `git.status` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -47,7 +47,11 @@ impl Tool for GitStatus {
         &SIGNATURE
     }
 
-    fn describe(&self, _: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        _: &Map<String, Value>,
+        _: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         Ok(Action::Git { query: RepositoryQuery::Status })
     }
 

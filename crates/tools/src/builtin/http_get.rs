@@ -32,7 +32,7 @@ use crate::fault::wrong_permit_outcome;
 use crate::host::ToolHost;
 use crate::tool::args::text_arg;
 use crate::tool::prepare::FailedOperation;
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `http.get` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -78,7 +78,11 @@ impl Tool for HttpGet {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        _: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let headers = args.get("headers").and_then(Value::as_object);
         let headers = headers
             .into_iter()

@@ -15,7 +15,7 @@ use crate::command::operation::{CommandOperation, ReadyStage};
 use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, text_arg};
 use crate::tool::prepare::{FailedOperation, command_operation};
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `test.run` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -73,7 +73,11 @@ impl Tool for TestRun {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        _: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let filter = text_arg(args, "filter").map(filter_argument).transpose()?;
         Ok(Action::Test { filter })
     }

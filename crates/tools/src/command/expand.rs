@@ -96,7 +96,8 @@ impl<'w> DirectoryReader<'w> {
             reached = next;
         }
         let is_there = |name: &String| {
-            base.resolve_from(name).is_ok_and(|path| self.workspace.resolve(&path).is_ok())
+            base.resolve_named(name, self.workspace.root_names())
+                .is_ok_and(|path| self.workspace.resolve(&path).is_ok())
         };
         // What follows the last wildcard may not be there.
         if components
@@ -142,7 +143,7 @@ impl<'w> DirectoryReader<'w> {
         }
         let path = match before {
             "" => Ok(base.clone()),
-            before => base.resolve_from(before),
+            before => base.resolve_named(before, self.workspace.root_names()),
         };
         let Ok(path) = path else { return Vec::new() };
         // By its real name: a pattern goes through links as a program would.

@@ -6,6 +6,7 @@ pub(crate) mod expand;
 pub(crate) mod operation;
 pub(crate) mod outcome;
 pub(crate) mod program;
+pub(crate) mod root_names;
 pub(crate) mod runner;
 mod unchanged;
 mod unconfined;

@@ -280,14 +280,15 @@ pub(crate) fn sandbox_view(
     staging: Option<StagingMount>,
     masks: Vec<HiddenPath>,
 ) -> io::Result<SandboxView> {
-    let workspace = rustix::io::fcntl_dupfd_cloexec(workspace.root(), 3)?;
+    let names = workspace.root_names();
     let mut programs: Vec<(PathBuf, OwnedFd)> = Vec::new();
     for place in host.program_paths() {
         // Shown where it really is, which is where it is started from. What is not there, or cannot be
         // shown, fails when it is called, and keeps no other program from running.
         let Ok(path) = Path::new(&place).canonicalize() else { continue };
-        let is_seen =
-            capsule_sandbox::is_system_path(&path) || capsule_sandbox::taken(&path).is_some();
+        let is_inside = path.starts_with(names.mount());
+        let is_seen = capsule_sandbox::is_system_path(&path)
+            || capsule_sandbox::taken(&path).is_some() && !is_inside;
         if is_seen || !path.is_file() || programs.iter().any(|(known, _)| *known == path) {
             continue;
         }
@@ -295,5 +296,12 @@ pub(crate) fn sandbox_view(
         let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
         programs.push((path, handle));
     }
-    Ok(SandboxView { floor, workspace, staging, hidden: masks, programs })
+    Ok(SandboxView {
+        floor,
+        workspace: rustix::io::fcntl_dupfd_cloexec(workspace.root(), 3)?,
+        root_names: names.clone(),
+        staging,
+        hidden: masks,
+        programs,
+    })
 }

@@ -40,13 +40,16 @@ use crate::fault::wrong_permit_outcome;
 use crate::host::NullSink;
 use crate::tool::args::invalid_args;
 use crate::tool::prepare::{FailedOperation, command_operation, path_facts};
-use crate::tool::{PreparedCall, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, ToolContext};
 
 /// The paths that a call names; none if it names no `paths` at all.
 ///
 /// # Errors
 /// When there are too many, or a list without any, which would mean all of them.
-pub(super) fn parse_paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, CodedError> {
+pub(super) fn parse_paths(
+    args: &Map<String, Value>,
+    context: &DescribeContext<'_>,
+) -> Result<Vec<PathTarget>, CodedError> {
     let Some(list) = args.get("paths").and_then(Value::as_array) else { return Ok(Vec::new()) };
     if list.is_empty() {
         let problem = invalid_args("`paths` names no path");
@@ -55,7 +58,7 @@ pub(super) fn parse_paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, 
     if list.len() > limits::GIT_PATHS {
         return Err(invalid_args(format!("`paths` names at most {} paths", limits::GIT_PATHS)));
     }
-    Ok(list.iter().filter_map(Value::as_str).map(PathTarget::parse).collect())
+    Ok(list.iter().filter_map(Value::as_str).map(|path| context.path(path)).collect())
 }
 
 /// How a question is put and its answer read.

@@ -6,7 +6,8 @@ pub(crate) mod prepare;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use capsule_core::action::{Action, Facts};
+use capsule_base::root_names::RootNames;
+use capsule_core::action::{Action, Facts, PathTarget};
 use capsule_core::lifecycle::Operation;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::ToolSignature;
@@ -22,15 +23,34 @@ pub trait Tool: Sync {
     /// What it is called, takes and gives.
     fn signature(&self) -> &'static ToolSignature;
 
-    /// What a call with these arguments means. The arguments fit the signature. `now` is the time
-    /// that relative times count from, in microseconds since 1970.
+    /// What a call with these arguments means. The arguments fit the signature.
     ///
     /// # Errors
     /// [`capsule_base::code::Code::ArgsInvalid`] where the arguments make no sense together.
-    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError>;
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError>;
 
     /// What is found about an action, and the operation that could do it.
     fn prepare(&self, action: &Action, args: &Value, context: &ToolContext<'_>) -> PreparedCall;
+}
+
+/// With what the arguments of a call are read.
+#[derive(Clone, Copy, Debug)]
+pub struct DescribeContext<'c> {
+    /// The time that relative times count from, in microseconds since 1970.
+    pub now: u64,
+    /// The names of the workspace's root.
+    pub root_names: &'c RootNames,
+}
+
+impl DescribeContext<'_> {
+    /// Reads a path as a call names it.
+    pub(crate) fn path(&self, asked: &str) -> PathTarget {
+        PathTarget::parse_named(asked, self.root_names)
+    }
 }
 
 /// What a tool's preflight comes to.

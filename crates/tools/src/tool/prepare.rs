@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::program::ProgramFact;
 use capsule_core::action::{Action, Facts, PathLocation, PathTarget};
 use capsule_core::lifecycle::{Operation, Permit};
@@ -39,11 +40,18 @@ pub(crate) fn command_facts(
     program: Option<ProgramFact>,
     context: &ToolContext<'_>,
 ) -> Facts {
-    let mut facts = Facts { program, ..path_facts(action, context) };
+    let root_names = needed_root_names(action, context);
+    let mut facts = Facts { program, root_names, ..path_facts(action, context) };
     let named = action.argument_paths(&facts);
     let hidden_paths = context.hidden_paths.borrow();
     facts.paths.extend(named.iter().map(|path| look_up(context.workspace, path, &hidden_paths).0));
     facts
+}
+
+/// The names of the root that the words of a command mention.
+fn needed_root_names(action: &Action, context: &ToolContext<'_>) -> RootNames {
+    let text = serde_json::to_string(action).unwrap_or_default();
+    context.workspace.root_names().needed_for(&text)
 }
 
 /// Tells by which protected names the host comes to what is to be changed.

@@ -20,6 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_base::root_names::RootNames;
 use capsule_base::spelling::{Spelling, forms};
 use capsule_command::specs::is_system_program;
 use capsule_core::action::FileKind;
@@ -51,6 +52,8 @@ pub struct Workspace {
     has_aliases: bool,
     /// What tells of a folder in it whether that folds names, where some may.
     is_flagged: Option<spelling::IsFlagged>,
+    /// The absolute names of its root that calls may use.
+    root_names: RootNames,
 }
 
 /// What stands at a path: held, not just named.
@@ -131,7 +134,30 @@ impl Workspace {
         let spelling = spelling::of(root.as_fd());
         let (device, inode, has_aliases) = (stat.st_dev, stat.st_ino, folds(spelling));
         let is_flagged = spelling::flagged_within(root.as_fd());
-        Ok(Self { root, path, device, inode, lower: None, spelling, has_aliases, is_flagged })
+        let root_names = RootNames::default();
+        Ok(Self {
+            root,
+            path,
+            device,
+            inode,
+            lower: None,
+            spelling,
+            has_aliases,
+            is_flagged,
+            root_names,
+        })
+    }
+
+    /// The same workspace, whose root is known by these names.
+    #[must_use]
+    pub fn with_root_names(self, root_names: RootNames) -> Self {
+        Self { root_names, ..self }
+    }
+
+    /// The absolute names of its root that calls may use; commands see it at the first.
+    #[must_use]
+    pub const fn root_names(&self) -> &RootNames {
+        &self.root_names
     }
 
     /// The same workspace with changes laid over it, which `root` shows.
@@ -141,7 +167,8 @@ impl Workspace {
         let item = spelling::of(root.as_fd());
         let (spelling, has_aliases) = (self.spelling.max(item), folds(item));
         let (path, is_flagged) = (self.path.clone(), self.is_flagged);
-        Ok(Self { root, path, device, inode, lower, spelling, has_aliases, is_flagged })
+        let root_names = self.root_names.clone();
+        Ok(Self { root, path, device, inode, lower, spelling, has_aliases, is_flagged, root_names })
     }
 
     /// What lies beneath the changes, if any are laid over it.

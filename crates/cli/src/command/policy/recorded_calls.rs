@@ -130,7 +130,8 @@ pub(super) fn usage_before(view: &RunView, call: &CallView) -> Usage {
             continue;
         };
         let micros = other.micros().unwrap_or(0);
-        capsule_runtime::count_usage(&mut usage, &other.tool, action, output, micros);
+        let names = other.facts.as_ref().map(|facts| facts.root_names.clone()).unwrap_or_default();
+        capsule_runtime::count_usage(&mut usage, &other.tool, (action, &names), output, micros);
     }
     usage
 }

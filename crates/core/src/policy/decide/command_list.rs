@@ -30,6 +30,7 @@ use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_command::argv::show_argv;
+use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::ShellWord;
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 
@@ -64,7 +65,7 @@ pub(super) fn decide(
         let steps = item.get(..1).unwrap_or_default().to_vec();
         let (text, cwd) = (String::new(), PathTarget::parse("."));
         let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
-        usage.wrote(written_by_words(&part));
+        usage.wrote(written_by_words(&part, &input.facts.root_names));
     }
     let bounds = match (steps, exec) {
         ([step], Some((exec, _))) => all.bounds(policy, exec, (step, input.facts)),
@@ -89,22 +90,24 @@ fn likely<'s>(item: &'s [CommandStep], flow: &DataFlow, facts: &Facts) -> Vec<&'
         item.iter().partition(|step| is_file(step) || step.unless.iter().any(is_there));
     let likely = if likely.is_empty() { less } else { likely };
     let is_near = |step: &&CommandStep| {
-        !leads_away(step) && (step.is_cd() || step.cwd.inside().is_some_and(is_there))
+        !leads_away(step, &facts.root_names)
+            && (step.is_cd() || step.cwd.inside().is_some_and(is_there))
     };
     match likely.iter().copied().any(|step| is_near(&step)) {
         true => {
-            likely.into_iter().filter(|step| !step.unless.is_empty() || !leads_away(step)).collect()
+            let stays = |step: &&CommandStep| !leads_away(step, &facts.root_names);
+            likely.into_iter().filter(|step| !step.unless.is_empty() || stays(step)).collect()
         }
         false => likely,
     }
 }
 
 /// Whether a pipeline goes to a folder outside of the workspace, or has a word that climbs out of it.
-fn leads_away(step: &CommandStep) -> bool {
+fn leads_away(step: &CommandStep, names: &RootNames) -> bool {
     let words = step.stages.iter().flat_map(|stage| &stage.words).filter_map(ShellWord::literal);
     let mut climbing = words.filter(|word| word.split('/').any(|part| part == ".."));
     step.cwd.inside().is_none()
-        || climbing.any(|word| target_from(&step.cwd, word).inside().is_none())
+        || climbing.any(|word| target_from(&step.cwd, word, names).inside().is_none())
 }
 
 /// What only the text of a stage tells: the variables that it sets, and its patterns.
@@ -190,8 +193,9 @@ impl CombinedDecision {
                 let program = argv.first().and_then(|name| case.facts.program_named(name));
                 let line = CommandLine::parse(argv, program, false);
                 let folder = step.cd_target(case.facts);
-                self.check_fed(policy, &line, flow.effects_into(&line, &folder));
-                flow.record_output(&line, &folder);
+                let from = (&folder, &case.facts.root_names);
+                self.check_fed(policy, &line, flow.effects_into(&line, from));
+                flow.record_output(&line, from);
                 self.add_input(words, &line, literal_stdin(&step.stages, part.stage));
                 let stage = check_stage(exec, &part, step, &line);
                 stage.into_iter().for_each(|finding| self.add_finding(finding));
@@ -376,8 +380,8 @@ impl CombinedDecision {
         let item =
             step.stages.iter().flat_map(redirect_files).filter(|(_, written)| written.is_some());
         let folder = step.cd_target(facts);
-        let targets: Vec<WorkspacePath> =
-            item.filter_map(|(path, _)| target_from(&folder, path).inside().cloned()).collect();
+        let target = |path| target_from(&folder, path, &facts.root_names).inside().cloned();
+        let targets: Vec<WorkspacePath> = item.filter_map(|(path, _)| target(path)).collect();
         if !targets.is_empty() {
             let nothing = || PathScope::new(Arc::clone(policy), alloc::vec![Vec::new()]);
             written = Some(written.unwrap_or_else(nothing).with_extra_paths(targets));

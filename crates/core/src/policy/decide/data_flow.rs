@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::action::{PathTarget, target_from};
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord};
 use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
 
@@ -21,8 +22,12 @@ pub(super) struct DataFlow {
 
 impl DataFlow {
     /// What a program is fed with: through its pipe, or by a file that was fetched and that it runs.
-    pub(super) fn effects_into(&self, line: &CommandLine<'_>, folder: &PathTarget) -> Effects {
-        let runs = used_paths(line, folder, &[PathAccess::Read])
+    pub(super) fn effects_into(
+        &self,
+        line: &CommandLine<'_>,
+        from: (&PathTarget, &RootNames),
+    ) -> Effects {
+        let runs = used_paths(line, from, &[PathAccess::Read])
             .iter()
             .any(|path| self.fetched.contains(path));
         let code = line.effects().intersects(Effects::of(Effect::Code).with(Effect::Runs));
@@ -30,9 +35,13 @@ impl DataFlow {
     }
 
     /// What comes behind a program.
-    pub(super) fn record_output(&mut self, line: &CommandLine<'_>, folder: &PathTarget) {
+    pub(super) fn record_output(
+        &mut self,
+        line: &CommandLine<'_>,
+        from: (&PathTarget, &RootNames),
+    ) {
         self.input_effects = self.input_effects.union(line.effects());
-        let written = used_paths(line, folder, &[PathAccess::Write]);
+        let written = used_paths(line, from, &[PathAccess::Write]);
         if line.effects().contains(Effect::Network) {
             self.fetched.extend(written.iter().cloned());
         }
@@ -48,13 +57,13 @@ impl DataFlow {
 /// The paths that a command line names for some use.
 fn used_paths(
     line: &CommandLine<'_>,
-    folder: &PathTarget,
+    (folder, names): (&PathTarget, &RootNames),
     uses: &[PathAccess],
 ) -> Vec<WorkspacePath> {
     let all = line.with_nested();
     let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| &argv.paths);
     let item = paths.filter(|path| uses.contains(&path.access));
-    item.filter_map(|item| target_from(folder, &item.path).inside().cloned()).collect()
+    item.filter_map(|item| target_from(folder, &item.path, names).inside().cloned()).collect()
 }
 
 /// Stands for the names of all that is in a folder.

@@ -14,6 +14,7 @@ use crate::policy::decide::check::Finding;
 use crate::policy::decide::data_flow::literal_stdin;
 use crate::policy::usage::{UNNAMED, Usage};
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::specs::{CommandLine, Effect, PathAccess, base_name, matches_wildcard};
 
 /// Names of files that a program reads as its orders without being given them; `*` stands for any characters.
@@ -46,29 +47,31 @@ fn is_instruction(name: &str) -> bool {
 /// The files that a command writes by its words, as paths where those are known: those that a build reads by
 /// itself, and any other one, which a later command may name to a build. The parts of a list are calls of their own.
 #[must_use]
-pub fn written_by_words(action: &Action) -> Vec<String> {
+pub fn written_by_words(action: &Action, names: &RootNames) -> Vec<String> {
     match action {
         Action::Run { argv, cwd, stdin, .. } => {
             let line = CommandLine::parse(argv, None, false);
             let texts: &[String] = if stdin.is_some() { &[String::new()] } else { &[] };
-            written(&line, texts, cwd)
+            written(&line, texts, (cwd, names))
         }
         Action::Command { steps, .. } if steps.len() == 1 => {
-            steps.iter().flat_map(by_step).collect()
+            steps.iter().flat_map(|step| by_step(step, names)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn by_step(step: &CommandStep) -> Vec<String> {
+fn by_step(step: &CommandStep, names: &RootNames) -> Vec<String> {
     let mut found = Vec::new();
     // What the words of the stages so far give to read.
     let mut texts: Vec<String> = Vec::new();
-    for part in sub_actions(step, None, &Facts::default()) {
+    let facts = Facts { root_names: names.clone(), ..Facts::default() };
+    for part in sub_actions(step, None, &facts) {
         match &part.action {
             Action::Run { argv, .. } => {
                 texts.extend(literal_stdin(&step.stages, part.stage));
-                found.extend(written(&CommandLine::parse(argv, None, false), &texts, &step.cwd));
+                let line = CommandLine::parse(argv, None, false);
+                found.extend(written(&line, &texts, (&step.cwd, names)));
             }
             Action::Write { path, .. } => found.extend(named(path)),
             _ => {}
@@ -79,7 +82,11 @@ fn by_step(step: &CommandStep) -> Vec<String> {
 
 /// What a command line writes: what it names, and what it is told by texts that it reads: the names in a patch,
 /// or something that nobody knows.
-fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<String> {
+fn written(
+    line: &CommandLine<'_>,
+    texts: &[String],
+    (cwd, names): (&PathTarget, &RootNames),
+) -> Vec<String> {
     let all = line.with_nested();
     let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| &argv.paths);
     let paths: Vec<&str> = paths
@@ -87,10 +94,10 @@ fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<St
         .map(|path| path.path.as_str())
         .collect();
     let mut found: Vec<String> =
-        paths.iter().flat_map(|path| named(&target_from(cwd, path))).collect();
+        paths.iter().flat_map(|path| named(&target_from(cwd, path, names))).collect();
     if paths.is_empty() && line.effects().contains(Effect::Writes) {
         found.extend(all.iter().flat_map(|line| quoted(line.argv)).flat_map(|path| {
-            named(&target_from(cwd, path)).filter(|_| is_instruction(base_name(path)))
+            named(&target_from(cwd, path, names)).filter(|_| is_instruction(base_name(path)))
         }));
     }
     if paths.is_empty() && !texts.is_empty() && line.effects().contains(Effect::Writes) {
@@ -149,12 +156,15 @@ mod tests {
 
     fn written_by(text: &str) -> Vec<String> {
         let cwd = PathTarget::parse(".");
-        let steps = CommandStep::of(&parse(text).unwrap(), &cwd).unwrap();
+        let steps = CommandStep::of(&parse(text).unwrap(), &cwd, &RootNames::default()).unwrap();
         let item = |step: CommandStep| {
             let (text, cwd) = (text.into(), cwd.clone());
             Action::Command { steps: alloc::vec![step], text, cwd, stdin: None, timeout_ms: None }
         };
-        steps.into_iter().flat_map(|step| written_by_words(&item(step))).collect()
+        steps
+            .into_iter()
+            .flat_map(|step| written_by_words(&item(step), &RootNames::default()))
+            .collect()
     }
 
     #[test]

@@ -1,13 +1,20 @@
 //! Reads what commands are confined to.
 
-use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
+use crate::confinement::{MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::policy::model::SandboxRule;
 use crate::policy::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
 
-const SANDBOX: &[KeySpec] =
-    &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];
+const SANDBOX: &[KeySpec] = &[
+    key("require"),
+    key("floor"),
+    key("level"),
+    key("mount"),
+    key("network"),
+    key("tmp"),
+    key("workspace"),
+];
 
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
 pub(super) fn rule(
@@ -21,6 +28,7 @@ pub(super) fn rule(
         floor: SandboxTier::Namespaces,
         network: NetworkAccess::None,
         workspace: staged(writes),
+        mount: MountPoint::Same,
         writes_by_default: false,
         read_only: false,
         optional: false,
@@ -39,6 +47,12 @@ pub(super) fn rule(
         && context.reader.keyword(node, &["namespaces", "landlock"]) == Some("landlock")
     {
         rule.floor = SandboxTier::Landlock;
+    }
+    if let Some(node) = section.get("mount") {
+        let known = [MountPoint::Same.keyword(), MountPoint::Workspace.keyword()];
+        if context.reader.keyword(node, &known) == Some(MountPoint::Workspace.keyword()) {
+            rule.mount = MountPoint::Workspace;
+        }
     }
     if let Some(node) = section.get("tmp") {
         context.reader.only_supported(node, "private", &["none"]);

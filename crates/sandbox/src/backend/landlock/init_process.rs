@@ -17,7 +17,7 @@ use crate::backend::no_namespaces::{
 };
 use crate::backend::{host_path, mountinfo};
 use crate::kernel::{self, SignalIsolation};
-use crate::landlock::{LandlockAccess, RulesetBuilder};
+use crate::landlock::{LandlockAccess, NetworkRules, RulesetBuilder};
 use crate::protocol::{AtStep as _, ExecutorError, Step};
 
 /// Lives the whole life of the first process.
@@ -45,7 +45,7 @@ fn raise_landlock(
     walls: &CallConfinement,
     (masks, writes): (&[Vec<u8>], bool),
 ) -> Result<(), ExecutorError> {
-    let mut rules = RulesetBuilder::new(walls.abi).at(Step::Landlock)?;
+    let mut rules = RulesetBuilder::new(walls.abi, NetworkRules::Closed).at(Step::Landlock)?;
     let mut allow = |file: &OwnedFd, reach: LandlockAccess| rules.allow(file, reach);
     access_rules::allow_system(&mut allow, &walls.workspace_paths).at(Step::SystemFolder)?;
     let mut hidden = HiddenTree::default();

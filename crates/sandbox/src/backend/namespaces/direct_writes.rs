@@ -7,16 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::Path;
 
-use capsule_base::path::WORKSPACE_MOUNT;
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use super::hidden_paths;
 use super::root::{self, READ_ONLY_ATTRIBUTES, Submounts};
-use crate::backend::mountinfo;
+use super::workspace_mount::WorkspaceMount;
 use crate::kernel::{make_writable, set_mount_attributes};
 use crate::landlock::LandlockAccess;
 use crate::protocol::{AtStep as _, DirectPaths, SetupError, Step};
@@ -26,25 +23,26 @@ use crate::protocol::{AtStep as _, DirectPaths, SetupError, Step};
 /// # Errors
 /// Something that is to be open is not there, or something that is to be held cannot be.
 pub(super) fn open_writable(
+    mount: &WorkspaceMount,
     direct: &DirectPaths,
 ) -> Result<Vec<(OwnedFd, LandlockAccess)>, SetupError> {
     // Read before anything is added: what is hidden was laid over it before this call.
-    let hidden = workspace_mounts().at(Step::Direct)?;
+    let hidden = mount.mounts().at(Step::Direct)?;
     for path in &direct.writable {
-        make_path_writable(path).at(Step::Direct)?;
+        make_path_writable(mount, path).at(Step::Direct)?;
     }
     let kept = direct.read_only.iter().chain(&hidden);
     let mut pinned: BTreeSet<&[u8]> = kept.flat_map(|path| parents(path)).collect();
     pinned.extend(direct.pinned.iter().map(Vec::as_slice));
     // From the top down, which is how they are sorted: a mount above covers those that were beneath.
     for path in pinned.into_iter().filter(|path| is_writable(direct, path)) {
-        let _ = bind_onto_itself(path, false).at(Step::Direct)?;
+        let _ = bind_onto_itself(mount, path, false).at(Step::Direct)?;
     }
     for path in &direct.read_only {
-        let _ = bind_onto_itself(path, true).at(Step::Direct)?;
+        let _ = bind_onto_itself(mount, path, true).at(Step::Direct)?;
     }
     let reach = |path: &Vec<u8>| {
-        let file = find_mounted(path)?.ok_or(Errno::NOENT)?;
+        let file = find_mounted(mount, path)?.ok_or(Errno::NOENT)?;
         let reach = if is_directory(&file)? {
             LandlockAccess::ChangeLasting
         } else {
@@ -56,18 +54,22 @@ pub(super) fn open_writable(
 }
 
 /// Binds a place onto itself and makes it writable, without what is mounted in it.
-fn make_path_writable(path: &[u8]) -> Result<(), Errno> {
+fn make_path_writable(mount: &WorkspaceMount, path: &[u8]) -> Result<(), Errno> {
     if path.is_empty() {
-        return make_writable(open_workspace()?.as_fd());
+        return make_writable(mount.open()?.as_fd());
     }
-    let copy = bind_onto_itself(path, false)?.ok_or(Errno::NOENT)?;
+    let copy = bind_onto_itself(mount, path, false)?.ok_or(Errno::NOENT)?;
     make_writable(copy.as_fd())
 }
 
 /// Binds a place onto itself with all that is mounted in it, for good read-only if it is `held`.
 /// None if it is not there any more.
-fn bind_onto_itself(path: &[u8], held: bool) -> Result<Option<OwnedFd>, Errno> {
-    let Some(place) = find_mounted(path)? else { return Ok(None) };
+fn bind_onto_itself(
+    mount: &WorkspaceMount,
+    path: &[u8],
+    held: bool,
+) -> Result<Option<OwnedFd>, Errno> {
+    let Some(place) = find_mounted(mount, path)? else { return Ok(None) };
     let copy = root::copy_mount(&place, Submounts::Copied)?;
     if held {
         set_mount_attributes(copy.as_fd(), true, READ_ONLY_ATTRIBUTES)?;
@@ -77,8 +79,8 @@ fn bind_onto_itself(path: &[u8], held: bool) -> Result<Option<OwnedFd>, Errno> {
 }
 
 /// Finds a place as this call sees it. Each time anew: a mount may lie over it by now.
-fn find_mounted(path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
-    let workspace = open_workspace()?;
+fn find_mounted(mount: &WorkspaceMount, path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
+    let workspace = mount.open()?;
     if path.is_empty() {
         return Ok(Some(workspace));
     }
@@ -92,17 +94,6 @@ fn find_mounted(path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
 
 fn is_directory(file: &OwnedFd) -> Result<bool, Errno> {
     fstat(file).map(|facts| FileType::from_raw_mode(facts.st_mode) == FileType::Directory)
-}
-
-/// The workspace, as this call has it mounted.
-pub(super) fn open_workspace() -> Result<OwnedFd, Errno> {
-    open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// Where something is mounted in the workspace.
-fn workspace_mounts() -> Result<Vec<Vec<u8>>, Errno> {
-    let mounts = mountinfo::mounts_within(Path::new(WORKSPACE_MOUNT))?;
-    Ok(mounts.into_iter().map(|path| path.into_os_string().into_vec()).collect())
 }
 
 /// The folders above a path, without the workspace itself.

@@ -5,14 +5,13 @@
 //! and whether it is a folder; not its content, its size, its dates, its owner or what lies in it.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
 
-use capsule_base::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
 use super::root::Cover;
-use crate::backend::{host_path, mountinfo};
+use super::workspace_mount::WorkspaceMount;
+use crate::backend::host_path;
 use crate::protocol::{AtStep as _, SetupError, Step};
 
 /// How much of a path is looked up at once. The kernel takes up to 4,096 bytes.
@@ -92,12 +91,15 @@ pub(super) fn find_path(workspace: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedF
 ///
 /// # Errors
 /// A mount could not be hidden, or the mounts not be listed.
-pub(super) fn hide_mounts(cover: &Cover, workspace: BorrowedFd<'_>) -> Result<(), SetupError> {
-    let mounts = mountinfo::mounts_within(Path::new(WORKSPACE_MOUNT)).at(Step::Mask)?;
+pub(super) fn hide_mounts(
+    cover: &Cover,
+    workspace: BorrowedFd<'_>,
+    mount: &WorkspaceMount,
+) -> Result<(), SetupError> {
+    let mounts = mount.mounts().at(Step::Mask)?;
     let covers = cover_ids(cover).at(Step::Mask)?;
     for within in mounts {
-        let within = within.as_os_str().as_encoded_bytes();
-        hide_path(cover, covers, workspace, within).at(Step::Mask)?;
+        hide_path(cover, covers, workspace, &within).at(Step::Mask)?;
     }
     Ok(())
 }

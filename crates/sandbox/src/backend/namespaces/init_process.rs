@@ -11,20 +11,22 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Mode, OFlags, open, statfs};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatFs, open, statat, statfs};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::process::{WaitOptions, fchdir, setsid, umask, wait};
 use rustix::stdio::dup2_stdin;
 use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 
 use super::NamespaceSandbox;
 use super::direct_writes;
+use super::machine_files;
 use super::probe::{MIN_PID_MAX, SETUP_CAPABILITIES};
 use crate::backend::capabilities;
 use crate::backend::init_process::InitOptions;
 use crate::backend::pipeline::{self, StartedPrograms};
 use crate::backend::program::{self, CallRequest};
+use crate::backend::system::TMP;
 use crate::kernel::{self, LeftoverProcesses};
 use crate::landlock::{self, LandlockAccess};
 use crate::poll;
@@ -34,6 +36,10 @@ use crate::protocol::{
 };
 use crate::seccomp;
 
+/// The size of the files that tell of the machine, with a page for each.
+const MACHINE_BYTES: u64 = 1 << 20;
+/// How many terminals a call may have open.
+const TERMINALS: u32 = 64;
 /// How many files `/tmp` may hold: names take memory too.
 const TMP_FILES: u64 = 200_000;
 /// Processes that count for an ordinary user besides the command's: the executor, this one, and the
@@ -50,7 +56,7 @@ pub(super) fn run_init(
 ) -> ! {
     let _never_back = kernel::ExitOnDrop;
     let verdict = raise_sandbox(view, line, own_end, built)
-        .and_then(|()| execute_request(own_end, built.1.is_some()));
+        .and_then(|tmp_names| execute_request(view, own_end, (built.1.is_some(), tmp_names)));
     // So that nothing of the command runs any more when its end is told. The kernel would do the same when
     // this process ends, but only after taking down the mounts, which nobody needs to wait for.
     let left = kernel::kill_and_reap_all(kernel::kill_namespace);
@@ -61,13 +67,14 @@ pub(super) fn run_init(
     kernel::exit_now(0)
 }
 
-/// Builds and raises everything that does not depend on the order, outermost wall first.
+/// Builds and raises everything that does not depend on the order, outermost wall first. Gives the
+/// number of names in `/tmp` before a program runs.
 fn raise_sandbox(
     view: &NamespaceSandbox,
     line: &OwnedFd,
     own_end: &OwnedFd,
     (built, direct): (InitOptions, Option<&DirectPaths>),
-) -> Result<(), ExecutorError> {
+) -> Result<u64, ExecutorError> {
     die_with_executor(line, own_end).at(Step::Lifeline)?;
     // Its programs are no group of the executor's. Made here and not for each of them, since the kernel
     // has more to do for a session than for a group.
@@ -80,9 +87,17 @@ fn raise_sandbox(
         write_to("/proc/sys/kernel/pid_max", &MIN_PID_MAX.to_string()).at(Step::Limits)?;
     }
     mount_proc().at(Step::Proc)?;
+    mount_terminals().at(Step::Terminals)?;
+    let workspace = view.mount.take_from_tmp().at(Step::Workspace)?;
+    // Held by the places over which they are mounted, and by nothing else.
+    mount_tmp(MACHINE_BYTES).at(Step::Machine)?;
+    machine_files::mount_machine_files(built.memory_bytes).at(Step::Machine)?;
+    unmount(TMP, UnmountFlags::DETACH).at(Step::Machine)?;
+    show_processes_alone().at(Step::Proc)?;
     mount_tmp(built.tmp_bytes).at(Step::Tmp)?;
-    let written =
-        if built.writes { Some(direct_writes::open_workspace().at(Step::Staging)?) } else { None };
+    view.mount.put_into_tmp(workspace).at(Step::Workspace)?;
+    let tmp_names = statfs(TMP).map(|found| used_names(&found)).at(Step::Tmp)?;
+    let written = if built.writes { Some(view.mount.open().at(Step::Staging)?) } else { None };
     if let Some(workspace) = &written {
         // In this call's own mounts: no other call's workspace becomes writable by it.
         kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
@@ -90,7 +105,7 @@ fn raise_sandbox(
     let mut open: Vec<_> =
         written.into_iter().map(|fd| (fd, LandlockAccess::ChangeStaged)).collect();
     if let Some(direct) = direct {
-        open.extend(direct_writes::open_writable(direct)?);
+        open.extend(direct_writes::open_writable(&view.mount, direct)?);
     }
     raise_landlock(view, &open).at(Step::Landlock)?;
     // Before everything that is open is closed.
@@ -101,15 +116,19 @@ fn raise_sandbox(
     // In the place of the executor's own socket, which it stands on.
     dup2_stdin(&view.empty_stdin).at(Step::Streams)?;
     program::close_all_but(own_end).at(Step::Descriptors)?;
-    Ok(())
+    Ok(tmp_names)
 }
 
 /// Waits for the order and carries it out, behind walls that already stand.
-fn execute_request(own_end: &OwnedFd, direct: bool) -> Result<InitReport, ExecutorError> {
+fn execute_request(
+    view: &NamespaceSandbox,
+    own_end: &OwnedFd,
+    (direct, tmp_names): (bool, u64),
+) -> Result<InitReport, ExecutorError> {
     let order = program::receive_request(own_end)?;
     // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
     // going up from there would lead past those of this call.
-    direct_writes::open_workspace().and_then(fchdir).at(Step::Folder)?;
+    view.mount.open().and_then(fchdir).at(Step::Folder)?;
     if !order.wait_for_start(own_end).at(Step::Order)? {
         return Err(SetupError { step: Step::Order, errno: Errno::CANCELED }.into());
     }
@@ -125,7 +144,7 @@ fn execute_request(own_end: &OwnedFd, direct: bool) -> Result<InitReport, Execut
         filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
     }
     program::set_limits(&run.limits, Some(OWN_PROCESSES)).at(Step::Limits)?;
-    wait_for_programs(pipeline::start_programs(&run, ends, None)?)
+    wait_for_programs(pipeline::start_programs(&run, ends, None)?, tmp_names)
 }
 
 /// Makes sure that this process ends with the executor, also if that ended just now.
@@ -138,11 +157,31 @@ fn die_with_executor(line: &OwnedFd, own_end: &OwnedFd) -> Result<(), Errno> {
     if poll::wait(&mut end, Some(Duration::ZERO))? > 0 { Err(Errno::CANCELED) } else { Ok(()) }
 }
 
-/// A `/proc` that shows this call's processes and nothing else: no settings of the kernel, no
-/// command line of the machine, no keys, no memory.
+/// What a `/proc` never has: writing, privileges of files, devices, programs.
+const PROC_FLAGS: MountFlags =
+    MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC).union(MountFlags::RDONLY);
+
+/// The `/proc` of this call's processes, as a whole for the moment.
 fn mount_proc() -> Result<(), Errno> {
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-    mount(c"proc", c"/proc", c"proc", flags, c"subset=pid")
+    mount(c"proc", c"/proc", c"proc", PROC_FLAGS, c"")
+}
+
+/// Leaves to `/proc` this call's processes and what was mounted in it, and nothing else: no settings
+/// of the kernel, no command line of the machine, no keys, no memory.
+fn show_processes_alone() -> Result<(), Errno> {
+    mount_remount(c"/proc", PROC_FLAGS, c"subset=pid")?;
+    match statat(CWD, "/proc/sys", AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(()),
+        _ => Err(Errno::NOTSUP),
+    }
+}
+
+/// Terminals that are private to this call. Their owner is the user who opens them.
+fn mount_terminals() -> Result<(), Errno> {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let settings = CString::new(format!("ptmxmode=0666,mode=0600,max={TERMINALS}"));
+    let settings = settings.map_err(|_| Errno::INVAL)?;
+    mount(c"devpts", c"/dev/pts", c"devpts", flags, settings.as_c_str())
 }
 
 fn mount_tmp(bytes: u64) -> Result<(), Errno> {
@@ -177,13 +216,16 @@ fn drop_capabilities() -> Result<(), Errno> {
 }
 
 /// Takes in every orphan until all programs have ended.
-fn wait_for_programs(mut started: StartedPrograms) -> Result<InitReport, ExecutorError> {
+fn wait_for_programs(
+    mut started: StartedPrograms,
+    tmp_names: u64,
+) -> Result<InitReport, ExecutorError> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) => {
                 if let Some(statuses) = started.record_exit(ended, status.as_raw()) {
                     let memory = kernel::children_peak_memory();
-                    let (tmp_full, tmp_used) = tmp_usage();
+                    let (tmp_full, tmp_used) = tmp_usage(tmp_names);
                     return Ok(InitReport {
                         statuses,
                         memory,
@@ -199,17 +241,19 @@ fn wait_for_programs(mut started: StartedPrograms) -> Result<InitReport, Executo
     }
 }
 
-/// Whether no more fits into `/tmp` (its bytes or its names are used up), and whether anything lies in it.
-fn tmp_usage() -> (bool, bool) {
-    match statfs("/tmp") {
-        Ok(found) => {
-            // One of its names is its own.
-            let names = found.f_files.saturating_sub(found.f_ffree);
-            (found.f_bfree == 0 || found.f_ffree == 0, names > 1)
-        }
+/// Whether no more fits into `/tmp` (its bytes or its names are used up), and whether anything lies in
+/// it besides these many names.
+fn tmp_usage(names_before: u64) -> (bool, bool) {
+    match statfs(TMP) {
+        Ok(found) => (found.f_bfree == 0 || found.f_ffree == 0, used_names(&found) > names_before),
         // Nobody knows.
         Err(_) => (false, true),
     }
+}
+
+/// How many names a file system holds.
+fn used_names(found: &StatFs) -> u64 {
+    found.f_files.saturating_sub(found.f_ffree)
 }
 
 fn write_to(path: &str, text: &str) -> Result<(), Errno> {

@@ -76,6 +76,8 @@ impl NamespaceHolder {
         let enter = |kind| move_into_thread_name_spaces(self.handle.as_fd(), kind);
         enter(ThreadNameSpaceType::USER).at(Step::UserNamespace)?;
         enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
+        // Only the calls of this run can reach it.
+        kernel::raise_loopback().at(Step::Loopback)?;
         self.keep_alive = None;
         kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
     }

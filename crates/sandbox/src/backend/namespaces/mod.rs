@@ -6,15 +6,18 @@
 //! [`View::spawn`] makes the first process of a call, which builds the rest and starts the program
 //! ([`first`]).
 
+mod accounts;
 mod direct_writes;
 mod hidden_paths;
 mod init_process;
 mod isolate;
+mod machine_files;
 mod overlay;
 mod probe;
 mod root;
 mod run_sandbox;
 mod spawn;
+mod workspace_mount;
 
 pub(crate) use probe::{
     MissingLayer, PreparedNamespaces, UnavailableNamespaces, prepare, setup_error_text,

@@ -14,18 +14,18 @@ use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::system::{sethostname, uname};
 use rustix::thread::{CapabilitySet, set_no_new_privs};
 
+use super::accounts::{self, HOST_NAME};
 use super::isolate::{self, NamespaceHolder};
+use super::machine_files;
 use super::root::Root;
 use crate::backend::mountinfo::{self, Mount};
 use crate::backend::{capabilities, limit_status, rlimits};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel;
-use crate::landlock;
+use crate::landlock::{self, LandlockAccess};
 use crate::protocol::{AtStep as _, SetupError, Step};
 use crate::seccomp;
 
-/// The name of the machine that commands see.
-const HOST_NAME: &[u8] = b"capsule";
 /// The first kernel in which the highest process number belongs to the namespace. On older ones
 /// the same file is the whole machine's.
 const PID_MAX_KERNEL: (u32, u32) = (6, 14);
@@ -123,7 +123,7 @@ fn build_root(
         .at(Step::UserNamespace)
         .or_missing(SandboxLayer::UserNamespace)?;
     set_ceilings().or_missing(SandboxLayer::UserNamespace)?;
-    sethostname(HOST_NAME).at(Step::HostName).or_missing(SandboxLayer::UtsNamespace)?;
+    sethostname(HOST_NAME.as_bytes()).at(Step::HostName).or_missing(SandboxLayer::UtsNamespace)?;
     capabilities::drop_all_but(&SETUP_CAPABILITIES)
         .at(Step::Capabilities)
         .or_missing(SandboxLayer::NoCapabilities)?;
@@ -131,7 +131,8 @@ fn build_root(
     if let Some(detail) = covered_proc(mounts) {
         return Err(MissingLayer { layer: SandboxLayer::MountNamespace, detail });
     }
-    let root = Root::build(pid_max).or_missing(SandboxLayer::MountNamespace)?;
+    let mut root = Root::build(pid_max).or_missing(SandboxLayer::MountNamespace)?;
+    furnish(&mut root).or_missing(SandboxLayer::MountNamespace)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.and_then(|filter| kernel::attach_filter(&filter));
@@ -146,11 +147,18 @@ fn build_root(
     Ok((root, filter, holder))
 }
 
+/// Adds the files that tell a call of itself.
+fn furnish(root: &mut Root) -> Result<(), SetupError> {
+    accounts::write_accounts(root).at(Step::Configuration)?;
+    machine_files::write_system_files(root).at(Step::Machine)?;
+    root.allow("sys", LandlockAccess::Read).at(Step::Machine)
+}
+
 /// The namespace that cannot be had.
 fn missing_namespace(failed: SetupError) -> MissingLayer {
     let layer = match failed.step {
         Step::MountNamespace => SandboxLayer::MountNamespace,
-        Step::NetworkNamespace => SandboxLayer::NetworkNamespace,
+        Step::NetworkNamespace | Step::Loopback => SandboxLayer::NetworkNamespace,
         _ => SandboxLayer::UserNamespace,
     };
     MissingLayer { layer, detail: setup_error_text(failed) }
@@ -222,7 +230,9 @@ fn layer_status(layer: SandboxLayer, abi: i32) -> LayerStatus {
             (EnforcementLevel::Held, "new for each call".to_owned())
         }
         SandboxLayer::UtsNamespace => (EnforcementLevel::Held, "host name `capsule`".to_owned()),
-        SandboxLayer::NetworkNamespace => (EnforcementLevel::Held, "no interface is up".to_owned()),
+        SandboxLayer::NetworkNamespace => {
+            (EnforcementLevel::Held, "only a loopback of its own".to_owned())
+        }
         SandboxLayer::Seccomp => {
             (EnforcementLevel::Held, format!("{} calls judged", seccomp::covered_syscalls()))
         }

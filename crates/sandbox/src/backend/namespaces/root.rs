@@ -26,8 +26,6 @@ use crate::kernel::{errno, set_mount_attributes};
 use crate::landlock::LandlockAccess;
 use crate::protocol::{AtStep as _, HostPath, SetupError, Step};
 
-/// Where the workspace stands, relative to the root.
-pub(super) const WORKSPACE: &str = "workspace";
 /// The size of the root's file system: it holds names, and copies of a few small files.
 const ROOT_BYTES: &str = "16m";
 /// Larger files of the configuration are bound instead of copied.
@@ -85,6 +83,7 @@ impl Root {
             root.show_configuration(entry, &names, &mut buffer).at(Step::Configuration)?;
         }
         root.allow("etc", LandlockAccess::Read).at(Step::Configuration)?;
+        root.make_directory(Path::new("dev/pts")).at(Step::Terminals)?;
         for device in DEVICES {
             root.show_device(device).at(Step::Device)?;
         }
@@ -92,9 +91,7 @@ impl Root {
         for (link, target) in LINKS {
             root.make_link(Path::new(link), target).at(Step::Device)?;
         }
-        for folder in ["tmp", WORKSPACE] {
-            root.make_directory(Path::new(folder)).at(Step::Root)?;
-        }
+        root.make_directory(Path::new("tmp")).at(Step::Root)?;
         root.show_proc(proc_is_writable).at(Step::Proc)?;
         Ok(root)
     }
@@ -240,7 +237,7 @@ impl Root {
         self.make_link(Path::new(strip_slash(path)), &target)
     }
 
-    fn make_link(&self, path: &Path, target: &CStr) -> Result<(), Errno> {
+    pub(super) fn make_link(&self, path: &Path, target: &CStr) -> Result<(), Errno> {
         self.with_parents(path, || symlinkat(target, &self.tree, path))
     }
 

@@ -9,8 +9,9 @@ use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use super::probe::PreparedNamespaces;
-use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts, WORKSPACE};
+use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::spawn::StandbyInit;
+use super::workspace_mount::WorkspaceMount;
 use super::{hidden_paths, overlay};
 use crate::backend::InitProcess;
 use crate::backend::host_path::{self, reopen};
@@ -32,6 +33,7 @@ pub(crate) struct NamespaceSandbox {
     pub(in crate::backend) previous: Option<InitProcess>,
     pub(super) root: Root,
     pub(super) workspace: OwnedFd,
+    pub(super) mount: WorkspaceMount,
     /// Whether its changes are collected, so that commands may make some.
     pub(super) staged: bool,
     pub(super) abi: i32,
@@ -52,18 +54,20 @@ impl PreparedNamespaces {
         enter: &EnterRequest,
     ) -> Result<(NamespaceSandbox, Option<OwnedFd>), ExecutorError> {
         let Self { mut root, abi, cgroups, pid_max, filter, holder } = self;
-        let AttachedWorkspace { with_mounts, shared } = attach_workspace(&root, enter)?;
+        let mount = WorkspaceMount::parse(&enter.names).at(Step::Workspace)?;
+        mount.prepare(&root).at(Step::Workspace)?;
+        let AttachedWorkspace { with_mounts, shared } = attach_workspace(&root, &mount, enter)?;
         hide_original_workspace(&root, enter)?;
         for (target, place) in &enter.programs {
-            show_program(&mut root, host_path::bytes_to_path(target), place)?;
+            show_program(&mut root, &mount, host_path::bytes_to_path(target), place)?;
         }
-        root.allow(WORKSPACE, LandlockAccess::Read).at(Step::Workspace)?;
-        let workspace =
-            openat(&root.tree, WORKSPACE, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-                .at(Step::Workspace)?;
+        root.allow(mount.relative_to_root(), LandlockAccess::Read).at(Step::Workspace)?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let workspace = openat(&root.tree, mount.relative_to_root(), flags, Mode::empty())
+            .at(Step::Workspace)?;
         make_only_root(&root).at(Step::PivotRoot)?;
         if with_mounts {
-            hidden_paths::hide_mounts(&root.cover, workspace.as_fd())?;
+            hidden_paths::hide_mounts(&root.cover, workspace.as_fd(), &mount)?;
         }
         let _ = hidden_paths::hide(&root.cover, workspace.as_fd(), &enter.hidden)?;
         let nothing =
@@ -74,6 +78,7 @@ impl PreparedNamespaces {
             previous: None,
             root,
             workspace,
+            mount,
             staged: enter.staging.is_some(),
             abi,
             filter,
@@ -111,10 +116,14 @@ struct AttachedWorkspace {
 
 /// Puts the workspace into the root, read-only; a staged one is made writable for the calls that may
 /// write. This is the one place that knows how.
-fn attach_workspace(root: &Root, enter: &EnterRequest) -> Result<AttachedWorkspace, SetupError> {
+fn attach_workspace(
+    root: &Root,
+    mount: &WorkspaceMount,
+    enter: &EnterRequest,
+) -> Result<AttachedWorkspace, SetupError> {
     let folder = reopen(&enter.workspace, Step::WorkspaceMoved)?;
     let attach =
-        |copy: &OwnedFd| root.attach(copy.as_fd(), Path::new(WORKSPACE), READ_ONLY_ATTRIBUTES);
+        |copy: &OwnedFd| root.attach(copy.as_fd(), mount.relative_to_root(), READ_ONLY_ATTRIBUTES);
     if let Some(StagingPaths::Copied(copied)) = &enter.staging {
         let copied = reopen(copied, Step::Staging)?;
         attach(&root::copy_mount(&copied, Submounts::Excluded).at(Step::Staging)?)
@@ -141,8 +150,14 @@ fn attach_workspace(root: &Root, enter: &EnterRequest) -> Result<AttachedWorkspa
 }
 
 /// Shows a program, or a folder of one, from outside the system folders.
-fn show_program(root: &mut Root, target: &Path, place: &HostPath) -> Result<(), SetupError> {
-    if taken(target).is_some() {
+fn show_program(
+    root: &mut Root,
+    mount: &WorkspaceMount,
+    target: &Path,
+    place: &HostPath,
+) -> Result<(), SetupError> {
+    let is_inside = target.starts_with(mount.path()) && target != mount.path();
+    if taken(target).is_some() && !is_inside {
         return Err(SetupError { step: Step::Program, errno: Errno::EXIST });
     }
     let file = reopen(place, Step::ProgramMoved)?;
@@ -154,7 +169,10 @@ fn show_program(root: &mut Root, target: &Path, place: &HostPath) -> Result<(), 
     if root.shows(relative, place) {
         return root.allow(relative, reach).at(Step::Program);
     }
-    let made = if folder {
+    let made = if is_inside {
+        // It is laid over itself there, so that no command changes it.
+        Ok(())
+    } else if folder {
         root.make_directory(relative)
     } else {
         root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop)

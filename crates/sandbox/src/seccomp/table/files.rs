@@ -1,7 +1,7 @@
 //! Files, folders and descriptors. Which of them can be reached is decided by the view and by
 //! Landlock; here is only what can be asked at all.
 
-use crate::seccomp::rule::Rule::{Absent, Allow, Refuse, When};
+use crate::seccomp::rule::Rule::{Allow, Refuse, When};
 use crate::seccomp::rule::{Call, Check, Clause, call, masked, one_of};
 
 /// A check of the kind that stands in the argument with this number: plain files, FIFOs and sockets
@@ -52,10 +52,47 @@ const ADDRESSES: &[u32] = &[
     libc::SIOCGIFMTU as u32,
 ];
 
+/// What makes and serves a terminal. A command has none but those that it makes.
+const TERMINALS: &[u32] = &[
+    libc::TIOCGPTN as u32,
+    libc::TIOCSPTLCK as u32,
+    libc::TIOCGPTPEER as u32,
+    libc::TIOCSWINSZ as u32,
+    libc::TIOCSCTTY as u32,
+    libc::TIOCNOTTY as u32,
+    libc::TIOCPKT as u32,
+    libc::TIOCEXCL as u32,
+    libc::TIOCNXCL as u32,
+    libc::TCSBRK as u32,
+    libc::TCXONC as u32,
+    libc::TCFLSH as u32,
+];
+
+/// What happens to files that may be watched for: changes. Not that a process opens, reads or closes
+/// them: of the system's programs that would tell what the host starts.
+const WATCHED: u32 = libc::IN_MODIFY
+    | libc::IN_ATTRIB
+    | libc::IN_CLOSE_WRITE
+    | libc::IN_MOVED_FROM
+    | libc::IN_MOVED_TO
+    | libc::IN_CREATE
+    | libc::IN_DELETE
+    | libc::IN_DELETE_SELF
+    | libc::IN_MOVE_SELF
+    | libc::IN_ONLYDIR
+    | libc::IN_DONT_FOLLOW
+    | libc::IN_EXCL_UNLINK
+    | libc::IN_MASK_ADD
+    | libc::IN_MASK_CREATE
+    | libc::IN_ONESHOT;
+
+const WATCHES: &[Clause] = &[&[masked(2, !WATCHED, &[0])]];
+
 /// What may be asked where the network is the host's.
 pub(super) const PLAIN_REQUESTS: &[Clause] = &[&[one_of(1, PLAIN)]];
 
-const REQUESTS: &[Clause] = &[&[one_of(1, PLAIN)], &[one_of(1, ADDRESSES)]];
+const REQUESTS: &[Clause] =
+    &[&[one_of(1, PLAIN)], &[one_of(1, ADDRESSES)], &[one_of(1, TERMINALS)]];
 
 /// What may be asked of a descriptor by `fcntl`. Above all no leases: with one, a command could hold
 /// up for a minute whoever opens a file of the workspace outside.
@@ -176,9 +213,13 @@ pub(super) const CALLS: &[Call] = &[
     call!(SYS_syncfs, Allow, "wait for one file system"),
     call!(SYS_sync, Refuse, "would stall on every disk of the machine"),
     call!(SYS_umask, Allow, "permissions of new files"),
-    call!(SYS_inotify_init1, Absent, "would tell what the host does with files that both see"),
-    call!(SYS_inotify_add_watch, Absent, "belongs to inotify_init1"),
-    call!(SYS_inotify_rm_watch, Absent, "belongs to inotify_init1"),
+    call!(SYS_inotify_init1, Allow, "waiting for changes of visible files"),
+    call!(
+        SYS_inotify_add_watch,
+        When(WATCHES, libc::EPERM),
+        "changes alone; opening and reading of files would tell what the host starts"
+    ),
+    call!(SYS_inotify_rm_watch, Allow, "belongs to inotify_init1"),
     call!(SYS_mount, Refuse, executor Allow, "would change the view"),
     call!(SYS_umount2, Refuse, executor Allow, "would uncover what is hidden"),
     call!(SYS_open_tree, Refuse, executor Allow, "would copy a mount without what covers it"),

@@ -20,13 +20,18 @@ const PROTOCOLS: &[u32] = &[
 /// The low bits of a socket's type; the others are flags.
 const TYPE: u32 = 0xf;
 
-/// Internet sockets that lead nowhere. No netlink, packet, vsock, crypto or other exotic family.
-const FAMILIES: &[Clause] = &[&[one_of(0, INTERNET), one_of(2, PROTOCOLS)]];
+/// Questions about the interfaces of the network namespace; changing them takes privileges.
+const QUESTIONS: Clause =
+    &[one_of(0, &[libc::AF_NETLINK as u32]), one_of(2, &[libc::NETLINK_ROUTE as u32])];
+
+/// Internet sockets that lead nowhere. No packet, vsock, crypto or other exotic family, and no other
+/// protocol of netlink.
+const FAMILIES: &[Clause] = &[&[one_of(0, INTERNET), one_of(2, PROTOCOLS)], QUESTIONS];
 
 /// The same with local sockets: for the executor, and for commands where Landlock judges whom
 /// they may connect to.
 const FAMILIES_AND_LOCAL: &[Clause] =
-    &[&[one_of(0, INTERNET), one_of(2, PROTOCOLS)], &[one_of(0, LOCAL)]];
+    &[&[one_of(0, INTERNET), one_of(2, PROTOCOLS)], QUESTIONS, &[one_of(0, LOCAL)]];
 
 /// Pairs that stay connected to each other. A pair of datagram sockets could be sent on to any
 /// path, which would make it a way to a socket of the host.

@@ -2,7 +2,8 @@
 //! nothing but the folder of the parts behind it.
 
 use capsule_base::code::Code;
-use capsule_base::path::{WORKSPACE_MOUNT, WorkspacePath};
+use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{StdStream, parse};
 use capsule_core::action::{Facts, FileKind, FolderChange, PathTarget};
 use capsule_core::lifecycle::{Operation, Permit};
@@ -18,7 +19,7 @@ pub(super) struct Change {
 
 impl Change {
     /// What the text of a part comes to that goes to a folder, by what was found there.
-    pub(super) fn of(text: &str, to: &PathTarget, facts: &Facts) -> Self {
+    pub(super) fn of(text: &str, to: &PathTarget, facts: &Facts, names: &RootNames) -> Self {
         let script = parse(text).unwrap_or_default();
         let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
         let (named, out, err) = match &change {
@@ -29,12 +30,7 @@ impl Change {
         let mut change = Self { to: went, out: String::new(), err: String::new() };
         let (text, stream) = match &change.to {
             // The folder before is told, as it is not written.
-            Ok(path) if named == "-" => {
-                let path = path
-                    .components()
-                    .fold(String::from(WORKSPACE_MOUNT), |all, text| all + "/" + text);
-                (path + "\n", out)
-            }
+            Ok(path) if named == "-" => (names.absolute(path.components()) + "\n", out),
             Ok(_) => return change,
             Err(why) => (format!("{why}\n"), err),
         };

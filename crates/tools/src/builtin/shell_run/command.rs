@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{PipelineStage, Redirection, StdStream};
 use capsule_core::action::{
     Action, CommandStep, DEV_NULL, Facts, FileKind, PathTarget, sub_actions,
@@ -102,7 +103,7 @@ pub(super) fn ready_stages(
             program,
             argv: argv.iter().map(OsString::from).collect(),
             variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
-            redirects: resolve_redirects(stage, (index, &folder), &mut input)?,
+            redirects: resolve_redirects(stage, (index, &folder, &facts.root_names), &mut input)?,
         });
     }
     Ok((stages, input))
@@ -111,7 +112,7 @@ pub(super) fn ready_stages(
 /// Where the streams of a stage lead. The text of a here-document becomes the command's input.
 fn resolve_redirects(
     stage: &PipelineStage,
-    (index, cwd): (usize, &PathTarget),
+    (index, cwd, names): (usize, &PathTarget, &RootNames),
     input: &mut Option<String>,
 ) -> Result<Vec<sandbox::StreamRedirect>, CodedError> {
     let descriptor = |stream: &StdStream| match stream {
@@ -125,10 +126,10 @@ fn resolve_redirects(
                 (descriptor(stream), RedirectTarget::Null)
             }
             Redirection::File { stream, path, append: true } => {
-                (descriptor(stream), RedirectTarget::Append(path_from_cwd(cwd, path)))
+                (descriptor(stream), RedirectTarget::Append(path_from_cwd((cwd, names), path)))
             }
             Redirection::File { stream, path, append: false } => {
-                (descriptor(stream), RedirectTarget::Create(path_from_cwd(cwd, path)))
+                (descriptor(stream), RedirectTarget::Create(path_from_cwd((cwd, names), path)))
             }
             Redirection::Duplicate { stream, target } => {
                 (descriptor(stream), RedirectTarget::Same(descriptor(target)))
@@ -137,7 +138,7 @@ fn resolve_redirects(
                 (StandardStream::Input, RedirectTarget::Null)
             }
             Redirection::Input { path } => {
-                (StandardStream::Input, RedirectTarget::Read(path_from_cwd(cwd, path)))
+                (StandardStream::Input, RedirectTarget::Read(path_from_cwd((cwd, names), path)))
             }
             Redirection::Here { text } if index == 0 => {
                 *input = Some(text.clone());
@@ -160,9 +161,9 @@ fn resolve_redirects(
 }
 
 /// A path of a stream, seen from the real folder that the command starts in: the executor opens no other.
-fn path_from_cwd(cwd: &PathTarget, path: &str) -> OsString {
+fn path_from_cwd((cwd, names): (&PathTarget, &RootNames), path: &str) -> OsString {
     let (Some(folder), true) = (cwd.inside(), path.starts_with('/')) else { return path.into() };
-    match folder.resolve_from(path) {
+    match folder.resolve_named(path, names) {
         Ok(path) => format!("{}{path}", "../".repeat(folder.components().count())).into(),
         Err(_) => path.into(),
     }

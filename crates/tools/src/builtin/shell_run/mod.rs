@@ -7,6 +7,7 @@ mod list;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
+use capsule_base::root_names::RootNames;
 use capsule_base::units;
 use capsule_command::shell_syntax::{ListOperator, Script, ScriptElement, parse};
 use capsule_core::action::{
@@ -23,7 +24,7 @@ use crate::command::operation::ReadyStage;
 use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
 use crate::tool::prepare::{FailedOperation, command_facts, command_operation};
-use crate::tool::{PreparedCall, Tool, ToolContext};
+use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `shell.run` is called, takes and gives.
 pub static SIGNATURE: ToolSignature = ToolSignature {
@@ -118,7 +119,11 @@ impl Tool for ShellRun {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+    fn describe(
+        &self,
+        args: &Map<String, Value>,
+        context: &DescribeContext<'_>,
+    ) -> Result<Action, CodedError> {
         let stdin = text_arg(args, "stdin");
         if stdin.is_some_and(|stdin| stdin.len() > limits::STDIN_BYTES) {
             return Err(invalid_args(format!("`stdin` has at most {} bytes", limits::STDIN_BYTES)));
@@ -135,7 +140,7 @@ impl Tool for ShellRun {
             let bytes = u64::try_from(stdin.len()).unwrap_or(u64::MAX);
             (Digest::of(stdin.as_bytes()), bytes)
         });
-        let cwd = PathTarget::parse(text_arg(args, "cwd").unwrap_or("."));
+        let cwd = context.path(text_arg(args, "cwd").unwrap_or("."));
         let words = args.get("argv").and_then(Value::as_array);
         match (words, text_arg(args, "command")) {
             (Some(words), None) => {
@@ -143,7 +148,8 @@ impl Tool for ShellRun {
                 Ok(Action::Run { argv, cwd, stdin, timeout_ms, unconfined: false })
             }
             (None, Some(command)) => {
-                let (steps, text) = parse_steps(command, &cwd, number_arg(args, "part"))?;
+                let (steps, text) =
+                    parse_steps(command, (&cwd, context.root_names), number_arg(args, "part"))?;
                 Ok(Action::Command { steps, text, cwd, stdin, timeout_ms })
             }
             _ => Err(invalid_args("a command is either `argv` or `command`")
@@ -177,7 +183,7 @@ fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
 /// before it.
 fn parse_steps(
     text: &str,
-    cwd: &PathTarget,
+    (cwd, names): (&PathTarget, &RootNames),
     part: Option<u64>,
 ) -> Result<(Vec<CommandStep>, String), CodedError> {
     let script = parse(text).map_err(|refusal| {
@@ -185,9 +191,9 @@ fn parse_steps(
         outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
     })?;
     if let Some(number) = part {
-        return one_part(script, cwd, number);
+        return one_part(script, (cwd, names), number);
     }
-    let steps = steps_of(&script, cwd)?;
+    let steps = steps_of(&script, cwd, names)?;
     let is_whole = steps.last().is_some_and(|step| step.number == script.elements.len());
     if is_whole && steps.iter().all(CommandStep::is_cd) {
         let why = "the command only goes to a folder, and where it goes does not last";
@@ -201,8 +207,12 @@ fn outside_language(message: impl Into<String>, suggestion: &str) -> CodedError 
     CodedError::new(Code::ExecNotInLanguage, message).with_suggestion(suggestion.to_owned())
 }
 
-fn steps_of(script: &Script, cwd: &PathTarget) -> Result<Vec<CommandStep>, CodedError> {
-    CommandStep::of(script, cwd).map_err(|why| match why {
+fn steps_of(
+    script: &Script,
+    cwd: &PathTarget,
+    names: &RootNames,
+) -> Result<Vec<CommandStep>, CodedError> {
+    CommandStep::of(script, cwd, names).map_err(|why| match why {
         UnsupportedStep::UnsupportedCd => outside_language(
             "this `cd` is none of this language",
             "write `cd FOLDER && PROGRAM ...`",
@@ -217,7 +227,7 @@ fn steps_of(script: &Script, cwd: &PathTarget) -> Result<Vec<CommandStep>, Coded
 /// One part of a list, in the folder that it runs in.
 fn one_part(
     mut script: Script,
-    cwd: &PathTarget,
+    (cwd, names): (&PathTarget, &RootNames),
     number: u64,
 ) -> Result<(Vec<CommandStep>, String), CodedError> {
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
@@ -227,7 +237,7 @@ fn one_part(
     };
     script.elements = vec![ScriptElement { join: ListOperator::First, ..element }];
     let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
-    let mut steps = steps_of(&script, cwd)?;
+    let mut steps = steps_of(&script, cwd, names)?;
     for step in &mut steps {
         step.number = index + 1;
         // It is this folder that `cd -` goes back to.
@@ -284,7 +294,8 @@ fn prepare_command(
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
         ([step], Action::Command { text, .. }) if step.is_cd() && is_one(text) => {
-            let operation = Box::new(Change::of(text, &step.cwd, &facts));
+            let operation =
+                Box::new(Change::of(text, &step.cwd, &facts, context.workspace.root_names()));
             return PreparedCall { facts, operation };
         }
         ([step], _) if !step.is_cd() => step,

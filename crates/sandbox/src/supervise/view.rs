@@ -1,0 +1,77 @@
+//! What is sent to the executor for the view of a run.
+
+use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use capsule_base::limits;
+use capsule_base::root_names::RootNames;
+use rustix::fs::fstat;
+use rustix::io::Errno;
+
+use crate::protocol::{EnterRequest, HostPath, StagingPaths};
+use crate::{HiddenPath, SandboxError, SandboxView, StagingMount};
+
+/// A view in the words of the executor.
+pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxError> {
+    let mut programs = Vec::with_capacity(view.programs.len());
+    for (target, file) in &view.programs {
+        if !target.is_absolute() || target.components().count() < 2 {
+            return Err(SandboxError::Launch { problem: "a program's path is not absolute" });
+        }
+        programs.push((target.as_os_str().as_bytes().to_vec(), host_path(file)?));
+    }
+    let staging = match &view.staging {
+        Some(StagingMount::Overlay { changes, work }) => {
+            Some(StagingPaths::Overlay([host_path(changes)?, host_path(work)?]))
+        }
+        Some(StagingMount::Copied(copy)) => Some(StagingPaths::Copied(host_path(copy)?)),
+        None => None,
+    };
+    Ok(EnterRequest {
+        workspace: host_path(&view.workspace)?,
+        names: root_names(&view.root_names)?,
+        staging,
+        hidden: hidden_paths(&view.hidden)?,
+        programs,
+    })
+}
+
+/// The path of an open file, and what must be found there.
+fn host_path(file: &OwnedFd) -> Result<HostPath, SandboxError> {
+    let lost = |_| SandboxError::Launch { problem: "an opened file has no path any more" };
+    let path: PathBuf =
+        fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(lost)?;
+    let facts = fstat(file).map_err(lost_errno)?;
+    Ok(HostPath {
+        path: path.into_os_string().into_vec(),
+        device: facts.st_dev,
+        inode: facts.st_ino,
+    })
+}
+
+/// The names of the root, of which the executor takes only absolute ones without `..`.
+fn root_names(names: &RootNames) -> Result<Vec<Vec<u8>>, SandboxError> {
+    let is_plain = |name: &str| {
+        let rest = Path::new(name).components().skip(1);
+        name.starts_with('/') && rest.clone().count() > 0 && !name.contains('\0') && { rest }
+            .all(|component| matches!(component, Component::Normal(_)))
+    };
+    let aliases = names.aliases().filter(|name| is_plain(name));
+    if !is_plain(names.mount()) {
+        return Err(SandboxError::Launch { problem: "the workspace's mount is no absolute path" });
+    }
+    Ok([names.mount()].into_iter().chain(aliases).map(|name| name.as_bytes().to_vec()).collect())
+}
+
+fn lost_errno(_: Errno) -> SandboxError {
+    SandboxError::Launch { problem: "an opened file cannot be looked at" }
+}
+
+pub(super) fn hidden_paths(masks: &[HiddenPath]) -> Result<Vec<Vec<u8>>, SandboxError> {
+    if masks.len() > limits::HIDDEN_PATHS {
+        return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
+    }
+    Ok(masks.iter().map(|mask| mask.path.as_bytes().to_vec()).collect())
+}
