@@ -227,10 +227,12 @@ pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
 pub const CPU_TIME: Duration = Duration::from_secs(600);
 /// Open files of one process of a command.
 pub const OPEN_FILES: u64 = 1_024;
-/// The largest file that a command may write.
-pub const FILE_BYTES: u64 = 256_000_000;
-/// The size of the private `/tmp`.
-pub const TMP_BYTES: u64 = 256_000_000;
+/// The largest file that a command may write: objects of a large build are smaller.
+pub const FILE_BYTES: u64 = 1_000_000_000;
+/// The size of the private `/tmp`, in which compilers build.
+pub const TMP_BYTES: u64 = 1_000_000_000;
+/// The most that a policy may say for either.
+pub const TMP_BYTES_MAX: u64 = 64 << 30;
 /// The most paths that a command's arguments may name; each is looked up before it is judged.
 pub const COMMAND_PATHS: usize = 1_024;
 /// How many command lines may stand in one another: `timeout 5 nice env A=b xargs ...`.
@@ -282,15 +284,17 @@ pub const CONFIG_BYTES: u64 = 1_000_000;
 pub const CONFIG_FILES: usize = 256;
 /// How deep they may include one another, as git has it.
 pub const CONFIG_DEPTH: usize = 10;
-/// The most paths that a run may change in its staged workspace; each is judged, recorded and shown.
-pub const STAGED_PATHS: usize = 10_000;
+/// The most paths that a run may change in its staged workspace; each is judged, recorded and shown. The
+/// dependencies of an ordinary project are fewer.
+pub const STAGED_PATHS: u64 = 50_000;
+/// The most paths that a policy may say.
+pub const STAGED_PATHS_MAX: u64 = 1_000_000;
 /// How deep a path may be nested that a command changes.
 pub const STAGED_DEPTH: usize = 128;
 /// The most bytes of a staged workspace's changes.
 pub const STAGED_BYTES: u64 = 1 << 30;
-/// The most space that may go where changes are staged while a command runs, whoever takes it: what has no
-/// name any more, or is in a folder that the command closed, is bounded by nothing else.
-pub const STAGING_DISK_BYTES: u64 = 2 * STAGED_BYTES;
+/// The most bytes that a policy may say.
+pub const STAGED_BYTES_MAX: u64 = 64 << 30;
 /// The most files that may come there meanwhile. More than anybody else makes on a disk beside a run, as
 /// installing a large project's dependencies does.
 pub const STAGING_DISK_FILES: u64 = 200_000;

@@ -485,7 +485,9 @@ fn time_is_kept_whoever_waits() {
 #[test]
 fn limits_that_were_reached_are_named() {
     let capsule = capsule();
-    let policy = capsule.write_policy(POLICY);
+    let small = POLICY.replace("limits: { ", "limits: { tmp: 256MB, ");
+    assert_ne!(small, POLICY);
+    let policy = capsule.write_policy(&small);
     let fill =
         "$b = q(x) x 1_000_000; for $n (1..400) { open F, qq(>/tmp/$n); syswrite F, $b } exit 3";
     let plan = capsule.write_plan(&format!(
@@ -619,7 +621,7 @@ fn a_full_file_is_named() {
     let capsule = capsule();
     let policy = capsule.write_policy(
         "version: 1\ntools:\n  shell.run:\n    decision: allow\n    executables:
-      perl: { writes: ['**'] }\n    limits: { timeout: 20s, timeout_max: 60s }\n",
+      perl: { writes: ['**'] }\n    limits: { timeout: 20s, timeout_max: 60s, file: 256MB }\n",
     );
     let script = "$SIG{XFSZ} = 'IGNORE'; open F, '>', 'large'; seek F, 255_999_990, 0; \
                   syswrite F, 'x' x 10; print syswrite(F, 'x') // int $!";

@@ -34,6 +34,7 @@ tools:
       perl: { decision: allow, writes: ["**"] }
       touch: { decision: allow, writes: ["open/**"] }
       cat: allow
+sandbox: { changes: { paths: 10000 } }
 "#;
 
 struct Bed {

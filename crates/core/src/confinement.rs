@@ -73,6 +73,42 @@ pub enum WorkspaceAccess {
     Direct,
 }
 
+/// How much a run may change in its staged workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeLimits {
+    /// The number of changed paths.
+    pub paths: u64,
+    /// The bytes of all changed files.
+    pub bytes: u64,
+}
+
+impl Default for ChangeLimits {
+    fn default() -> Self {
+        Self { paths: limits::STAGED_PATHS, bytes: limits::STAGED_BYTES }
+    }
+}
+
+impl ChangeLimits {
+    /// The smaller of each limit.
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Self {
+        Self { paths: self.paths.min(other.paths), bytes: self.bytes.min(other.bytes) }
+    }
+
+    /// Whether no path more may be changed.
+    #[must_use]
+    pub fn is_full(self, paths: usize) -> bool {
+        u64::try_from(paths).unwrap_or(u64::MAX) >= self.paths
+    }
+
+    /// The most space that may go where changes are staged while a command runs, whichever process takes
+    /// it: what has no name any more, or is in a folder that the command closed, is bounded by nothing else.
+    #[must_use]
+    pub const fn disk_bytes(self) -> u64 {
+        self.bytes.saturating_mul(2)
+    }
+}
+
 /// Where commands see the workspace, most open first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -7,7 +7,7 @@ use capsule_base::net;
 use capsule_base::units::{counted, show_size, show_span};
 use capsule_base::yaml::{self, POLICY_DIALECT, YamlNode, YamlValue};
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::confinement::{NetworkAccess, WorkspaceAccess};
+use capsule_core::confinement::{ChangeLimits, MountPoint, NetworkAccess, WorkspaceAccess};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
     ArgumentPattern, AuditRule, CheckpointRule, Constraint, DroppedRule, FetchRule, FileRule,
@@ -284,13 +284,17 @@ fn sandbox_rule(policy: &Policy, place: &SourceLocation) -> RuleLine {
         WorkspaceAccess::Staged => "staged",
         WorkspaceAccess::Direct => "direct",
     };
+    let ChangeLimits { paths, bytes } = rule.changes;
+    let changes = [counted(paths, "path"), show_size(bytes)];
+    let is_limited = rule.changes != ChangeLimits::default();
     RuleLine::new("sandbox", "sandbox", place)
         .with("require", rule.optional.then_some("false"))
         .with("floor", [rule.floor.name()])
         .with("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
         .with("network", [network])
         .with("workspace", [workspace])
-        .with("mount", [rule.mount.keyword()])
+        .with("mount", (rule.mount != MountPoint::Same).then_some(rule.mount.keyword()))
+        .with("changes", is_limited.then_some(changes).into_iter().flatten())
 }
 
 /// What is masked, what becomes of masks, and the handles.

@@ -288,6 +288,14 @@ fn process_limits() -> Value {
                         definition_ref("size"),
                     ),
                 ),
+                (
+                    "tmp",
+                    with_description("The size of the private `/tmp`.", definition_ref("size")),
+                ),
+                (
+                    "file",
+                    with_description("The largest file that it may write.", definition_ref("size")),
+                ),
             ],
         ),
     )

@@ -19,7 +19,9 @@ use capsule_core::tool::Catalogue;
 use serde_json::{Value, json};
 
 use calls::names;
-use parts::{definition_ref, enum_schema, list, object, text, with_description};
+use parts::{
+    definition_ref, enum_schema, integer_schema_from, list, object, text, with_description,
+};
 
 /// The schema (draft 2020-12) of policies over these tools.
 #[must_use]
@@ -110,6 +112,14 @@ fn lift() -> Value {
     )
 }
 
+fn change_limits() -> Value {
+    let most = Some(limits::STAGED_PATHS_MAX);
+    let bytes = with_description("The bytes of all changed files.", definition_ref("size"));
+    let keys =
+        [("paths", integer_schema_from(1, "The number of changed paths.", most)), ("bytes", bytes)];
+    with_description("How much a run may change in a staged workspace.", object(&[], keys))
+}
+
 fn sandbox() -> Value {
     let network = object(&[], [("shell.run", enum_schema(["none"]))]);
     with_description(
@@ -138,6 +148,7 @@ fn sandbox() -> Value {
                         enum_schema(["strict", "workspace-write"]),
                     ),
                 ),
+                ("changes", change_limits()),
                 (
                     "mount",
                     with_description(

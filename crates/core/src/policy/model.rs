@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::action::WriteMode;
 use crate::approval::GrantPolicy;
 use crate::capability::{Capabilities, Capability};
-use crate::confinement::{MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
+use crate::confinement::{ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::argv_pattern::ArgvPattern;
 use crate::policy::audit::AuditRule;
@@ -317,6 +317,8 @@ pub struct SandboxRule {
     pub workspace: WorkspaceAccess,
     /// Where commands see the workspace.
     pub mount: MountPoint,
+    /// How much a run may change in a staged workspace.
+    pub changes: ChangeLimits,
     /// Whether programs whose rules do not say what they may change may change everything that no
     /// invariant protects (`level: workspace-write`).
     pub writes_by_default: bool,

@@ -31,6 +31,7 @@ impl Policy {
             network: held.network.min(policy.sandbox.network),
             workspace: held.workspace.min(policy.sandbox.workspace),
             mount: held.mount.max(policy.sandbox.mount),
+            changes: held.changes.intersect(policy.sandbox.changes),
             read_only: held.read_only,
             writes_by_default: held.writes_by_default && policy.sandbox.writes_by_default,
             optional: held.optional && policy.sandbox.optional,

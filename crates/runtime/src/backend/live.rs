@@ -153,6 +153,7 @@ impl LiveBackend {
                 let hidden_paths = hidden_paths(policy, &self.host);
                 // At once: later nobody could say which folders were there when the run began.
                 hidden_paths.borrow().scan(&workspace);
+                staging.set_limits(policy.sandbox_in_force().changes);
                 staging.hold_indexes(&hidden_paths.borrow().repositories(&workspace));
                 let taken = earlier.map_or(Ok(()), |changes| {
                     staging.adopt_changes(changes, (&hidden_paths.borrow(), &workspace))

@@ -24,6 +24,7 @@ pub(crate) fn session_identity(bound: &BoundPolicy) -> Digest {
             bound.workspace.device().to_string(),
             bound.workspace.inode().to_string(),
         ],
+        "names": bound.workspace.root_names(),
         "home": bound.home,
     });
     Digest::of(&json::canonical_value(&identity))

@@ -52,7 +52,6 @@ const BUBBLEWRAP: &[(&str, &str)] = &[
     ("the_system_is_read_only", "its root and its `/etc` are in memory, and can be written to"),
     ("pipes_of_the_host_are_not_written", "a read-only mount holds no pipe"),
     ("tmp_is_private_to_a_call", "there is one more `/dev/shm`, and no `/var/tmp`"),
-    ("the_host_is_not_reached_over_ip", "sockets for the network are made, and lead nowhere"),
     ("sockets_in_the_workspace_are_not_reached", "nothing judges whom a local socket reaches"),
     ("other_families_cannot_be_made", "it has no filter on system calls of its own"),
     ("other_processes_are_out_of_reach", "its first process can be traced"),

@@ -51,9 +51,10 @@ fn find_workspace_program(
     if !name.contains('/') {
         return None;
     }
-    let target = target_from(cwd, name);
-    let path = target.inside()?;
     let workspace = context.workspace;
+    let names = workspace.root_names();
+    let target = target_from(cwd, name, names);
+    let path = target.inside()?;
     let hidden = context.hidden_paths.borrow().hidden_now(workspace).ok()?;
     let is_hidden = |path: &WorkspacePath| {
         let mut above = Path::new(path.as_str()).ancestors();
@@ -72,7 +73,12 @@ fn find_workspace_program(
     let meta = file.metadata().ok().filter(|meta| meta.is_file() && meta.mode() & 0o111 != 0)?;
     let identity = FileIdentity::from_metadata(&meta);
     let fact = ProgramFact { path: path.to_string(), real, sha256: file_digest(file)? };
-    let file = sandbox::Executable { path: PathBuf::from(name), identity };
+    // A command knows the workspace by one of its absolute names.
+    let shown = match name.starts_with('/') {
+        true => Path::new(names.mount()).join(path.as_str()),
+        false => PathBuf::from(name),
+    };
+    let file = sandbox::Executable { path: shown, identity };
     Some(ResolvedProgram { fact, file })
 }
 

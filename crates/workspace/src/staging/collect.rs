@@ -63,8 +63,9 @@ impl Staging {
             return None;
         }
         let began = Instant::now();
-        let full =
-            exceeds_limits(self).then(too_many_problem).or_else(|| self.unreadable_problem());
+        let full = exceeds_limits(self)
+            .then(|| too_many_problem(self.layers.limits.get()))
+            .or_else(|| self.unreadable_problem());
         self.last_size_check.set(Some((Instant::now(), began.elapsed())));
         full
     }

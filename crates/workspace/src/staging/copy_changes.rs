@@ -13,7 +13,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use capsule_base::digest::Digest;
-use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::spelling::Spelling;
 use capsule_core::outcome::CodedError;
@@ -200,6 +199,7 @@ impl CopiedWorkspace {
     ) -> Result<Vec<(OsString, CopyDifference)>, CodedError> {
         let mut missing: BTreeSet<&OsStr> = self.stamps.keys().map(OsString::as_os_str).collect();
         let (mut found, mut closed) = (Vec::new(), BTreeSet::new());
+        let most = layers.limits.get();
         let walked = walk_changes(layers, &mut |path, seen| {
             if let WalkEntry::Present(_) = seen {
                 missing.remove(path);
@@ -215,13 +215,13 @@ impl CopiedWorkspace {
                 };
                 found.push((path.to_owned(), differs));
             }
-            match found.len() > limits::STAGED_PATHS {
+            match u64::try_from(found.len()).unwrap_or(u64::MAX) > most.paths {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         });
         if walked.is_break() {
-            return Err(too_many_problem());
+            return Err(too_many_problem(most));
         }
         // What was in a folder that is gone, is gone with it. What is in a closed one, nobody knows.
         let is_unknown = |path: &OsStr| {

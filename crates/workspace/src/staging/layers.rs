@@ -1,9 +1,11 @@
 //! The two layers of a staged workspace: what it was, and what a run changes.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
+use capsule_core::confinement::ChangeLimits;
 use rustix::fs::OFlags;
 
 use crate::resolve::{LookupError, Workspace};
@@ -20,6 +22,8 @@ pub(super) struct StagingLayers {
     pub(super) upper: OwnedFd,
     /// Whether what is changed there looks otherwise.
     pub(super) stamps_are_reliable: bool,
+    /// How much the run may change.
+    pub(super) limits: Cell<ChangeLimits>,
 }
 
 impl StagingLayers {

@@ -1,8 +1,8 @@
 //! The reasons, in words, why a scan refuses changes.
 
 use capsule_base::code::Code;
-use capsule_base::limits;
 use capsule_base::units::show_size;
+use capsule_core::confinement::ChangeLimits;
 use capsule_core::outcome::CodedError;
 use rustix::io::Errno;
 
@@ -31,11 +31,9 @@ pub(super) fn not_found_text(why: LookupError) -> String {
 }
 
 /// The problem where more changed than may be staged.
-pub(super) fn too_many_problem() -> CodedError {
-    let message = format!(
-        "more than {} paths or {} would be staged",
-        limits::STAGED_PATHS,
-        show_size(limits::STAGED_BYTES)
-    );
+pub(super) fn too_many_problem(limits: ChangeLimits) -> CodedError {
+    let ChangeLimits { paths, bytes } = limits;
+    let bytes = show_size(bytes);
+    let message = format!("more than {paths} paths or {bytes} would be staged");
     CodedError::new(Code::ChangeTooMany, message)
 }

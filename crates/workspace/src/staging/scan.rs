@@ -92,7 +92,8 @@ impl<'s> ChangeScan<'s> {
             self.at(text)?;
         }
         let weight = self.staging.weight.get().saturating_add(self.bytes);
-        let unsure = self.staging.has_unreadable.get() || weight > limits::STAGED_BYTES;
+        let unsure =
+            self.staging.has_unreadable.get() || weight > self.staging.layers.limits.get().bytes;
         self.staging.has_unreadable.set(closed || self.staging.has_unreadable.get());
         if unsure {
             return Ok(None);
@@ -250,7 +251,8 @@ impl<'s> ChangeScan<'s> {
     /// Counts a file that is to be read.
     fn count_size(&mut self, stat: &Stat) -> Result<(), CodedError> {
         self.bytes = self.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
-        if self.bytes > limits::STAGED_BYTES { Err(too_many_problem()) } else { Ok(()) }
+        let most = self.staging.layers.limits.get();
+        if self.bytes > most.bytes { Err(too_many_problem(most)) } else { Ok(()) }
     }
 
     /// What stood in the workspace when the path was first seen among the changes.
@@ -265,8 +267,9 @@ impl<'s> ChangeScan<'s> {
         if let Some(known) = first.get(path) {
             return Ok(known.clone());
         }
-        if first.len() >= limits::STAGED_PATHS {
-            return Err(too_many_problem());
+        let most = staging.layers.limits.get();
+        if most.is_full(first.len()) {
+            return Err(too_many_problem(most));
         }
         let look = |folder| {
             node::refresh(folder, name);
@@ -401,8 +404,9 @@ impl<'s> ChangeScan<'s> {
     }
 
     fn add_unreadable(&mut self, path: &str, why: &str) -> Result<(), CodedError> {
-        if self.found.0.len() >= limits::STAGED_PATHS {
-            return Err(too_many_problem());
+        let most = self.staging.layers.limits.get();
+        if most.is_full(self.found.0.len()) {
+            return Err(too_many_problem(most));
         }
         let before = OriginalNode { node: None, refusal: Some(why.to_owned()) };
         self.add_change(path.to_owned(), before, Some(FileState::Special));
@@ -449,7 +453,8 @@ fn is_opaque(folder: &OwnedFd) -> bool {
 
 fn scan_problem(path: &str, errno: Errno) -> CodedError {
     if errno == Errno::OVERFLOW {
-        return too_many_problem();
+        let message = format!("`{path}` holds more than {} names", limits::LIST_SCAN);
+        return CodedError::new(Code::ChangeTooMany, message);
     }
     let message = format!("what was changed at `{path}` cannot be read: {errno}");
     CodedError::new(Code::FileSystem, message)
@@ -459,7 +464,8 @@ fn scan_problem(path: &str, errno: Errno) -> CodedError {
 /// that is closed is passed over: programs close one and open it again. What it hides is found by the
 /// space that it takes, and once the command has ended.
 pub(super) fn exceeds_limits(staging: &Staging) -> bool {
-    let (mut paths, mut blocks) = (0_usize, 0_u64);
+    let (mut paths, mut blocks) = (0_u64, 0_u64);
+    let most = staging.layers.limits.get();
     let full = walk_changes(&staging.layers, &mut |path, seen| {
         if staging.copied.as_ref().is_some_and(|copied| copied.is_same(path, seen)) {
             return ControlFlow::Continue(());
@@ -471,7 +477,7 @@ pub(super) fn exceeds_limits(staging: &Staging) -> bool {
         };
         paths += 1;
         blocks = blocks.saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0));
-        match paths > limits::STAGED_PATHS || blocks > limits::STAGED_BYTES / 512 {
+        match paths > most.paths || blocks > most.bytes / 512 {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -232,6 +232,7 @@ impl Staging {
             layers: StagingLayers {
                 lower: Rc::clone(workspace),
                 stamps_are_reliable: node::stamps_are_reliable(upper.as_fd()),
+                limits: Cell::default(),
                 upper,
             },
             copied: None,

@@ -12,6 +12,7 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_core::change::{Change, FileState};
+use capsule_core::confinement::ChangeLimits;
 use capsule_core::outcome::CodedError;
 use rustix::fs::{AtFlags, fstatvfs, unlinkat};
 
@@ -65,9 +66,9 @@ impl DiskSpace {
     /// Why a command is ended during which far more space went, or far more files came, than may be
     /// staged. What has no name any more takes space too, and so does what is in a folder that the
     /// command closed; somebody else may have taken it, which cannot be told apart.
-    fn overuse_since(self, then: Self) -> Option<CodedError> {
-        let went = if then.free.saturating_sub(self.free) > limits::STAGING_DISK_BYTES {
-            let most = capsule_base::units::show_size(limits::STAGING_DISK_BYTES);
+    fn overuse_since(self, then: Self, most_bytes: u64) -> Option<CodedError> {
+        let went = if then.free.saturating_sub(self.free) > most_bytes {
+            let most = capsule_base::units::show_size(most_bytes);
             format!("more than {most} of space went")
         } else if self.files.saturating_sub(then.files) > limits::STAGING_DISK_FILES {
             format!("more than {} files came", limits::STAGING_DISK_FILES)
@@ -205,6 +206,11 @@ impl Staging {
         }
     }
 
+    /// Bounds how much the run may change.
+    pub fn set_limits(&self, limits: ChangeLimits) {
+        self.layers.limits.set(limits);
+    }
+
     pub(super) fn disk_space(&self) -> Option<DiskSpace> {
         let told = fstatvfs(&self.layers.upper).ok()?;
         let free = told.f_bavail.saturating_mul(told.f_frsize);
@@ -213,7 +219,7 @@ impl Staging {
 
     pub(super) fn unreadable_problem(&self) -> Option<CodedError> {
         let (then, now) = self.space_before.get().zip(self.disk_space())?;
-        now.overuse_since(then)
+        now.overuse_since(then, self.layers.limits.get().disk_bytes())
     }
 }
 
@@ -224,18 +230,19 @@ mod tests {
     /// With numbers, since other processes write to a real disk.
     #[test]
     fn a_command_may_fill_so_much_of_a_disk() {
-        let then = DiskSpace { free: limits::STAGING_DISK_BYTES * 3, files: 7 };
+        let most = ChangeLimits::default().disk_bytes();
+        let then = DiskSpace { free: most * 3, files: 7 };
         let bytes = |went| DiskSpace { free: then.free - went, ..then };
         let files = |came| DiskSpace { files: then.files + came, ..then };
         for (now, why) in [
-            (bytes(limits::STAGING_DISK_BYTES), None),
-            (bytes(limits::STAGING_DISK_BYTES + 1), Some("more than 2.1 GB of space went")),
+            (bytes(most), None),
+            (bytes(most + 1), Some("more than 2.1 GB of space went")),
             (files(limits::STAGING_DISK_FILES), None),
             (files(limits::STAGING_DISK_FILES + 1), Some("more than 200000 files came")),
             // Another process frees space.
             (DiskSpace { free: u64::MAX, files: 0 }, None),
         ] {
-            let told = now.overuse_since(then).map(|error| error.message);
+            let told = now.overuse_since(then, most).map(|error| error.message);
             let is_told = told.as_deref().zip(why).is_some_and(|(told, why)| told.starts_with(why));
             assert!(is_told || told.is_none() && why.is_none(), "{now:?}: {told:?}");
         }

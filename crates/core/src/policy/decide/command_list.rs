@@ -29,8 +29,8 @@ use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
-use capsule_command::argv::show_argv;
 use capsule_base::root_names::RootNames;
+use capsule_command::argv::show_argv;
 use capsule_command::shell_syntax::ShellWord;
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 

@@ -71,6 +71,8 @@ const LIMITS: &[KeySpec] = &[
     key("processes_max"),
     key("cpu"),
     key("memory"),
+    key("tmp"),
+    key("file"),
 ];
 
 pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule {
@@ -466,6 +468,8 @@ pub(super) fn process_limits(
     size("stderr_max", 0..=limits::OUTPUT_BYTES_MAX, &mut bounds.stderr_bytes);
     let memory = limits::MEMORY_BYTES_MIN..=limits::MEMORY_BYTES_MAX;
     size("memory", memory, &mut bounds.memory_bytes);
+    size("tmp", 1..=limits::TMP_BYTES_MAX, &mut bounds.tmp_bytes);
+    size("file", 1..=limits::TMP_BYTES_MAX, &mut bounds.file_bytes);
     if let Some(node) = section.get("processes_max") {
         let number = context.reader.number(node);
         let number = in_range(context, node, number, 1..=limits::PROCESSES_MAX);

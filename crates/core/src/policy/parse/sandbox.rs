@@ -1,12 +1,15 @@
 //! Reads what commands are confined to.
 
-use crate::confinement::{MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
+use crate::confinement::{ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::policy::model::SandboxRule;
 use crate::policy::parse::context::Context;
+use crate::policy::parse::rule_value::in_range;
 use capsule_base::code::Code;
+use capsule_base::limits::{STAGED_BYTES_MAX, STAGED_PATHS_MAX};
 use capsule_base::yaml::{KeySpec, YamlNode, key};
 
 const SANDBOX: &[KeySpec] = &[
+    key("changes"),
     key("require"),
     key("floor"),
     key("level"),
@@ -29,6 +32,7 @@ pub(super) fn rule(
         network: NetworkAccess::None,
         workspace: staged(writes),
         mount: MountPoint::Same,
+        changes: ChangeLimits::default(),
         writes_by_default: false,
         read_only: false,
         optional: false,
@@ -48,11 +52,9 @@ pub(super) fn rule(
     {
         rule.floor = SandboxTier::Landlock;
     }
-    if let Some(node) = section.get("mount") {
-        let known = [MountPoint::Same.keyword(), MountPoint::Workspace.keyword()];
-        if context.reader.keyword(node, &known) == Some(MountPoint::Workspace.keyword()) {
-            rule.mount = MountPoint::Workspace;
-        }
+    rule.mount = section.get("mount").map_or(rule.mount, |node| mount_point(context, node));
+    if let Some(node) = section.get("changes") {
+        change_limits(context, node, &mut rule.changes);
     }
     if let Some(node) = section.get("tmp") {
         context.reader.only_supported(node, "private", &["none"]);
@@ -76,6 +78,31 @@ pub(super) fn rule(
     }
     check_network(context, section.get("network"));
     rule
+}
+
+/// Where commands see the workspace.
+fn mount_point(context: &mut Context<'_>, node: &YamlNode) -> MountPoint {
+    let known = [MountPoint::Same.keyword(), MountPoint::Workspace.keyword()];
+    match context.reader.keyword(node, &known) {
+        Some(word) if word == MountPoint::Workspace.keyword() => MountPoint::Workspace,
+        _ => MountPoint::Same,
+    }
+}
+
+/// How much a run may change.
+fn change_limits(context: &mut Context<'_>, node: &YamlNode, limits: &mut ChangeLimits) {
+    let keys = [key("paths"), key("bytes")];
+    let Some(section) = context.reader.section(node, "`changes`", &keys) else { return };
+    if let Some(node) = section.get("paths") {
+        let number = context.reader.number(node);
+        let number = in_range(context, node, number, 1..=STAGED_PATHS_MAX);
+        limits.paths = number.unwrap_or(limits.paths);
+    }
+    if let Some(node) = section.get("bytes") {
+        let size = context.reader.size(node);
+        let size = in_range(context, node, size, 1..=STAGED_BYTES_MAX);
+        limits.bytes = size.unwrap_or(limits.bytes);
+    }
 }
 
 /// Refuses every network but none: `none` alone, or for `shell.run`.

@@ -23,6 +23,11 @@ const SELF_LIMITS: &[Clause] =
 /// As on a file system without attributes, so that nobody complains.
 const NO_ATTRIBUTES: Rule = When(&[], libc::EOPNOTSUPP);
 
+/// Answered as done, and not done: Landlock judges neither dates nor owners, so none may be changed, and programs
+/// that set them after they wrote a file (`touch`, `tar`) take a refusal for a failure. Permissions are refused: a
+/// file without them would be another one than the program means.
+const PRETENDED: Rule = When(&[], 0);
+
 /// A row: the number of a call, its rule, why.
 pub(crate) type OverrideRow = (i64, Rule, &'static str);
 
@@ -45,9 +50,9 @@ pub(crate) const ROWS: &[OverrideRow] = &[
     (libc::SYS_fchmod, Refuse, "Landlock does not judge permissions"),
     (libc::SYS_fchmodat, Refuse, "Landlock does not judge permissions"),
     (452, Refuse, "fchmodat2; Landlock does not judge permissions"),
-    (libc::SYS_fchown, Refuse, "Landlock does not judge owners"),
-    (libc::SYS_fchownat, Refuse, "Landlock does not judge owners"),
-    (libc::SYS_utimensat, Refuse, "Landlock does not judge dates"),
+    (libc::SYS_fchown, PRETENDED, "Landlock does not judge owners"),
+    (libc::SYS_fchownat, PRETENDED, "Landlock does not judge owners"),
+    (libc::SYS_utimensat, PRETENDED, "Landlock does not judge dates"),
     (libc::SYS_setxattr, Refuse, "Landlock does not judge attributes"),
     (libc::SYS_lsetxattr, Refuse, "Landlock does not judge attributes"),
     (libc::SYS_fsetxattr, Refuse, "Landlock does not judge attributes"),
@@ -82,13 +87,13 @@ pub(crate) const ROWS: &[OverrideRow] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, Refuse, "Landlock does not judge permissions"),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_chown, Refuse, "Landlock does not judge owners"),
+    (libc::SYS_chown, PRETENDED, "Landlock does not judge owners"),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_lchown, Refuse, "Landlock does not judge owners"),
+    (libc::SYS_lchown, PRETENDED, "Landlock does not judge owners"),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_utime, Refuse, "Landlock does not judge dates"),
+    (libc::SYS_utime, PRETENDED, "Landlock does not judge dates"),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_utimes, Refuse, "Landlock does not judge dates"),
+    (libc::SYS_utimes, PRETENDED, "Landlock does not judge dates"),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_futimesat, Refuse, "Landlock does not judge dates"),
+    (libc::SYS_futimesat, PRETENDED, "Landlock does not judge dates"),
 ];
