@@ -110,7 +110,7 @@ pub(crate) enum Command {
     /// Show what people allowed beyond a call, and take it back
     #[command(subcommand)]
     Grants(GrantsCommand),
-    /// Start, list and end sessions: calls that share a staged workspace, grants and budgets
+    /// Start, list and end sessions, in which calls see what earlier ones left
     #[command(subcommand)]
     Session(SessionCommand),
     /// Go on with a run that was suspended for an answer

@@ -127,7 +127,7 @@ fn a_missing_program_is_not_asked_about() {
         let report = capsule.run(&["report", "latest", "--format", "json"]).json();
         assert_eq!(report["summary"]["prompts"], 0);
         // The decision is made again from the record, byte for byte.
-        let _replayed = capsule.run(&["replay", "latest"]).exits(i32::from(status));
+        let _replayed = capsule.run(&["replay", "latest"]).exits(status);
         let explained = capsule.run(&["policy", "explain", "latest:1", "--json"]);
         assert_eq!(explained.json()["code"], done_code(code), "{}", explained.stdout);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use capsule_authoring::{PastCall, RecordedAnswer};
 use capsule_base::code::Code;
+use capsule_core::action::Facts;
 use capsule_core::approval::AnswerKind;
 use capsule_core::decision::Verdict;
 use capsule_core::journal::StepEnding;
@@ -85,7 +86,8 @@ fn recorded_call(view: &RunView, call: &CallView, label: &str) -> Option<PastCal
         label: format!("{label}:{}", call.call),
         tool: call.tool.clone(),
         action: action.clone(),
-        facts: facts.clone(),
+        // What a policy says does not depend on what was installed.
+        facts: Facts { impossible: None, ..facts.clone() },
         usage: usage_before(view, call),
         tainted: call.tainted.clone(),
         args_digest: call.args_mac,
