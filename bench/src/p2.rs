@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
     CommandWatcher, Executable, Executor, FileIdentity, Launch, LaunchStage, OutputKind,
@@ -189,6 +190,7 @@ impl Walls {
         let view = SandboxView {
             floor: SandboxTier::Namespaces,
             workspace: File::open(workspace).map_err(unread)?.into(),
+            root_names: RootNames::default(),
             staging: None,
             hidden: Vec::new(),
             programs: Vec::new(),
