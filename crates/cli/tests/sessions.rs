@@ -293,7 +293,7 @@ fn a_killed_process_ends_no_session() {
     let calls = Calls { policy: calls.capsule.write_policy(&policy), ..calls };
     let times = match std::env::var_os("CAPSULE_NIGHTLY") {
         Some(_) => 300,
-        None => 25,
+        None => 12,
     };
     succeed(calls.exec("job:1", &["touch", "first"]));
     let label = calls.label();
@@ -312,7 +312,7 @@ fn a_killed_process_ends_no_session() {
             .spawn()
             .unwrap();
         // From before it opens the store to behind its end.
-        thread::sleep(Duration::from_millis(time * 7 % 150));
+        thread::sleep(Duration::from_millis(time * 13 % 150));
         let _ = child.kill();
         child.wait().unwrap();
         let after = calls.exec("job:1", &["touch", "first"]);
