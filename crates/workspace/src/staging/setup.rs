@@ -113,18 +113,7 @@ impl Staging {
             std::fs::rename(from, folder).map_err(unmade)?;
         }
         let staging = Self::open(folder, workspace).map_err(unmade)?;
-        if workspace.has_aliases() {
-            return Err(resume_problem(&ALIASES));
-        }
-        let overlay = overlay_area(folder).map_err(unmade)?;
-        let handle = match mounts.mount(workspace, overlay) {
-            Ok(Some(handle)) => handle,
-            Err(MountError::Overlay(why)) => return Err(resume_problem(&why)),
-            Err(MountError::Problem(problem)) => return Err(problem),
-            Ok(None) => return Err(staging_problem(&"the sandbox gives no handle on them")),
-        };
-        let workspace = Rc::new(workspace.with_overlay(handle).map_err(unmade)?);
-        Ok(StagingSetup { workspace, staging: Rc::new(staging) })
+        staging.lay_over(folder, workspace, mounts, resume_problem)
     }
 
     /// Has the kernel lay the changes of a session over the workspace again, as an earlier process left them.
@@ -149,15 +138,34 @@ impl Staging {
         staging.originals.replace(originals.collect());
         staging.last_scan.replace(changes.clone());
         staging.recorded.replace(changes.clone());
+        staging.lay_over(directory, workspace, mounts, staging_problem)
+    }
+
+    /// Has the kernel lay changes that are there already over the workspace. `refused` makes the error where it
+    /// does not.
+    fn lay_over(
+        self,
+        directory: &Path,
+        workspace: &Rc<Workspace>,
+        mounts: &dyn MountStaging,
+        refused: fn(&dyn std::fmt::Display) -> CodedError,
+    ) -> Result<StagingSetup, CodedError> {
+        let unopened = |error: io::Error| {
+            let message = format!("`{}` cannot be taken up: {error}", directory.display());
+            CodedError::new(Code::SandboxFailed, message)
+        };
+        if workspace.has_aliases() {
+            return Err(refused(&ALIASES));
+        }
         let overlay = overlay_area(directory).map_err(unopened)?;
         let handle = match mounts.mount(workspace, overlay) {
             Ok(Some(handle)) => handle,
-            Err(MountError::Overlay(why)) => return Err(staging_problem(&why)),
+            Err(MountError::Overlay(why)) => return Err(refused(&why)),
             Err(MountError::Problem(problem)) => return Err(problem),
             Ok(None) => return Err(staging_problem(&"the sandbox gives no handle on them")),
         };
         let workspace = Rc::new(workspace.with_overlay(handle).map_err(unopened)?);
-        Ok(StagingSetup { workspace, staging: Rc::new(staging) })
+        Ok(StagingSetup { workspace, staging: Rc::new(self) })
     }
 
     /// Begins with what an earlier run changed, if that is what lies there.
