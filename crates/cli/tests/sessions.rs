@@ -259,6 +259,33 @@ fn an_idle_session_ends() {
     assert_eq!(calls.report(&label)["exit"], 0);
 }
 
+/// A process that is killed behind the seal leaves what the session remembered: nothing is written behind the seal,
+/// and the name opens another session. So it is where the store is another one by now.
+#[test]
+fn what_a_sealed_session_remembered_opens_nothing() {
+    let calls = Calls::new();
+    succeed(calls.exec("job:1", &["touch", "a"]));
+    let label = calls.label();
+    let remembered = format!("{}.sessions", calls.capsule.store().display());
+    let file = fs::read_dir(&remembered).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read(&file).unwrap();
+    succeed(calls.capsule.run(&["session", "end", &label]));
+    let events = calls.report(&label)["records"].as_array().unwrap().len();
+    fs::write(&file, &kept).unwrap();
+    succeed(calls.exec("job:1", &["ls"]));
+    assert_ne!(calls.label(), label);
+    assert_eq!(calls.report(&label)["records"].as_array().unwrap().len(), events);
+    succeed(calls.capsule.run(&["verify"]));
+    for entry in fs::read_dir(calls.capsule.store().parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    succeed(calls.exec("job:1", &["ls"]));
+    assert_eq!(calls.open().len(), 1);
+}
+
 /// Many processes at once: each waits for its turn, and nothing is lost.
 #[test]
 fn processes_take_turns() {

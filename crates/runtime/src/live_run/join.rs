@@ -42,8 +42,6 @@ impl<'o> LiveRun<'o> {
             ..start
         };
         let cancel = start.cancel.clone();
-        // An open session is looked for in a store that is there.
-        drop(Store::open(start.store)?);
         let mut live = match enter_session(start.store, request, &cancel)? {
             SessionEntry::Joined(held) => Self::reopen(start, *held)?,
             SessionEntry::New(new) => {
@@ -157,7 +155,7 @@ impl<'o> LiveRun<'o> {
         backend.end_commands();
         drop(backend);
         let writer = journal.into_inner();
-        (state.seq, state.head) = (writer.event_count(), writer.head());
+        state.head = writer.head();
         let written = writer.finish();
         held.save()?;
         Ok(FinishedRun::left(written, staged, has_new_changes))

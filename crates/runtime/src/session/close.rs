@@ -5,10 +5,10 @@ use std::path::Path;
 use capsule_base::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Durability, Event, Journal as _, PayloadRef, RunKind, RunSealed, SessionJoined,
+    Durability, Entry, Event, Journal as _, PayloadRef, RunKind, RunSealed, SessionJoined,
 };
 use capsule_core::policy::AuditRule;
-use capsule_store::{RunWriter, SigningSchedule, Store, StoreError};
+use capsule_store::{RunWriter, SigningSchedule, Store, StoredEvent};
 use capsule_workspace::Cancel;
 
 use crate::bound_policy::{BoundPolicy, PolicyTexts};
@@ -16,7 +16,7 @@ use crate::changes::{WaitingChanges, remove_directory, staging_path};
 use crate::clock::now_micros;
 use crate::session::error::SessionError;
 use crate::session::held::HeldSession;
-use crate::session::state::{SessionState, read_opening};
+use crate::session::state::SessionState;
 
 /// A session that came to its end.
 #[derive(Clone, Debug)]
@@ -68,10 +68,25 @@ impl HeldSession {
     /// Goes on writing the run of the session, as its policy wants it signed.
     pub(super) fn reopen(&mut self) -> Result<RunWriter, SessionError> {
         let store = Store::open(&self.store)?;
-        let opened = read_opening(&store, self.state.run)?;
-        let audit = recorded_audit(&store, self.state.run)?;
+        let run = self.state.run;
+        let first = store.event(&run.to_string(), 1)?;
+        let Some(StoredEvent {
+            leaf,
+            entry: Entry { event: event @ Event::RunOpened(opened), .. },
+            ..
+        }) = &first
+        else {
+            return Err(SessionError::unknown(&run.to_string()));
+        };
+        let payloads = store.payloads(*leaf, event)?;
+        let texts = PolicyTexts::from_record(opened, |wanted| {
+            let (_, payload) = payloads.iter().find(|(item, _)| item == wanted)?;
+            payload.bytes.clone()
+        });
+        let bound = texts.and_then(|texts| BoundPolicy::bind_recorded(&texts, opened).ok());
+        let audit = bound.map_or_else(AuditRule::default, |policy| policy.audit.clone());
         let signing = SigningSchedule::for_policy(&store, &audit, true)?;
-        let mut writer = store.reopen(self.state.run, Box::new(now_micros), opened.payloads)?;
+        let mut writer = store.reopen(run, Box::new(now_micros), opened.payloads)?;
         writer.sign_with(signing);
         if self.recovered {
             let joined = self.joined_event(RunKind::Session, None);
@@ -96,7 +111,7 @@ impl HeldSession {
     pub fn release_changes(&mut self, by: Option<RunId>) -> Result<(), SessionError> {
         let mut writer = self.reopen()?;
         writer.append(Event::ChangesApplied { by }, Durability::CrashSafe)?;
-        (self.state.seq, self.state.head) = (writer.event_count(), writer.head());
+        self.state.head = writer.head();
         self.state.changes.clear();
         self.state.used_at = now_micros();
         let signed = writer.finish().signing_error;
@@ -104,23 +119,4 @@ impl HeldSession {
         self.save()?;
         signed.map_or(Ok(()), |error| Err(error.into()))
     }
-
-    /// The run of the session.
-    #[must_use]
-    pub const fn run(&self) -> RunId {
-        self.state.run
-    }
-}
-
-/// How the policy of a run wants its record signed.
-fn recorded_audit(store: &Store, run: RunId) -> Result<AuditRule, StoreError> {
-    let Some(first) = store.event(&run.to_string(), 1)? else { return Ok(AuditRule::default()) };
-    let Event::RunOpened(opened) = &first.entry.event else { return Ok(AuditRule::default()) };
-    let payloads = store.payloads(first.leaf, &first.entry.event)?;
-    let texts = PolicyTexts::from_record(opened, |wanted| {
-        let (_, payload) = payloads.iter().find(|(item, _)| item == wanted)?;
-        payload.bytes.clone()
-    });
-    let bound = texts.and_then(|texts| BoundPolicy::bind_recorded(&texts, opened).ok());
-    Ok(bound.map_or_else(AuditRule::default, |policy| policy.audit.clone()))
 }

@@ -62,8 +62,8 @@ pub struct OpenSession {
 
 impl From<SessionState> for OpenSession {
     fn from(state: SessionState) -> Self {
-        let idle = u64::try_from(state.idle.as_micros()).unwrap_or(u64::MAX);
         Self {
+            ends_at: state.ends_at(),
             run: state.run.to_string(),
             label: state.label,
             name: state.name,
@@ -71,7 +71,6 @@ impl From<SessionState> for OpenSession {
             policy: state.policy,
             profile: state.profile,
             used_at: state.used_at,
-            ends_at: state.used_at.saturating_add(idle),
             calls: state.calls,
             staged: state.changes.len(),
         }
@@ -83,23 +82,24 @@ impl From<SessionState> for OpenSession {
 /// # Errors
 /// When the store cannot be read or written.
 pub fn open_sessions(store: &Path) -> Result<Vec<OpenSession>, SessionError> {
-    end_expired(store)?;
-    Ok(SessionState::read_all(store).into_iter().map(OpenSession::from).collect())
+    Ok(open_states(store)?.into_iter().map(OpenSession::from).collect())
 }
 
-/// Ends the sessions that were idle too long.
-fn end_expired(store: &Path) -> Result<(), SessionError> {
+/// The sessions that are open, the one that was used last first, once those that were idle too long have ended.
+fn open_states(store: &Path) -> Result<Vec<SessionState>, SessionError> {
     let now = now_micros();
-    for state in SessionState::read_all(store).into_iter().filter(|state| state.is_expired(now)) {
+    let (open, expired): (Vec<_>, Vec<_>) =
+        SessionState::read_all(store).into_iter().partition(|state| now < state.ends_at());
+    for state in expired {
         // One that a process works in is not idle.
         if let Ok(lock) = SessionLock::try_take(store, &state.run.to_string())?
             && let Some(mut held) = HeldSession::locked(store, state.run, lock)?
-            && held.state.is_expired(now)
+            && held.state.ends_at() <= now
         {
             seal(&mut held)?;
         }
     }
-    Ok(())
+    Ok(open)
 }
 
 /// What a search for a session came to.
@@ -136,18 +136,17 @@ pub(crate) fn enter_session(
     };
     loop {
         let directory = wait_for_lock(store, SessionLock::DIRECTORY, cancel)?;
-        end_expired(store)?;
+        let open = open_states(store)?;
         let workspace = &request.policy.roots.workspace;
         let is_named =
             |state: &SessionState| state.name == *name && state.workspace.path == *workspace;
-        let found = SessionState::read_all(store).into_iter().find(is_named);
-        let Some(found) = found else {
+        let Some(found) = open.into_iter().find(is_named) else {
             let new = NewSession { _directory: directory, name: name.clone(), idle: request.idle };
             return Ok(SessionEntry::New(new));
         };
         // The search is over: the next process may look while this one waits for its turn.
         drop(directory);
-        let held = match HeldSession::take(store, &found.run.to_string(), cancel) {
+        let mut held = match HeldSession::take(store, &found.run.to_string(), cancel) {
             Ok(held) => held,
             // It ended while this process waited for it.
             Err(SessionError::Problem(problem)) if problem.code == Code::SessionUnknown => continue,
@@ -157,7 +156,6 @@ pub(crate) fn enter_session(
             return Ok(SessionEntry::Joined(Box::new(held)));
         }
         // Its policy, its workspace or its tools are others by now: it ends, and what it staged waits.
-        let mut held = held;
         seal(&mut held)?;
     }
 }

@@ -7,8 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::id::RunId;
+use capsule_core::journal::Event;
 use capsule_core::outcome::CodedError;
 use capsule_store::{SessionLock, Store};
 use capsule_workspace::Cancel;
@@ -53,18 +55,15 @@ impl HeldSession {
         lock: SessionLock,
     ) -> Result<Option<Self>, SessionError> {
         let Some(state) = SessionState::read(store, run) else { return Ok(None) };
-        let text = run.to_string();
-        let last = Store::open_read_only(store)?.last_event(&text)?;
-        let Some(last) = last else { return Ok(None) };
-        let mut held = Self {
-            store: store.to_owned(),
-            lock,
-            state,
-            unfinished: None,
-            recovered: false,
-            is_lost: false,
+        let last = Store::open(store)?.last_event(&run.to_string())?;
+        let last = last.filter(|last| !matches!(last.entry.event, Event::RunSealed(_)));
+        let Some(last) = last else {
+            // A process was killed behind the seal, or the store is another one by now.
+            SessionState::remove(store, run);
+            return Ok(None);
         };
-        if held.state.seq != last.entry.seq {
+        let mut held = Self::new(store, lock, state);
+        if held.state.head != Some(Digest::of(&last.bytes)) {
             wait_for_executor(&held.lock.note()?)?;
             held.recovered = true;
             match recover_state(store, held.state.clone()) {
@@ -76,6 +75,11 @@ impl HeldSession {
         }
         held.lock.set_note(&holder_note(None))?;
         Ok(Some(held))
+    }
+
+    fn new(store: &Path, lock: SessionLock, state: SessionState) -> Self {
+        let store = store.to_owned();
+        Self { store, lock, state, unfinished: None, recovered: false, is_lost: false }
     }
 
     /// Whether another call can follow in it.
@@ -91,14 +95,7 @@ impl HeldSession {
     ) -> Result<Self, SessionError> {
         let mut lock = wait_for_lock(store, &state.run.to_string(), cancel)?;
         lock.set_note(&holder_note(None))?;
-        let held = Self {
-            store: store.to_owned(),
-            lock,
-            state,
-            unfinished: None,
-            recovered: false,
-            is_lost: false,
-        };
+        let held = Self::new(store, lock, state);
         held.save()?;
         Ok(held)
     }

@@ -64,7 +64,7 @@ pub(super) fn recover_state(
     let store = Store::open_read_only(path)?;
     let run = state.run.to_string();
     let mut calls = CallsOfProcess::default();
-    let (mut seq, mut head) = (0, None);
+    let mut head = None;
     store.visit::<StoreError>(&run, |stored| {
         let payloads = match &stored.entry.event {
             event @ (Event::CallProposed(_) | Event::CallFinished(_)) => {
@@ -76,7 +76,6 @@ pub(super) fn recover_state(
             let (_, payload) = payloads.iter().find(|(item, _)| item == wanted)?;
             serde_json::from_slice(payload.bytes.as_ref()?).ok()
         });
-        seq = stored.entry.seq;
         head = Some(Digest::of(&stored.bytes));
         Ok(())
     })?;
@@ -84,5 +83,5 @@ pub(super) fn recover_state(
     let approvals = SavedApprovals::from_record(&store, &run)?;
     let changes = RecordedChanges::read(&store, &run)?.changes.0.into_values().collect();
     let (usage, calls) = replay_session(store, &run, unfinished)?;
-    Ok((SessionState { seq, head, calls, usage, approvals, changes, ..state }, unfinished))
+    Ok((SessionState { head, calls, usage, approvals, changes, ..state }, unfinished))
 }

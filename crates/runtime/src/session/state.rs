@@ -13,16 +13,15 @@ use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::change::Change;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, RunOpened, SESSIONS_SUFFIX, WorkspaceIdentity};
+use capsule_core::journal::{SESSIONS_SUFFIX, WorkspaceIdentity};
 use capsule_core::policy::Usage;
-use capsule_store::{Store, sidecar_path};
+use capsule_store::sidecar_path;
 use capsule_workspace::ChangeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::bound_policy::BoundPolicy;
 use crate::clock::now_micros;
 use crate::session::approvals::SavedApprovals;
-use crate::session::error::SessionError;
 use crate::session::identity::session_identity;
 
 /// What a session remembers between two processes.
@@ -44,8 +43,7 @@ pub(crate) struct SessionState {
     pub(crate) used_at: u64,
     /// Whether it works in a copy of the workspace, which no other process can take up.
     pub(crate) copied: bool,
-    /// The number and digest of the last event that this says everything of.
-    pub(crate) seq: u64,
+    /// The digest of the last event that this says everything of.
     pub(crate) head: Option<Digest>,
     pub(crate) calls: u64,
     pub(crate) usage: Usage,
@@ -80,7 +78,6 @@ impl SessionState {
             idle,
             used_at: now_micros(),
             copied,
-            seq: 0,
             head: None,
             calls: 0,
             usage: Usage::default(),
@@ -124,27 +121,15 @@ impl SessionState {
         let _ = fs::remove_file(state_path(store, run));
     }
 
-    /// Whether it has been idle too long at a time, in microseconds since 1970.
-    pub(crate) fn is_expired(&self, now: u64) -> bool {
+    /// When it ends if no process takes it up, in microseconds since 1970.
+    pub(crate) fn ends_at(&self) -> u64 {
         let idle = u64::try_from(self.idle.as_micros()).unwrap_or(u64::MAX);
-        now >= self.used_at.saturating_add(idle)
+        self.used_at.saturating_add(idle)
     }
 
     /// What its calls changed and is staged.
     pub(crate) fn change_set(&self) -> ChangeSet {
         let changes = self.changes.iter();
         ChangeSet(changes.map(|change| (change.path.clone(), change.clone())).collect())
-    }
-}
-
-/// How a session began, as it is recorded.
-///
-/// # Errors
-/// When the store cannot be read, or the run is not a session.
-pub(crate) fn read_opening(store: &Store, run: RunId) -> Result<Box<RunOpened>, SessionError> {
-    let first = store.event(&run.to_string(), 1)?;
-    match first.map(|first| first.entry.event) {
-        Some(Event::RunOpened(opened)) => Ok(opened),
-        _ => Err(SessionError::unknown(&run.to_string())),
     }
 }
