@@ -21,6 +21,7 @@ pub mod limits;
 pub mod net;
 pub mod path;
 pub mod path_aliases;
+pub mod process_stat;
 pub mod root_names;
 pub mod spelling;
 pub mod suggestion;

@@ -1,9 +1,11 @@
 //! Which session a call belongs to: as it is named, else by the terminal that it is made at.
 
 use std::io::{self, IsTerminal as _};
+use std::num::NonZeroU32;
 
 use capsule_base::code::Code;
 use capsule_base::limits;
+use capsule_base::process_stat::fields_from_state;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{BoundPolicy, SessionChoice, open_sessions};
@@ -94,10 +96,13 @@ fn is_at_terminal(ask: UnattendedArg, screen: &Screen) -> bool {
 }
 
 /// The terminal, with the number of the session of processes (setsid(2)) that it belongs to: another shell in a
-/// terminal of the same name is another one.
+/// terminal of the same name is another one. None also where that session was begun outside of the process's
+/// namespace of processes and so has no number here.
 fn terminal_name() -> Option<String> {
-    let leader = rustix::process::getsid(None).ok()?.as_raw_nonzero();
     let name = rustix::termios::ttyname(io::stdin(), Vec::new()).ok()?;
+    // getsid(2) is not asked: rustix takes its answer 0 for impossible, yet it is the answer in such a namespace.
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let leader: NonZeroU32 = fields_from_state(&stat)?.nth(3)?.parse().ok()?;
     Some(format!("terminal:{}:{leader}", name.to_str().ok()?))
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
+use capsule_base::process_stat::fields_from_state;
 use capsule_core::id::RunId;
 use capsule_core::journal::Event;
 use capsule_core::outcome::CodedError;
@@ -147,12 +148,16 @@ fn holder_note(executor: Option<i32>) -> String {
     format!("{}{}", process::id(), executor.unwrap_or_default())
 }
 
-/// When a process started, in ticks since the machine did; none where there is no such process.
+/// When a process started, in ticks since the machine did; none where there is no such process, or it ended and its
+/// parent has not asked how (the first process of a container often never does).
 fn start_time(process: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Behind the name, which may hold spaces and parentheses, the start time is the 20th field (proc(5)).
-    let fields = stat.rsplit_once(')')?.1;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    let mut fields = fields_from_state(&stat)?;
+    let has_ended = matches!(fields.next()?, "Z" | "X");
+    if has_ended {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
 }
 
 /// Waits until the executor of a process that was killed has ended, and with it what it mounted.

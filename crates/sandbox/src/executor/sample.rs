@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
+use capsule_base::process_stat::fields_from_state;
+
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, getuid};
@@ -110,9 +112,7 @@ pub(super) fn cpu_time_of_tree(first: Pid) -> Result<Duration, Errno> {
 
 /// Reads `/proc/PID/stat`: the time of the process itself and of the children that it took in.
 fn cpu_ticks(stat: &str) -> Option<u64> {
-    // The name may hold anything, and nothing after it does.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let times = fields.split_whitespace().skip(11).take(4);
+    let times = fields_from_state(stat)?.skip(11).take(4);
     times.map(|field| field.parse::<u64>().ok()).sum()
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
+use capsule_base::process_stat::fields_from_state;
 use rustix::io::Errno;
 
 /// More than the kernel lets a program be started with: a quarter of the largest stack that it gives
@@ -41,10 +42,8 @@ pub(crate) fn erase_arguments(ArgumentMemory(place): &ArgumentMemory, name: &str
 /// Where words and environment lie, one behind the other, in the 48th to 51st field of
 /// `proc_pid_stat(5)`: first and last address of each.
 fn parse_argument_range(stat: &str) -> Result<Range<usize>, Errno> {
-    // The second field is a name in parentheses, which may hold anything.
-    let (_, rest) = stat.rsplit_once(')').ok_or(Errno::INVAL)?;
-    let told: Vec<usize> =
-        rest.split_whitespace().skip(45).take(4).filter_map(|field| field.parse().ok()).collect();
+    let fields = fields_from_state(stat).ok_or(Errno::INVAL)?;
+    let told: Vec<usize> = fields.skip(45).take(4).filter_map(|field| field.parse().ok()).collect();
     let [words, words_end, variables, end] = told[..] else { return Err(Errno::INVAL) };
     let ordered = 0 < words && words < words_end && words_end <= variables && variables <= end;
     if !ordered || end - words > MAX_BYTES {
