@@ -83,7 +83,7 @@ fn belongings(executor: Option<u32>) -> Belongings {
         // Only root may look into the executor.
         executor_descriptors: executor.map_or(0, |id| count(&format!("/proc/{id}/fd"))),
         mounts: fs::read_to_string("/proc/self/mountinfo").unwrap().lines().count(),
-        cgroups: executor.map_or(0, |id| count_cgroups(&format!("capsule-{id}"))),
+        cgroups: executor.map_or(0, |id| count_cgroups(&format!("capsule-*-{id}"))),
         temporary: temporaries(&std::env::temp_dir()),
     }
 }
@@ -106,7 +106,7 @@ fn count_cgroups(name: &str) -> usize {
 fn abandoned_cgroups() -> BTreeSet<String> {
     let groups = cgroups("capsule-*").into_iter();
     let is_abandoned = |group: &String| {
-        let id = group.rsplit_once("capsule-").map_or("", |(_, id)| id);
+        let id = group.rsplit_once('-').map_or("", |(_, id)| id);
         !Path::new("/proc").join(id).exists()
     };
     groups.filter(is_abandoned).collect()
@@ -238,7 +238,7 @@ fn killing_the_executor_ends_the_call() {
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         killer.join().unwrap();
         wait_until("the command dies, too", || processes_with(&marker) == 0);
-        wait_until("its groups go", || count_cgroups(&format!("capsule-{id}")) == 0);
+        wait_until("its groups go", || count_cgroups(&format!("capsule-*-{id}")) == 0);
         let again = bed.try_run(launch("/bin/true", &["true"]));
         assert!(matches!(again, Err(SandboxError::ExecutorDied { .. })), "{again:?}");
     }

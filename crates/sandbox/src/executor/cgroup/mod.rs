@@ -8,6 +8,7 @@ mod find;
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use rustix::process::{Pid, getpid};
 use crate::backend::mountinfo::{self, Mount};
 use find::{CgroupParent, Version};
 
-/// What the names of our groups begin with; the executor's number follows.
+/// What the names of our groups begin with; the namespace of processes and the executor follow.
 const NAME_PREFIX: &str = "capsule-";
 /// How long the kernel may take to see that the last process of a group is gone.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -79,7 +80,7 @@ impl Cgroups {
     /// Makes the groups of a run, as far as they can be made, and removes what runs that were
     /// killed have left behind.
     pub(crate) fn create(mounts: &[Mount]) -> Self {
-        let name = format!("{NAME_PREFIX}{}", getpid().as_raw_nonzero());
+        let name = group_name(getpid());
         let mut groups: Vec<Cgroup> = Vec::new();
         for place in find::candidate_parents(mounts) {
             let new = !groups.iter().any(|group| {
@@ -197,7 +198,7 @@ impl Drop for Cgroups {
 
 /// Removes the groups of an executor that was killed, from outside.
 pub(crate) fn remove_leftover(executor: Pid) {
-    let name = format!("{NAME_PREFIX}{}", executor.as_raw_nonzero());
+    let name = group_name(executor);
     for place in find::candidate_parents(&mountinfo::own_mounts()) {
         if let Ok(parent) = open_directory(CWD, &place.directory) {
             remove_when_empty(parent.as_fd(), &name);
@@ -365,13 +366,25 @@ fn open_file(folder: &OwnedFd, name: &str, access: OFlags) -> Result<OwnedFd, Er
     openat(folder, name, access | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// What the groups of all executors of this namespace of processes are called, up to the number of one. Containers
+/// may share the groups of a machine; the same number is another process in each.
+fn namespace_prefix() -> String {
+    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino());
+    format!("{NAME_PREFIX}{namespace}-")
+}
+
+/// What the groups of an executor are called.
+fn group_name(executor: Pid) -> String {
+    format!("{}{}", namespace_prefix(), executor.as_raw_nonzero())
+}
+
 /// Removes the groups of executors that are no more. They hold no process, only a little memory.
 fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
+    let prefix = namespace_prefix();
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner =
-            name.to_str().and_then(|name| name.strip_prefix(NAME_PREFIX)?.parse::<u32>().ok());
+        let owner = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse::<u32>().ok());
         if owner.is_some_and(|owner| !fs::exists(format!("/proc/{owner}")).unwrap_or(true)) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -395,6 +408,17 @@ fn open_directory(base: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The groups of another container are not ours, whatever runs there under their number.
+    #[test]
+    fn only_groups_of_the_same_namespace_are_leftovers() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join(format!("{NAME_PREFIX}1-999999999"));
+        let own = folder.path().join(format!("{}999999999", namespace_prefix()));
+        let [_, _] = [&other, &own].map(|group| fs::create_dir(group).unwrap());
+        remove_leftovers(folder.path());
+        assert!(other.exists() && !own.exists());
+    }
 
     /// The newer version counts processor time in every group; the older one does not in ours.
     #[test]
