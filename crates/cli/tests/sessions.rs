@@ -355,3 +355,48 @@ fn a_killed_process_ends_no_session() {
     let first = changes.iter().find(|change| change["path"] == "first").unwrap();
     assert!(first["refused"].is_null(), "{first}");
 }
+
+/// A question that no person was there for does not end the session; the same call, made again, uses its answer.
+#[test]
+fn an_answer_is_used_by_the_repeated_call() {
+    let waits =
+        "profiles: { waits: { decide: { \"*\": ask }, unattended: wait } }\nprofile: waits\n";
+    let calls = Calls::new();
+    let policy = calls.capsule.write_policy(&format!("{POLICY}{waits}"));
+    let calls = Calls { policy, ..calls };
+    let answer = |name: &str, words: &[&str]| {
+        let mut args = vec!["approvals", "answer", name];
+        args.extend(words);
+        calls.capsule.run(&args)
+    };
+    succeed(calls.exec("job:1", &["touch", "before"]));
+    let label = calls.label();
+    let asked = calls.exec("job:1", &["mkdir", "d"]).exits(4).stderr;
+    assert!(
+        asked.contains("then make the call again") && asked.contains("[approval.waiting]"),
+        "{asked}"
+    );
+    // Others go on, and the same question is no second one.
+    succeed(calls.exec("job:1", &["ls"]));
+    assert!(calls.exec("job:1", &["mkdir", "d"]).exits(4).stderr.contains("[approval.waiting]"));
+    drop(calls.exec("job:1", &["mkdir", "e"]).exits(4));
+    let listed = calls.capsule.run(&["approvals", "list", "--json"]).exits(0).json();
+    assert_eq!(listed["approvals"].as_array().unwrap().len(), 2, "{listed}");
+    // It may be named by each of the calls that asked it.
+    let said = answer(&format!("{label}:4"), &["--allow", "once"]).exits(0);
+    assert!(said.stderr.contains("make the call again in the session"), "{}", said.stderr);
+    let resumed = calls.capsule.run(&["resume", &label]).exits(2);
+    assert!(resumed.stderr.contains("[approval.not-waiting]"), "{}", resumed.stderr);
+    succeed(calls.exec("job:1", &["mkdir", "d"]));
+    // Once is once.
+    succeed(calls.exec("job:1", &["ls", "d"]));
+    let again = calls.exec("job:1", &["mkdir", "d"]).exits(4).stderr;
+    assert!(again.contains("[approval.waiting]"), "{again}");
+    succeed(answer(&format!("{label}:5"), &["--deny", "-m", "no e"]));
+    assert!(calls.exec("job:1", &["mkdir", "e"]).exits(3).stderr.contains("no e"));
+    succeed(calls.capsule.run(&["session", "end", &label]));
+    succeed(calls.capsule.run(&["replay", &label]));
+    succeed(calls.capsule.run(&["verify"]));
+    let listed = calls.capsule.run(&["approvals", "list", "--json"]).exits(0).json();
+    assert_eq!(listed["approvals"], json!([]), "nothing waits in a session that ended");
+}

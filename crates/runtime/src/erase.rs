@@ -152,7 +152,7 @@ impl<'s> Eraser<'s> {
         }
         // The answer to a question is needed for as long as that.
         let asked = PendingQuestion::resolve_run(self.store, run.to_owned())?;
-        let pending = PendingQuestion::read(self.store, &asked)?;
+        let pending = PendingQuestion::of_run(self.store, &asked)?.pop();
         Ok(match pending.map(|question| question.state(now_micros())) {
             Some(QuestionState::Waiting) => Some("it waits for an answer"),
             Some(QuestionState::Answered) => Some("it was answered, and waits to be resumed"),

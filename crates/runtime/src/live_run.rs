@@ -101,7 +101,7 @@ impl LiveRunOptions<'_, '_> {
         let _ = redactor.value(self.inputs.clone(), &mut masked);
         self.policy.policy.profile.unattended == Unattended::Wait
             && !self.policy.policy.fails_unattended()
-            && matches!(self.kind, RunKind::Plan | RunKind::Call | RunKind::Exec | RunKind::Resume)
+            && !self.applies_earlier_run()
             && self.policy.policy.audit.payloads == PayloadRetention::Full
             && masked == 0
     }
@@ -311,7 +311,9 @@ fn approval_broker(
     with: Option<&Resumption>,
 ) -> ApprovalBroker {
     let broker = ApprovalBroker::new(Box::new(NoPrompt), start.policy, (label, start.store));
-    broker.suspending(start.can_suspend()).with_stored_reply(with.map(Resumption::stored_reply))
+    broker
+        .suspending(start.can_suspend())
+        .with_stored_reply(with.and_then(|with| with.pending.stored_reply()))
 }
 
 /// The same backend with what an earlier run collected, where the run is to apply that.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
-use capsule_core::approval::{AnswerKind, GrantLifetime, Person};
 use capsule_core::journal::{Document, Event, RunResumed};
 use capsule_core::outcome::CodedError;
 use capsule_store::{RunClaim, Store, StoreError};
@@ -13,9 +12,7 @@ use capsule_workspace::ChangeSet;
 use serde_json::{Map, Value};
 
 use crate::annotation::AnnotationError;
-use crate::approval::{
-    PendingQuestion, PromptAnswer, PromptReply, StoredAnswer, StoredReply, lock_run, not_waiting,
-};
+use crate::approval::{PendingQuestion, StoredAnswer, lock_run, not_waiting};
 use crate::bound_policy::BoundPolicy;
 use crate::changes::StagedRun;
 use crate::changes_error::ChangesError;
@@ -85,7 +82,14 @@ impl Resumption {
     pub fn open(path: &Path, run: &str, now: u64) -> Result<Self, ResumeError> {
         let store = Store::open(path)?;
         let held = lock_run(&store, run)?;
-        let pending = PendingQuestion::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
+        let pending = PendingQuestion::of_run(&store, run)?.pop();
+        let pending = pending.ok_or_else(|| not_waiting(run))?;
+        if pending.is_in_session {
+            let message =
+                format!("{} is an open session: nothing in it is suspended", pending.label);
+            let problem = CodedError::new(Code::ApprovalNotWaiting, message);
+            return Err(problem.with_suggestion(pending.next_step()).into());
+        }
         pending.require_resumable(path, now)?;
         if pending.opened.tools != tools_digest() {
             return Err(changed_problem("what the tools are").into());
@@ -155,31 +159,6 @@ impl Resumption {
     /// Whether what the run collects is there even where it changes nothing more.
     pub(crate) const fn has_changes(&self) -> bool {
         self.changes.is_some()
-    }
-
-    /// What the person did with the card, as the desk takes it.
-    pub(crate) fn stored_reply(&self) -> StoredReply {
-        let PendingQuestion { card, binding: bound, .. } = &self.pending;
-        let StoredAnswer { given, why, .. } = &self.answer;
-        // The record of what somebody said at a user interface.
-        let by = Person::present();
-        let said = match (given.outcome, given.scope) {
-            (AnswerKind::Approved, None | Some(GrantLifetime::Once)) => {
-                PromptAnswer::Allow(by, None)
-            }
-            (AnswerKind::Approved, Some(scope)) => {
-                match card.offers.iter().position(|offer| offer.scope == scope) {
-                    Some(place) => PromptAnswer::Allow(by, Some(place)),
-                    None => PromptAnswer::Withdrawn,
-                }
-            }
-            (AnswerKind::Denied, _) if given.stops => PromptAnswer::Stop(by, why.clone()),
-            (AnswerKind::Denied, _) => PromptAnswer::Deny(by, why.clone()),
-            (AnswerKind::Expired | AnswerKind::Withdrawn, _) => PromptAnswer::Withdrawn,
-        };
-        let reply =
-            PromptReply { answer: said, latency_ms: given.latency_ms, surface: given.surface };
-        StoredReply { binding: *bound, card: card.clone(), reply }
     }
 
     /// What is written of it, with the progress beside it.

@@ -96,13 +96,13 @@ impl Waits {
     }
 
     fn pending(&self) -> PendingQuestion {
-        PendingQuestion::read(&self.store(), &self.run).unwrap().unwrap()
+        PendingQuestion::of_run(&self.store(), &self.run).unwrap().pop().unwrap()
     }
 
     fn allow(&self, now: u64) -> Result<String, AnnotationError> {
         PendingQuestion::answer(
             self.store(),
-            &self.run,
+            (&self.run, self.pending().call),
             &QuestionAnswer::Allow(GrantLifetime::Once),
             now,
         )

@@ -12,7 +12,8 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn runs_with_approvals(&self) -> Result<Vec<String>, StoreError> {
-        let query = "SELECT run FROM events WHERE kind = 'approval.waiting' ORDER BY leaf";
+        let query = "SELECT run FROM events WHERE kind = 'approval.waiting'
+                     GROUP BY run ORDER BY min(leaf)";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let rows = query.query_map([], |row| row.get(0)).map_err(StoreError::read)?;
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)

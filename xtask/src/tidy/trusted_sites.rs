@@ -27,7 +27,7 @@ const APPROVERS: &[&str] = &[
 const PERSONS: &[&str] = &[
     "crates/cli/src/card/card_state.rs",
     "crates/runtime/src/backend/answers.rs",
-    "crates/runtime/src/resume.rs",
+    "crates/runtime/src/approval/pending.rs",
     "crates/runtime/src/session/approvals.rs",
 ];
 

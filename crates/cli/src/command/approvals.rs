@@ -25,10 +25,20 @@ pub(crate) fn run(of: &ApprovalsCommand, ctx: &CliContext, screen: &Screen) -> R
 fn find_question(store: &Store, asked: &str) -> Result<(String, PendingQuestion), Failure> {
     let (run, call) = run_and_step(asked);
     let id = PendingQuestion::resolve_run(store, store.find(run)?)?;
-    let question = PendingQuestion::read(store, &id)?.filter(|question| {
+    let mut questions = PendingQuestion::of_run(store, &id)?;
+    questions.retain(|question| {
         let step = question.step.as_deref();
-        call.is_none_or(|call| call == question.call.to_string() || Some(call) == step)
+        call.is_none_or(|call| {
+            Some(call) == step || call.parse().is_ok_and(|call| question.is_of_call(call))
+        })
     });
+    // Where a session has several, the one that waits is meant.
+    let now = now_micros();
+    let waiting = questions.iter().position(|one| one.state(now) == QuestionState::Waiting);
+    let question = match waiting {
+        Some(place) => Some(questions.swap_remove(place)),
+        None => questions.pop(),
+    };
     match question {
         Some(question) => Ok((id, question)),
         None => Err(capsule_runtime::not_waiting(asked).into()),
@@ -119,12 +129,12 @@ fn show(args: &QuestionArg, ctx: &CliContext, screen: &Screen) -> Result<u8, Fai
             "{HINT}next{HINT:#}: capsule approvals answer {name} (--allow once | --deny -m WHY | --stop)"
         )),
         QuestionState::Answered => {
-            screen.eprint(&format!("{HINT}next{HINT:#}: capsule resume {}", question.label));
+            screen.eprint(&format!("{HINT}next{HINT:#}: {}", question.next_step()));
         }
         QuestionState::Expired => screen.eprint(&format!("{WARNING}it has waited too long{WARNING:#}")),
         QuestionState::Resumed => {
             let label = question.resumed_by.unwrap_or_default();
-            screen.eprint(&format!("its run went on as {label}"));
+            screen.eprint(&format!("it went on as {label}"));
         }
     }
     Ok(0)
@@ -147,7 +157,12 @@ fn answer(args: &AnswerArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Fa
             return Err(usage_failure("say `--allow once`, `--deny` or `--stop`"));
         }
     };
-    let label = PendingQuestion::answer(Store::open(&ctx.store)?, &id, &say, now_micros())?;
+    let label = PendingQuestion::answer(
+        Store::open(&ctx.store)?,
+        (&id, question.call),
+        &say,
+        now_micros(),
+    )?;
     let word = match &say {
         QuestionAnswer::Allow(scope) => format!("allowed ({})", scope.keyword()),
         QuestionAnswer::Deny(_) => "denied".into(),
@@ -163,6 +178,6 @@ fn answer(args: &AnswerArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Fa
         "{SUCCESS}✔{SUCCESS:#} {} is {word} · recorded as {label}",
         question.name()
     ))?;
-    screen.eprint(&format!("{HINT}next{HINT:#}: capsule resume {}", question.label));
+    screen.eprint(&format!("{HINT}next{HINT:#}: {}", question.next_step()));
     Ok(0)
 }

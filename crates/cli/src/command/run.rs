@@ -126,7 +126,7 @@ impl RunEnding {
             screen.eprint(&format!("written {} · sha256 {digest}", path.display()));
         }
         if let Some(call) = waiting {
-            show_waiting(&label, call, screen);
+            show_waiting(&label, call, false, screen);
             return Ok(exit.status());
         }
         show_staged(finished.staged, &label, screen);

@@ -20,11 +20,14 @@ pub(super) fn show_late_error(trouble: Option<&StoreError>, screen: Option<&Scre
 }
 
 /// Says how a question that waits is answered.
-pub(super) fn show_waiting(label: &str, call: u64, screen: &Screen) {
+pub(super) fn show_waiting(label: &str, call: u64, is_in_session: bool, screen: &Screen) {
+    let then = match is_in_session {
+        true => "make the call again".to_owned(),
+        false => format!("capsule resume {label}"),
+    };
     screen.eprint(&format!(
         "next: capsule approvals show {label}:{call} · \
-         capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then \
-         capsule resume {label}"
+         capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then {then}"
     ));
 }
 

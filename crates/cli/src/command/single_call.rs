@@ -60,6 +60,8 @@ pub(crate) struct SingleCallResult {
     pub(crate) staged: Option<WaitingChanges>,
     /// Whether the call added to them.
     has_new_changes: bool,
+    /// Whether its run is a session that stays open.
+    goes_on: bool,
     /// Whether its policy is a file, into which rules can be put.
     is_file: bool,
     /// The call that waits for an answer.
@@ -70,7 +72,7 @@ impl SingleCallResult {
     /// Says what can be done next: with what is staged, with a question that waits, with a yes.
     pub(super) fn show_next(&self, screen: &Screen) {
         if let Some(call) = self.waiting {
-            return show_waiting(&self.label, call, screen);
+            return show_waiting(&self.label, call, self.goes_on, screen);
         }
         show_staged(self.staged.filter(|_| self.has_new_changes), &self.label, screen);
         let CallResult { call, decision, value, .. } = &self.delivered;
@@ -152,12 +154,13 @@ impl SingleCall<'_> {
         let delivered = submit(&mut live.run, ToolCall::by_person(self.tool, self.args))?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
         let (run, label, copy_reason) = (live.id, live.label.clone(), live.copy_reason.clone());
-        let (waiting, is_file) = (live.run.waiting(), self.policy.file.is_some());
+        let waiting = live.run.waiting();
         let finished = live.end_call(exit, self.out)?;
         let FinishedRun { staged, has_new_changes, late_error, .. } = finished;
         commands.detach();
         let exit = exit.min(show_late_error(late_error.as_ref(), screen));
         Ok(SingleCallResult {
+            goes_on: self.session.is_some() && copy_reason.is_none(),
             delivered,
             exit,
             run,
@@ -165,7 +168,7 @@ impl SingleCall<'_> {
             copy_reason,
             staged,
             has_new_changes,
-            is_file,
+            is_file: self.policy.file.is_some(),
             waiting,
         })
     }

@@ -132,6 +132,8 @@ pub(crate) struct ApprovalBroker {
     can_suspend: bool,
     /// What somebody answered while the first question waited.
     stored_reply: Option<StoredReply>,
+    /// What somebody answered to earlier questions of the session.
+    session_replies: Vec<StoredReply>,
     /// What they did with the card that is laid down now.
     ready_reply: Option<PromptReply>,
 }
@@ -156,6 +158,7 @@ impl ApprovalBroker {
             pending_changes: None,
             can_suspend: false,
             stored_reply: None,
+            session_replies: Vec::new(),
             ready_reply: None,
         }
     }
@@ -183,6 +186,11 @@ impl ApprovalBroker {
     /// The same with the answer to the first question.
     pub(crate) fn with_stored_reply(self, stored: Option<StoredReply>) -> Self {
         Self { stored_reply: stored, ..self }
+    }
+
+    /// The same with the answers to questions of the session that no call has used.
+    pub(crate) fn with_session_replies(self, session_replies: Vec<StoredReply>) -> Self {
+        Self { session_replies, ..self }
     }
 
     /// The card of a question, with what only history tells.
@@ -225,16 +233,13 @@ impl ApprovalBroker {
         }
     }
 
-    /// The answer to this question, if it is the one that they answered.
+    /// The answer that somebody gave while a question waited.
     fn route_stored(
         &mut self,
         stored: StoredReply,
         question: &ApprovalRequest<'_>,
     ) -> ApprovalRoute {
-        let StoredReply { binding: bound, card, reply } = stored;
-        if bound != question.binding {
-            return ApprovalRoute::Outdated;
-        }
+        let StoredReply { card, reply, .. } = stored;
         self.policy_digest = Some(question.policy);
         self.revocations.start(&mut self.memory.borrow_mut());
         self.ready_reply = Some(reply);
@@ -317,6 +322,14 @@ impl Approver for ApprovalBroker {
     fn resolve(&mut self, question: &ApprovalRequest<'_>) -> ApprovalRoute {
         let now = now_micros();
         if let Some(stored) = self.stored_reply.take() {
+            return match stored.binding == question.binding {
+                true => self.route_stored(stored, question),
+                false => ApprovalRoute::Outdated,
+            };
+        }
+        let is_same = |reply: &StoredReply| reply.binding == question.binding;
+        if let Some(place) = self.session_replies.iter().position(is_same) {
+            let stored = self.session_replies.swap_remove(place);
             return self.route_stored(stored, question);
         }
         if let Some(used) = self.use_grant(question, now) {

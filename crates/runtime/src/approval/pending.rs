@@ -4,14 +4,15 @@ use std::path::Path;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
-use capsule_core::approval::{AnswerKind, AnswerSurface, Card, GrantLifetime};
+use capsule_core::approval::{AnswerKind, AnswerSurface, Card, GrantLifetime, Person};
 use capsule_core::id::RunId;
-use capsule_core::journal::{AnswerGiven, Event, PayloadRef, RunKind, RunOpened};
+use capsule_core::journal::{AnswerGiven, ApprovalWaiting, Event, PayloadRef, RunKind, RunOpened};
 use capsule_core::outcome::CodedError;
-use capsule_store::{RUN_KEY_BYTES, RunClaim, Store, StoreError, StoredPayload};
+use capsule_store::{RUN_KEY_BYTES, RunClaim, Store, StoreError, StoredEvent, StoredPayload};
 use serde::de::DeserializeOwned;
 
 use crate::annotation::{Annotation, AnnotationError};
+use crate::approval::broker::{PromptAnswer, PromptReply, StoredReply};
 
 /// A question that waited when its run ended.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct PendingQuestion {
     pub label: String,
     /// The call.
     pub call: u64,
+    /// Later calls of a session that asked the same.
+    repeats: Vec<u64>,
     /// The plan's step.
     pub step: Option<String>,
     /// When it was asked, in microseconds since 1970.
@@ -32,10 +35,12 @@ pub struct PendingQuestion {
     pub card: Card,
     /// The answer, if somebody gave one and nobody took it back.
     pub answer: Option<StoredAnswer>,
-    /// The label of the run that went on with it.
+    /// What went on with it: the label of a run, or the name of a call in the same session.
     pub resumed_by: Option<String>,
     /// How the run began.
     pub opened: Box<RunOpened>,
+    /// Whether its run is a session, which goes on without an answer; the same call, made again, uses it.
+    pub is_in_session: bool,
     /// What an answer is bound to.
     pub(crate) binding: Digest,
     /// The run's key.
@@ -101,54 +106,40 @@ fn read_payload<T: DeserializeOwned>(
 }
 
 impl PendingQuestion {
-    /// The question that a run was suspended for; none where it was not.
+    /// The questions of a run: the one that it was suspended for, or those that wait, or waited, in an open
+    /// session.
     ///
     /// # Errors
     /// When the store cannot be read, or is not what was written.
-    pub fn read(store: &Store, run: &str) -> Result<Option<Self>, StoreError> {
-        let (mut began, mut key, mut step) = (None, None, None);
-        let (mut asked, mut suspended) = (None, None);
-        store.visit::<StoreError>(run, |stored| {
-            let payloads = |event: &Event| store.payloads(stored.leaf, event);
-            match &stored.entry.event {
-                Event::RunOpened(opened) => {
-                    let all = payloads(&stored.entry.event)?;
-                    let item = all.iter().find(|(item, _)| *item == opened.key);
-                    let bytes = item.and_then(|(_, payload)| payload.bytes.as_deref());
-                    key = bytes.and_then(|bytes| bytes.try_into().ok());
-                    began = Some((stored.entry.run, opened.clone()));
-                }
-                Event::CallProposed(proposed) => step.clone_from(&proposed.step),
-                Event::ApprovalWaiting(waiting) => {
-                    let card: Option<Card> =
-                        read_payload(&payloads(&stored.entry.event)?, &waiting.card);
-                    asked = card.map(|card| (stored.entry.at, waiting.clone(), card));
-                }
-                Event::RunSealed(sealed) => suspended = sealed.suspended,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        let (Some((Some(id), opened)), Some(key)) = (began, key) else { return Ok(None) };
-        let Some((asked_at, waiting, card)) = asked else { return Ok(None) };
-        if suspended != Some(waiting.call) {
-            return Ok(None);
-        }
+    pub fn of_run(store: &Store, run: &str) -> Result<Vec<Self>, StoreError> {
+        let mut record = QuestionRecord::default();
+        store.visit::<StoreError>(run, |stored| record.add_event(store, stored))?;
+        let QuestionRecord { began, key, mut waiting, suspended, .. } = record;
+        let (Some((Some(id), opened)), Some(key)) = (began, key) else { return Ok(Vec::new()) };
+        let is_open_session = opened.origin == RunKind::Session && suspended.is_none();
+        waiting.retain(|asked| is_open_session || suspended == Some(Some(asked.event.call)));
         let resumed = store.runs_about(run, RunKind::Resume)?;
-        Ok(Some(Self {
-            run: id,
-            label: store.label(run),
-            call: waiting.call,
-            step,
-            asked_at,
-            expires_at: waiting.until,
-            answer: find_answer(store, run, &waiting.sha256)?,
-            resumed_by: resumed.first().map(|run| store.label(run)),
-            card,
-            opened,
-            binding: waiting.bound,
-            key,
-        }))
+        let label = store.label(run);
+        let questions = waiting.into_iter().map(|asked| {
+            let repeated_by = asked.used_by.map(|call| format!("{label}:{call}"));
+            Ok(Self {
+                run: id,
+                label: label.clone(),
+                call: asked.event.call,
+                repeats: asked.repeats,
+                step: asked.step,
+                asked_at: asked.at,
+                expires_at: asked.event.until,
+                answer: find_answer(store, run, &asked.event)?,
+                resumed_by: repeated_by.or_else(|| Some(store.label(resumed.first()?))),
+                card: asked.card,
+                opened: opened.clone(),
+                is_in_session: is_open_session,
+                binding: asked.event.bound,
+                key,
+            })
+        });
+        questions.collect()
     }
 
     /// The run that a person means: whoever names the run of an answer means the one that was
@@ -166,14 +157,32 @@ impl PendingQuestion {
         })
     }
 
-    /// All questions for which runs were suspended, the oldest first.
+    /// All questions, those of the run that asked first before those of later ones.
     ///
     /// # Errors
     /// When the store cannot be read, or is not what was written.
     pub fn all(store: &Store) -> Result<Vec<Self>, StoreError> {
         let runs = store.runs_with_approvals()?;
-        let read = runs.iter().map(|run| Self::read(store, run));
-        read.filter_map(Result::transpose).collect()
+        let mut all = Vec::new();
+        for run in &runs {
+            all.extend(Self::of_run(store, run)?);
+        }
+        Ok(all)
+    }
+
+    /// Whether it is the question of this call.
+    #[must_use]
+    pub fn is_of_call(&self, call: u64) -> bool {
+        self.call == call || self.repeats.contains(&call)
+    }
+
+    /// What can be done once it is answered.
+    #[must_use]
+    pub fn next_step(&self) -> String {
+        match self.is_in_session {
+            true => format!("make the call again in the session {}", self.label),
+            false => format!("`capsule resume {}`", self.label),
+        }
     }
 
     /// How a person names it, and what they allow with it.
@@ -191,6 +200,29 @@ impl PendingQuestion {
             (None, Some(_)) => QuestionState::Answered,
             (None, None) => QuestionState::Waiting,
         }
+    }
+
+    /// What the person did with the card, as the broker of a run takes it; none where there is no answer.
+    pub(crate) fn stored_reply(&self) -> Option<StoredReply> {
+        let StoredAnswer { given, why, .. } = self.answer.as_ref()?;
+        // The record of what somebody said at a user interface.
+        let by = Person::present();
+        let answer = match (given.outcome, given.scope) {
+            (AnswerKind::Approved, None | Some(GrantLifetime::Once)) => {
+                PromptAnswer::Allow(by, None)
+            }
+            (AnswerKind::Approved, Some(scope)) => {
+                match self.card.offers.iter().position(|offer| offer.scope == scope) {
+                    Some(place) => PromptAnswer::Allow(by, Some(place)),
+                    None => PromptAnswer::Withdrawn,
+                }
+            }
+            (AnswerKind::Denied, _) if given.stops => PromptAnswer::Stop(by, why.clone()),
+            (AnswerKind::Denied, _) => PromptAnswer::Deny(by, why.clone()),
+            (AnswerKind::Expired | AnswerKind::Withdrawn, _) => PromptAnswer::Withdrawn,
+        };
+        let reply = PromptReply { answer, latency_ms: given.latency_ms, surface: given.surface };
+        Some(StoredReply { binding: self.binding, card: self.card.clone(), reply })
     }
 
     /// Whether its time is over, or was when somebody came too late before: no clock brings it back.
@@ -252,7 +284,7 @@ impl PendingQuestion {
         Ok(())
     }
 
-    /// Answers it at a time, in microseconds since 1970; gives the label of the run that holds the
+    /// Answers the question of a call at a time, in microseconds since 1970; gives the label of the run that holds the
     /// answer. Only a user interface calls this: the store is out of reach of every tool.
     ///
     /// # Errors
@@ -260,18 +292,20 @@ impl PendingQuestion {
     /// written.
     pub fn answer(
         store: Store,
-        run: &str,
+        (run, call): (&str, u64),
         say: &QuestionAnswer,
         now: u64,
     ) -> Result<String, AnnotationError> {
         let _claim = lock_run(&store, run)?;
         // What stands there now: somebody may have been quicker.
-        let question = Self::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
+        let mut questions = Self::of_run(&store, run)?.into_iter();
+        let question = questions.rfind(|question| question.is_of_call(call));
+        let question = question.ok_or_else(|| not_waiting(run))?;
         question.require_resumable(store.path(), now)?;
         if question.answer.is_some() {
             let message = format!("{} was answered before", question.name());
             return Err(CodedError::new(Code::ApprovalAnswered, message)
-                .with_suggestion(format!("go on with `capsule resume {}`", question.label))
+                .with_suggestion(format!("go on: {}", question.next_step()))
                 .into());
         }
         let (outcome, scope, why) = match say {
@@ -298,6 +332,78 @@ impl PendingQuestion {
     }
 }
 
+/// What the record of a run says of its questions.
+#[derive(Default)]
+struct QuestionRecord {
+    began: Option<(Option<RunId>, Box<RunOpened>)>,
+    key: Option<[u8; RUN_KEY_BYTES]>,
+    /// The step of the call at hand.
+    step: Option<String>,
+    waiting: Vec<RecordedQuestion>,
+    /// The call that the run was suspended for, once it is sealed.
+    suspended: Option<Option<u64>>,
+}
+
+/// A question that waits, as the record has it.
+struct RecordedQuestion {
+    at: u64,
+    event: ApprovalWaiting,
+    card: Card,
+    step: Option<String>,
+    /// Later calls that asked the same while it waited.
+    repeats: Vec<u64>,
+    /// The call that was shown its answer.
+    used_by: Option<u64>,
+}
+
+impl QuestionRecord {
+    fn add_event(&mut self, store: &Store, stored: StoredEvent) -> Result<(), StoreError> {
+        let payloads = |event: &Event| store.payloads(stored.leaf, event);
+        let at = stored.entry.at;
+        match &stored.entry.event {
+            Event::RunOpened(opened) => {
+                let all = payloads(&stored.entry.event)?;
+                let item = all.iter().find(|(item, _)| *item == opened.key);
+                let bytes = item.and_then(|(_, payload)| payload.bytes.as_deref());
+                self.key = bytes.and_then(|bytes| bytes.try_into().ok());
+                self.began = Some((stored.entry.run, opened.clone()));
+            }
+            Event::CallProposed(proposed) => self.step.clone_from(&proposed.step),
+            Event::ApprovalWaiting(event) => {
+                let same = self.waiting.iter_mut().find(|asked| {
+                    asked.event.bound == event.bound
+                        && asked.used_by.is_none()
+                        && at < asked.event.until
+                });
+                let Some(same) = same else {
+                    let card = read_payload(&payloads(&stored.entry.event)?, &event.card);
+                    self.waiting.extend(card.map(|card| RecordedQuestion {
+                        at,
+                        event: event.clone(),
+                        card,
+                        step: self.step.clone(),
+                        repeats: Vec::new(),
+                        used_by: None,
+                    }));
+                    return Ok(());
+                };
+                same.repeats.push(event.call);
+            }
+            Event::ApprovalShown(shown) => {
+                let is_shown = |asked: &&mut RecordedQuestion| {
+                    asked.event.sha256 == shown.sha256 && asked.used_by.is_none()
+                };
+                if let Some(asked) = self.waiting.iter_mut().find(is_shown) {
+                    asked.used_by = Some(shown.call);
+                }
+            }
+            Event::RunSealed(sealed) => self.suspended = Some(sealed.suspended),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Keeps everybody else from answering a question or going on with its run.
 pub(crate) fn lock_run(store: &Store, run: &str) -> Result<RunClaim, AnnotationError> {
     let id = RunId::parse(run).ok_or_else(|| not_waiting(run))?;
@@ -315,17 +421,17 @@ pub fn not_waiting(run: &str) -> CodedError {
         .with_suggestion("`capsule approvals list` shows what waits")
 }
 
-/// The last answer to this card, unless somebody took it back.
+/// The last answer to this question, unless somebody took it back.
 fn find_answer(
     store: &Store,
     run: &str,
-    card: &Digest,
+    asked: &ApprovalWaiting,
 ) -> Result<Option<StoredAnswer>, StoreError> {
     let mut last = None;
     for text in store.runs_about(run, RunKind::Answer)? {
         store.visit::<StoreError>(&text, |stored| {
             if let (Event::AnswerGiven(given), Some(id)) = (&stored.entry.event, stored.entry.run)
-                && given.card == *card
+                && (given.call, given.card) == (asked.call, asked.sha256)
             {
                 let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
                 let why = given.why.and_then(|why| read_payload(&payloads, &why));

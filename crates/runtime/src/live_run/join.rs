@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use capsule_base::exit::Exit;
 use capsule_core::journal::{Durability, Journal as _, PayloadClass, RunKind};
-use capsule_store::{SigningSchedule, Store};
+use capsule_store::{SigningSchedule, Store, StoreError};
 
 use super::{
     CHANGING_CAPABILITIES, LiveRun, LiveRunOptions, OpenError, approval_broker, live_backend,
 };
+use crate::approval::{PendingQuestion, QuestionState, StoredReply};
 use crate::changes;
 use crate::clock::now_micros;
 use crate::live_run::FinishedRun;
@@ -61,10 +62,11 @@ impl<'o> LiveRun<'o> {
     }
 
     /// Goes on with an open session.
-    fn reopen(start: LiveRunOptions<'_, 'o>, held: HeldSession) -> Result<Self, OpenError> {
+    fn reopen(start: LiveRunOptions<'_, 'o>, mut held: HeldSession) -> Result<Self, OpenError> {
         let (bound, stages, path) = (start.policy, start.stages(), start.store);
-        let state = &held.state;
         let store = Store::open(path)?;
+        let replies = take_replies(&store, &mut held.state)?;
+        let state = &held.state;
         let unpulled = start.pending_changes(&store, Some(state.run));
         let audit = &bound.policy.audit;
         let signing = SigningSchedule::for_policy(&store, audit, !bound.roots.may_drop_base_rules)?;
@@ -73,6 +75,7 @@ impl<'o> LiveRun<'o> {
         let approvals = Rc::new(RefCell::new(state.approvals.clone().restore()));
         let broker = approval_broker(&start, &state.label, None)
             .with_memory(Rc::clone(&approvals))
+            .with_session_replies(replies)
             .with_pending_changes(unpulled);
         let (mut backend, observer) = live_backend(start, state.run, broker);
         let directory = stages.then(|| changes::staging_path(path, state.run));
@@ -137,7 +140,7 @@ impl<'o> LiveRun<'o> {
             return Ok(self.finish(Exit::Ok, None, None)?);
         }
         self.run.journal.flush_deferred()?;
-        let Run { journal, backend, usage, calls, .. } = self.run;
+        let Run { journal, backend, usage, calls, waiting, .. } = self.run;
         let staged = backend.staged_changes();
         if let Some(directory) = &self.staged {
             match staged {
@@ -150,6 +153,7 @@ impl<'o> LiveRun<'o> {
         let changes = backend.recorded_changes();
         let has_new_changes = state.changes != changes;
         state.changes = changes;
+        state.has_questions |= waiting.is_some();
         state.approvals = (&*self.approvals.borrow()).into();
         // What the executor laid over the workspace goes before another process lays it there.
         backend.end_commands();
@@ -160,4 +164,18 @@ impl<'o> LiveRun<'o> {
         held.save()?;
         Ok(FinishedRun::left(written, staged, has_new_changes))
     }
+}
+
+/// The answers to questions of a session that no call has used; notes whether any question is open.
+fn take_replies(store: &Store, state: &mut SessionState) -> Result<Vec<StoredReply>, StoreError> {
+    if !state.has_questions {
+        return Ok(Vec::new());
+    }
+    let mut questions = PendingQuestion::of_run(store, &state.run.to_string())?;
+    let now = now_micros();
+    questions.retain(|question| {
+        matches!(question.state(now), QuestionState::Waiting | QuestionState::Answered)
+    });
+    state.has_questions = !questions.is_empty();
+    Ok(questions.iter().filter_map(PendingQuestion::stored_reply).collect())
 }

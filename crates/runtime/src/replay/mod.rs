@@ -134,11 +134,14 @@ fn run_replay(
         None if opened.origin == RunKind::Session => {
             session::replay_calls(&mut run, recording)?;
             let sealed = recording.borrow().peek(1);
-            let exit = match sealed {
-                Some(Event::RunSealed(sealed)) => sealed.exit,
-                _ => Exit::Ok,
+            let (exit, suspended) = match sealed {
+                Some(Event::RunSealed(sealed)) => (sealed.exit, sealed.suspended),
+                _ => (Exit::Ok, None),
             };
-            (PlanResult::ended(exit, None), exit.status())
+            // Only one that ended with its process was suspended for its question.
+            run.waiting = run.waiting.filter(|_| suspended.is_some());
+            let progress = run.waiting().map(|_| Box::default());
+            (PlanResult { progress, ..PlanResult::ended(exit, None) }, exit.status())
         }
         None => replay_single_call(&mut run, recording, opened.origin)?,
     };

@@ -83,5 +83,7 @@ pub(super) fn recover_state(
     let approvals = SavedApprovals::from_record(&store, &run)?;
     let changes = RecordedChanges::read(&store, &run)?.changes.0.into_values().collect();
     let (usage, calls) = replay_session(store, &run, unfinished)?;
-    Ok((SessionState { head, calls, usage, approvals, changes, ..state }, unfinished))
+    let state =
+        SessionState { head, calls, usage, approvals, changes, has_questions: true, ..state };
+    Ok((state, unfinished))
 }

@@ -49,6 +49,9 @@ pub(crate) struct SessionState {
     pub(crate) usage: Usage,
     pub(crate) approvals: SavedApprovals,
     pub(crate) changes: Vec<Change>,
+    /// Whether a question may wait, or an answer to one that no call has used.
+    #[serde(default)]
+    pub(crate) has_questions: bool,
 }
 
 fn directory(store: &Path) -> PathBuf {
@@ -83,6 +86,7 @@ impl SessionState {
             usage: Usage::default(),
             approvals: SavedApprovals::default(),
             changes: Vec::new(),
+            has_questions: false,
         }
     }
 
