@@ -34,7 +34,7 @@ pub enum PathProblem {
     Home,
     /// It begins with a variable, which a shell would replace.
     Variable,
-    /// It is empty, or holds a NUL byte or another control character.
+    /// It is empty, or holds a NUL byte or another control character than tabs and line ends.
     Invalid,
     /// It, or one component, is longer than the system allows.
     TooLong,
@@ -94,7 +94,7 @@ impl WorkspacePath {
     /// # Errors
     /// Says why the text is not a path inside the workspace.
     pub fn parse_named(asked: &str, names: &RootNames) -> Result<Self, PathProblem> {
-        if asked.is_empty() || asked.chars().any(char::is_control) {
+        if asked.is_empty() || asked.contains(is_never_in_names) {
             return Err(PathProblem::Invalid);
         }
         if asked.len() > limits::PATH_BYTES {
@@ -148,15 +148,46 @@ impl WorkspacePath {
     /// # Errors
     /// Says why the text is not a path inside the workspace, or not surely.
     pub fn resolve_named(&self, word: &str, names: &RootNames) -> Result<Self, PathProblem> {
+        match self.resolve_climbing(word, names)? {
+            (path, left) if left.is_empty() => Ok(path),
+            _ => Err(PathProblem::UncertainParent),
+        }
+    }
+
+    /// Where a path leads that a program will follow from this folder, if each of the folders that it climbs out of
+    /// by `..` is none but a folder; and those.
+    ///
+    /// # Errors
+    /// Says why the text is not a path inside the workspace.
+    pub fn resolve_climbing(
+        &self,
+        word: &str,
+        names: &RootNames,
+    ) -> Result<(Self, Vec<Self>), PathProblem> {
         let is_relative = !word.is_empty() && !word.starts_with('/') && !self.is_root();
         let path = match Self::parse_named(word, names) {
             Err(problem @ (PathProblem::Home | PathProblem::Variable)) => return Err(problem),
             _ if is_relative => Self::parse(&alloc::format!("./{self}/{word}"))?,
             path => path?,
         };
-        let components = names.relative(word).unwrap_or(word).split('/');
-        let mut behind = components.skip_while(|name| matches!(*name, "" | "." | ".."));
-        if behind.any(|name| name == "..") { Err(PathProblem::UncertainParent) } else { Ok(path) }
+        let (mut reached, mut left) =
+            (if is_relative { self.clone() } else { Self::root() }, Vec::new());
+        let mut is_named = false;
+        for component in names.relative(word).unwrap_or(word).split('/') {
+            match component {
+                "" | "." => {}
+                ".." => {
+                    let folder = reached.parent().ok_or(PathProblem::Climbs)?;
+                    left.extend(is_named.then_some(reached));
+                    reached = folder;
+                }
+                name => {
+                    is_named = true;
+                    reached = reached.join(name);
+                }
+            }
+        }
+        Ok((path, left))
     }
 
     /// This folder and every one above it, up to the root.
@@ -217,6 +248,11 @@ impl WorkspacePath {
     }
 }
 
+/// Whether no honest file has a character in its name. Tabs and line ends are in some, and are shown escaped.
+fn is_never_in_names(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r')
+}
+
 /// Whether a path begins with a name that a shell would replace by a home directory: `~`, or `~` and
 /// the name of an account. Others, such as `~$report.docx`, are names of files.
 fn begins_with_home(asked: &str) -> bool {
@@ -247,7 +283,7 @@ impl TryFrom<String> for WorkspacePath {
     type Error = &'static str;
     /// Reads a path as it is kept: `$` and `~` are letters in it, whatever they mean to a shell.
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        match text.starts_with(['$', '~']) && !text.chars().any(char::is_control) {
+        match text.starts_with(['$', '~']) && !text.contains(is_never_in_names) {
             true => Self::from_components(&text),
             false => Self::parse(&text),
         }
@@ -294,6 +330,8 @@ mod tests {
             ("~$report.docx", "~$report.docx"),
             ("~x.txt", "~x.txt"),
             ("/workspace//a", "a"),
+            ("a\tb/c\nd", "a\tb/c\nd"),
+            ("Icon\r", "Icon\r"),
         ] {
             check(asked, Ok(path));
         }
@@ -317,7 +355,6 @@ mod tests {
             ("${HOME}/x", Variable),
             ("", Invalid),
             ("a\0b", Invalid),
-            ("a\nb", Invalid),
             ("a\u{1b}[2Jb", Invalid),
             (long.as_str(), TooLong),
             (longer.as_str(), TooLong),

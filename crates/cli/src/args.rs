@@ -236,7 +236,7 @@ pub(crate) struct ExecArgs {
     /// Give the program what standard input holds; without it, its standard input is empty
     #[arg(long)]
     pub(crate) stdin: bool,
-    /// The program and its arguments
+    /// The program and its arguments, or a command line as one word (`'ls | wc -l'`)
     #[arg(last = true, required = true, value_name = "ARGV")]
     pub(crate) words: Vec<String>,
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::command::layers::show_change;
 use crate::diagnostic;
 use crate::failure::Failure;
-use crate::screen::{ERROR, HINT, Screen, hint};
+use crate::screen::{ERROR, HINT, Screen, hint, problem_text};
 
 /// A command line that cannot be read: what is wrong with it, without how it should look.
 fn argument_failure(error: &clap::Error) -> Failure {
@@ -108,8 +108,7 @@ impl Failure {
 }
 
 fn show_problem(screen: &Screen, problem: &CodedError) {
-    let message = escape::line(&problem.message).into_owned();
-    screen.eprint(&format!("{ERROR}error{ERROR:#}: {message} [{}]", problem.code));
+    screen.eprint(&format!("{ERROR}error{ERROR:#}: {}", problem_text(problem)));
     if let Some(hint) = hint(problem) {
         screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));
     }

@@ -174,6 +174,15 @@ pub(crate) fn hint(problem: &CodedError) -> Option<String> {
     Some(escape::line(&told).into_owned())
 }
 
+/// A problem for people, with its code. What follows the first line of its message, such as the place in a command that
+/// it is about, is indented, so that no line of it passes for one of ours.
+pub(crate) fn problem_text(problem: &CodedError) -> String {
+    let message = escape::block(&problem.message);
+    let (first, rest) = message.split_once('\n').unwrap_or((&*message, ""));
+    let rest: String = rest.lines().map(|line| format!("\n  {line}")).collect();
+    format!("{first} [{}]{rest}", problem.code)
+}
+
 fn to_fragment(sentence: &str) -> String {
     let mut chars = sentence.chars();
     chars.next().into_iter().flat_map(char::to_lowercase).chain(chars).collect()

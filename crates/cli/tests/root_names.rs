@@ -170,3 +170,66 @@ fn a_root_among_the_system_is_shown_elsewhere() {
     let line = ["exec", "--policy", &bed.policy, "--workspace", root, "--", "pwd"];
     assert_eq!(bed.capsule.run(&line).exits(0).stdout, "/workspace\n");
 }
+
+/// `..` behind a folder that is no link leads where it seems to, and is judged by that; behind a link, or a name that is
+/// not there, it may lead anywhere.
+#[test]
+fn parents_of_folders_are_understood() {
+    let bed = Bed::new("sandbox: { workspace: staged }\n");
+    symlink(bed.capsule.directory(), bed.capsule.workspace().join("away")).unwrap();
+    symlink("d", bed.capsule.workspace().join("near")).unwrap();
+    bed.capsule.write_file("d/e/deep", "deep\n");
+    for (text, expected, code) in [
+        ("cat d/../file", "content\n", ""),
+        ("cat d/e/../../file | cat", "content\n", ""),
+        ("cat ROOT/d/./../file", "content\n", ""),
+        ("cd d && cat e/../inner", "inner\n", ""),
+        ("cat d/../.env", "", "policy.never"),
+        ("cat d/../../sibling", "", "path.outside-workspace"),
+        ("cat away/../file", "", "path.invalid"),
+        ("cat near/../file", "", "path.invalid"),
+        ("cat near/e/../inner", "", "path.invalid"),
+        ("cat none/../file", "", "path.invalid"),
+    ] {
+        let (printed, found) = bed.printed(text);
+        assert_eq!((printed.as_str(), found.as_str()), (expected, code), "{text}");
+    }
+}
+
+/// Names with tabs and line ends are names like others; they are shown escaped.
+#[test]
+fn names_hold_tabs_and_line_ends() {
+    let bed = Bed::new("sandbox: { workspace: staged }\n");
+    bed.capsule.write_file("t\tab", "tab\n");
+    bed.capsule.write_file("out/before", "");
+    let words = |words: &[&str]| bed.call("shell.run", &json!({ "argv": words }));
+    assert_eq!(words(&["cat", "t\tab"])["result"]["stdout"], "tab\n");
+    let answer = bed.call("fs.read", &json!({ "path": "t\tab" }));
+    assert_eq!(answer["result"]["text"], "tab\n", "{answer}");
+    let made = words(&["touch", "out/line\nend", "out/Icon\r"]);
+    let run = made["run"].as_str().unwrap();
+    let shown = bed.capsule.run(&["changes", run]).exits(0).stdout;
+    assert!(shown.contains("A out/line⟨U+000A⟩end") && shown.contains("A out/Icon⟨U+000D⟩"), "{shown}");
+    drop(bed.capsule.run(&["apply", run]).exits(0));
+    assert!(bed.capsule.workspace().join("out/line\nend").exists());
+    let answer = words(&["cat", "a\u{1b}[2Jb"]);
+    assert_eq!(answer["code"], "path.invalid", "{answer}");
+}
+
+/// A single word that is a command line is run as one.
+#[test]
+fn one_word_may_be_a_command_line() {
+    let bed = Bed::new("");
+    let exec = |words: &[&str]| {
+        let mut args = vec!["exec", "--unattended", "--policy", &bed.policy, "--"];
+        args.extend(words);
+        bed.capsule.run(&args)
+    };
+    assert_eq!(exec(&["cat file | cat"]).exits(0).stdout, "content\n");
+    assert_eq!(exec(&["cat", "file"]).exits(0).stdout, "content\n");
+    let refused = exec(&["for f in *; do cat $f; done"]).exits(3).stderr;
+    assert!(refused.contains("language [exec.not-in-language]\n  for f in"), "{refused}");
+    let argv = bed.capsule.write_policy(&TOOLS.replace("form: command", "form: argv"));
+    let refused = bed.capsule.run(&["exec", "--policy", &argv, "--", "cat file | cat"]).exits(3);
+    assert!(refused.stderr.contains("[exec.form-denied]"), "{}", refused.stderr);
+}

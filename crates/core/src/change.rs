@@ -223,7 +223,7 @@ mod tests {
             assert_eq!(change.rejection_reason().is_none(), sound, "{change:?}");
         }
         let rows: [(String, &str); 6] = [
-            ("a\nb".into(), "control character"),
+            ("a\x01b".into(), "control character"),
             ("x".repeat(256), "too long"),
             ("x/".repeat(2_050), "too long"),
             ("e/../a".into(), "may be a link"),

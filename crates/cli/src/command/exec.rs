@@ -22,7 +22,7 @@ use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::output_relay::OutputRelay;
-use crate::screen::{ERROR, HINT, Screen, hint};
+use crate::screen::{ERROR, HINT, Screen, hint, problem_text};
 use crate::signal;
 
 pub(crate) fn run(
@@ -35,7 +35,10 @@ pub(crate) fn run(
     let commands = commands.unwrap_or_else(CommandRunner::for_one_command);
     commands.start();
     let bound = ctx.load_policy(&args.policy, None)?;
-    let mut call = json!({ "argv": args.words });
+    let mut call = match args.words.as_slice() {
+        [text] if is_command_line(text) => json!({ "command": text }),
+        words => json!({ "argv": words }),
+    };
     if let Value::Object(map) = &mut call {
         map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
         map.extend(args.timeout.as_ref().map(|timeout| ("timeout".to_owned(), json!(timeout))));
@@ -77,6 +80,12 @@ pub(crate) fn run(
         0 if !screen.json && relay.is_cut() => Exit::ToolFailed.status(),
         status => status,
     })
+}
+
+/// Whether a single word is the text of a command line, as `ssh` and `sh -c` take one: programs of such names are not
+/// run.
+fn is_command_line(word: &str) -> bool {
+    word.contains(|sign: char| sign.is_ascii_whitespace() || "|&;<>".contains(sign))
 }
 
 /// All of standard input. It becomes a part of the call, which is text and is on record.
@@ -138,8 +147,7 @@ fn show_problem(delivered: &CallResult, label: &str, screen: &Screen) {
         true => "denied",
         false => "error",
     };
-    let message = escape::line(&problem.message).into_owned();
-    screen.eprint(&format!("{ERROR}{word}{ERROR:#}: {message} [{}]", problem.code));
+    screen.eprint(&format!("{ERROR}{word}{ERROR:#}: {}", problem_text(problem)));
     if let Some(rule) = delivered.decision.rule.as_ref().filter(|_| delivered.was_denied()) {
         let at = delivered.decision.at.as_deref().unwrap_or("");
         screen.eprint(&format!("  rule {} · {at}", escape::line(rule)));

@@ -87,8 +87,8 @@ constructs! {
         "quote the word behind `<<`, so that the text stays as it is",
         "cat <<EOF\ntext\nEOF" => "cat <<'EOF'\ntext\nEOF";
     Home = "home",
-        "`~` leads to a home folder, out of the workspace",
-        "write a path of the workspace; quote a `~` that is text",
+        "no home folder is put in for `~`",
+        "write the path from the workspace, or its absolute path; quote a `~` that is text",
         "ls ~/project" => "ls .";
 
     // ---- patterns and braces ---------------------------------------------------------------------------

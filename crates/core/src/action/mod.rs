@@ -346,6 +346,21 @@ impl Action {
         used: &PathUse,
         facts: &Facts,
     ) -> Result<Vec<WorkspacePath>, PathProblem> {
+        let places = self.path_argument_places(used, facts)?.into_iter();
+        let resolve = |(path, left): (WorkspacePath, Vec<WorkspacePath>)| {
+            let is_certain = left.iter().all(|folder| facts.is_real_folder(folder));
+            is_certain.then_some(path).ok_or(PathProblem::UncertainParent)
+        };
+        places.map(resolve).collect()
+    }
+
+    /// The places that a path among a command's arguments may mean, each with the folders that the path climbs out
+    /// of by `..`: it leads there only if none of them is a link.
+    fn path_argument_places(
+        &self,
+        used: &PathUse,
+        facts: &Facts,
+    ) -> Result<Vec<(WorkspacePath, Vec<WorkspacePath>)>, PathProblem> {
         let cwd = match self {
             Self::Run { cwd, .. } => cwd.inside().cloned().unwrap_or_default(),
             _ => WorkspacePath::root(),
@@ -354,7 +369,7 @@ impl Action {
             Some(PathLocation::Inside(real)) => real.clone(),
             _ => cwd,
         };
-        let resolve = |from: &WorkspacePath| from.resolve_named(&used.path, &facts.root_names);
+        let resolve = |from: &WorkspacePath| from.resolve_climbing(&used.path, &facts.root_names);
         match used.origin {
             PathOrigin::WorkDirectory => Ok(alloc::vec![resolve(&folder)?]),
             PathOrigin::AnyAncestor => folder.ancestors().map(|above| resolve(&above)).collect(),
@@ -372,7 +387,10 @@ impl Action {
         let lines = line.with_nested();
         let readings = lines.iter().flat_map(|line| line.parsed_argvs());
         for used in readings.flat_map(|reading| &reading.paths) {
-            paths.extend(self.resolve_path_argument(used, facts).unwrap_or_default());
+            for (path, left) in self.path_argument_places(used, facts).unwrap_or_default() {
+                paths.extend(left);
+                paths.insert(path);
+            }
             if paths.len() > limits::COMMAND_PATHS {
                 break;
             }
@@ -429,6 +447,13 @@ impl Facts {
     #[must_use]
     pub fn path_fact(&self, path: &WorkspacePath) -> Option<&PathFact> {
         self.paths.iter().find(|fact| fact.path == *path)
+    }
+
+    /// Whether a path is that of a folder, and no link is on the way.
+    fn is_real_folder(&self, path: &WorkspacePath) -> bool {
+        self.path_fact(path).is_some_and(|fact| {
+            fact.kind == FileKind::Directory && fact.real == PathLocation::Inside(path.clone())
+        })
     }
 
     /// What was found for one program of a command.
