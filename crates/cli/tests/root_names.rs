@@ -209,7 +209,10 @@ fn names_hold_tabs_and_line_ends() {
     let made = words(&["touch", "out/line\nend", "out/Icon\r"]);
     let run = made["run"].as_str().unwrap();
     let shown = bed.capsule.run(&["changes", run]).exits(0).stdout;
-    assert!(shown.contains("A out/line⟨U+000A⟩end") && shown.contains("A out/Icon⟨U+000D⟩"), "{shown}");
+    assert!(
+        shown.contains("A out/line⟨U+000A⟩end") && shown.contains("A out/Icon⟨U+000D⟩"),
+        "{shown}"
+    );
     drop(bed.capsule.run(&["apply", run]).exits(0));
     assert!(bed.capsule.workspace().join("out/line\nend").exists());
     let answer = words(&["cat", "a\u{1b}[2Jb"]);

@@ -139,3 +139,20 @@ fn done_code(code: &str) -> &str {
         _ => "policy.asked",
     }
 }
+
+/// W11: data that packages put outside of `/usr` is there for the programs that they belong to, and no more.
+#[test]
+fn programs_find_their_data() {
+    let (capsule, policy) = capsule();
+    let exec = |words: &[&str]| {
+        let mut args = vec!["exec", "--unattended", "--policy", &policy, "--"];
+        args.extend(words);
+        capsule.run(&args)
+    };
+    capsule.write_file("count.php", "<?php echo mb_strlen('\u{e4}');\n");
+    assert_eq!(exec(&["php", "count.php"]).exits(0).stdout, "1");
+    let private = "<?php foreach (['/etc/passwd-', '/etc/shadow', '/etc/maven/settings.xml', '/var/lib/dpkg'] \
+                   as $path) if (file_exists($path)) echo $path;\n";
+    capsule.write_file("private.php", private);
+    assert_eq!(exec(&["php", "private.php"]).exits(0).stdout, "");
+}

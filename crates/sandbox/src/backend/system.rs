@@ -43,7 +43,10 @@ pub(crate) const COVERED: &[VisiblePath] = &[
     visible_path("/usr/local/var", "data of such programs"),
 ];
 
-/// Files and folders of the configuration that programs cannot do without.
+/// Files and folders of the configuration and of generated data that programs cannot do without.
+///
+/// Of a program that runs or builds a project, those that its package installs and without which it does not start, or
+/// lacks its modules; of a service, none. Files among them in which a person may write a password are left out.
 pub(crate) const CONFIGURATION: &[VisiblePath] = &[
     visible_path("/etc/ld.so.cache", "where libraries lie; without it starting is slow or fails"),
     visible_path("/etc/ld.so.conf", "where libraries lie"),
@@ -64,6 +67,21 @@ pub(crate) const CONFIGURATION: &[VisiblePath] = &[
     visible_path("/etc/perl", "modules that Perl looks for there"),
     visible_path("/etc/python3*", "settings of the interpreter's start"),
     visible_path("/etc/java-*", "settings without which Java does not start"),
+    visible_path("/etc/maven/m2.conf", "where Maven's own classes lie; not its settings"),
+    visible_path("/etc/maven/logging", "how Maven prints"),
+    visible_path("/etc/php", "which modules PHP loads"),
+    visible_path("/etc/R", "where R finds its packages"),
+    visible_path("/etc/texmf", "where TeX finds its files"),
+    visible_path("/var/lib/texmf", "formats and fonts of TeX, made when it is installed"),
+    visible_path("/var/lib/ghc", "which packages the Haskell compiler has"),
+    visible_path("/var/lib/gems", "packages of Ruby that a person installed for all"),
+    visible_path("/etc/xml", "where schemas lie that are named by address"),
+    visible_path("/etc/sgml", "where schemas lie that are named by address"),
+    visible_path("/var/lib/aspell", "dictionaries, made when they are installed"),
+    visible_path("/etc/ImageMagick-*", "limits and colours of ImageMagick"),
+    visible_path("/etc/groff", "how manual pages are set"),
+    visible_path("/etc/magic", "kinds of files by content"),
+    visible_path("/etc/inputrc", "keys of line editors"),
 ];
 
 /// Devices that every program may use.

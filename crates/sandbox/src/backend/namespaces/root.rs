@@ -83,6 +83,13 @@ impl Root {
             root.show_configuration(entry, &names, &mut buffer).at(Step::Configuration)?;
         }
         root.allow("etc", LandlockAccess::Read).at(Step::Configuration)?;
+        let data = CONFIGURATION.iter().filter(|entry| !entry.path.starts_with("/etc/"));
+        for entry in data {
+            match root.allow(strip_slash(entry.path), LandlockAccess::Read) {
+                Err(error) if error != Errno::NOENT => return Err(error).at(Step::Configuration),
+                _ => {}
+            }
+        }
         root.make_directory(Path::new("dev/pts")).at(Step::Terminals)?;
         for device in DEVICES {
             root.show_device(device).at(Step::Device)?;
