@@ -68,6 +68,7 @@ fn main() -> ExitCode {
                 staging: None,
                 hidden: Vec::new(),
                 programs: Vec::new(),
+                toolchains: Vec::new(),
             })
             .unwrap();
     };

@@ -89,6 +89,7 @@ pub fn try_overlay(place: &Path, workspace: &Path) -> Result<(), String> {
         staging: Some(changes.overlay()?),
         hidden: Vec::new(),
         programs: Vec::new(),
+        toolchains: Vec::new(),
     };
     executor.enter(view).map(drop).map_err(|error| error.to_string())
 }
@@ -195,6 +196,7 @@ impl TestSandbox {
             staging,
             hidden: hidden_paths(),
             programs: vec![(attempter.clone(), file.into())],
+            toolchains: Vec::new(),
         };
         executor.enter(view).map_err(|error| error.to_string())?;
         Ok(Self { executor, status_text: walls, bait, probe_path: attempter, workspace: inside })

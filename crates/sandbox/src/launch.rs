@@ -29,6 +29,23 @@ pub struct SandboxView {
     /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
     /// `/dev` or the workspace; without namespaces, only where they are.
     pub programs: Vec<(PathBuf, OwnedFd)>,
+    /// Directories and files of toolchains and package caches. They may lie in `/tmp`; without
+    /// namespaces they are shown only where they are.
+    pub toolchains: Vec<ToolchainMount>,
+}
+
+/// A directory or file of a toolchain, which commands see read-only and may execute.
+#[derive(Debug)]
+pub struct ToolchainMount {
+    /// The absolute path at which it appears; not in the workspace, and not above it.
+    pub path: PathBuf,
+    /// The directory or file, opened (`O_PATH` will do).
+    pub source: OwnedFd,
+    /// Whether a command may write there all the same. What it writes vanishes with the call; where the
+    /// kernel cannot do that, the directory stays read-only.
+    pub discards_writes: bool,
+    /// Paths in it, relative to it, that are hidden. With any, nothing is written there.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// Where changes of the workspace are collected: in folders that nobody else uses, opened (`O_PATH`

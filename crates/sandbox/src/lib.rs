@@ -45,7 +45,7 @@ pub use error::SandboxError;
 pub use launch::{
     CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
     HiddenPath, Launch, LaunchStage, OutputKind, RedirectTarget, SandboxView, StagingMount,
-    StandardStream, StreamRedirect, Termination,
+    StandardStream, StreamRedirect, Termination, ToolchainMount,
 };
 
 #[cfg(not(target_os = "linux"))]

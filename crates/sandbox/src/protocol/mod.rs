@@ -59,6 +59,19 @@ pub(crate) struct EnterRequest {
     pub(crate) hidden: Vec<Vec<u8>>,
     /// Files and folders outside the system's, and where they appear.
     pub(crate) programs: Vec<(Vec<u8>, HostPath)>,
+    /// Directories and files of toolchains.
+    pub(crate) toolchains: Vec<ToolchainPath>,
+}
+
+/// A directory or file of a toolchain, and where it appears.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ToolchainPath {
+    pub(crate) path: Vec<u8>,
+    pub(crate) place: HostPath,
+    /// Whether what a command writes there vanishes with the call.
+    pub(crate) discards_writes: bool,
+    /// Paths in it that are hidden.
+    pub(crate) hidden: Vec<Vec<u8>>,
 }
 
 /// How the changes of a run are collected.
@@ -163,6 +176,7 @@ impl ExecutorRequest {
                     writer.bytes(target);
                     write_path(writer, place);
                 });
+                writer.list(&enter.toolchains, write_toolchain);
             }
             Self::Run { writes, direct, hidden: masks, is_last: last, run } => {
                 writer.byte(1).byte(u8::from(*writes)).byte(u8::from(*last));
@@ -194,6 +208,7 @@ impl ExecutorRequest {
                 hidden: read_texts(&mut reader)?,
                 programs: reader
                     .list(|reader| Ok((reader.bytes()?.to_vec(), read_path(reader)?)))?,
+                toolchains: reader.list(read_toolchain)?,
             }),
             1 => Self::Run {
                 writes: reader.byte()? == 1,
@@ -336,6 +351,22 @@ fn read_errno(reader: &mut Reader<'_>) -> Result<Errno, Malformed> {
 
 fn write_path(writer: &mut Writer, place: &HostPath) {
     writer.bytes(&place.path).number(place.device).number(place.inode);
+}
+
+fn write_toolchain(writer: &mut Writer, shown: &ToolchainPath) {
+    writer.bytes(&shown.path);
+    write_path(writer, &shown.place);
+    writer.byte(u8::from(shown.discards_writes));
+    write_texts(writer, &shown.hidden);
+}
+
+fn read_toolchain(reader: &mut Reader<'_>) -> Result<ToolchainPath, Malformed> {
+    Ok(ToolchainPath {
+        path: reader.bytes()?.to_vec(),
+        place: read_path(reader)?,
+        discards_writes: reader.byte()? == 1,
+        hidden: read_texts(reader)?,
+    })
 }
 
 fn read_path(reader: &mut Reader<'_>) -> Result<HostPath, Malformed> {

@@ -87,6 +87,8 @@ steps! {
     Shut = "hide a path from what changes the workspace",
     Program = "show a program",
     ProgramMoved = "find a program again at its path",
+    Toolchain = "show a toolchain",
+    ToolchainMoved = "find a toolchain again at its path",
     PivotRoot = "change the root",
     Filter = "attach the filter on system calls",
     Limits = "set limits",

@@ -10,8 +10,8 @@ use capsule_base::root_names::RootNames;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use crate::protocol::{EnterRequest, HostPath, StagingPaths};
-use crate::{HiddenPath, SandboxError, SandboxView, StagingMount};
+use crate::protocol::{EnterRequest, HostPath, StagingPaths, ToolchainPath};
+use crate::{HiddenPath, SandboxError, SandboxView, StagingMount, ToolchainMount};
 
 /// A view in the words of the executor.
 pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxError> {
@@ -22,6 +22,7 @@ pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxE
         }
         programs.push((target.as_os_str().as_bytes().to_vec(), host_path(file)?));
     }
+    let toolchains = view.toolchains.iter().map(toolchain_path).collect::<Result<_, _>>()?;
     let staging = match &view.staging {
         Some(StagingMount::Overlay { changes, work }) => {
             Some(StagingPaths::Overlay([host_path(changes)?, host_path(work)?]))
@@ -35,6 +36,27 @@ pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxE
         staging,
         hidden: hidden_paths(&view.hidden)?,
         programs,
+        toolchains,
+    })
+}
+
+/// A directory or file of a toolchain in the words of the executor.
+fn toolchain_path(shown: &ToolchainMount) -> Result<ToolchainPath, SandboxError> {
+    let is_plain =
+        |path: &Path| path.components().all(|component| matches!(component, Component::Normal(_)));
+    let from_root = shown.path.strip_prefix("/").unwrap_or(Path::new(""));
+    if from_root.components().count() == 0 || !is_plain(from_root) {
+        return Err(SandboxError::Launch { problem: "a toolchain's path is not absolute" });
+    }
+    if shown.hidden.len() > limits::HIDDEN_PATHS || !shown.hidden.iter().all(|path| is_plain(path))
+    {
+        return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
+    }
+    Ok(ToolchainPath {
+        path: shown.path.as_os_str().as_bytes().to_vec(),
+        place: host_path(&shown.source)?,
+        discards_writes: shown.discards_writes,
+        hidden: shown.hidden.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
     })
 }
 

@@ -79,6 +79,7 @@ impl Bed {
             staging,
             hidden: masks.clone(),
             programs: own(),
+            toolchains: Vec::new(),
         };
         let shared = executor.enter(view).unwrap();
         (Self { executor, peer: None, folder, masks }, shared)
@@ -103,6 +104,7 @@ impl Bed {
             staging: Some(StagingMount::Copied(copy)),
             hidden: masks.clone(),
             programs: own(),
+            toolchains: Vec::new(),
         };
         let shared = executor.enter(view).unwrap();
         assert!(shared.is_none(), "whoever made the copy can open it");

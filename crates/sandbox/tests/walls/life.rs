@@ -260,6 +260,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
             staging: None,
             hidden: Vec::new(),
             programs: own(),
+            toolchains: Vec::new(),
         })
         .unwrap();
     if words.get(2).is_some() {
@@ -332,6 +333,7 @@ fn a_view_can_be_built_ahead() {
         staging: None,
         hidden: vec![mask(b"hidden")],
         programs: own(),
+        toolchains: Vec::new(),
     };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "content").unwrap();

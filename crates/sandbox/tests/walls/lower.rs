@@ -162,6 +162,7 @@ fn the_tier_is_named() {
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
+        toolchains: Vec::new(),
     });
     assert_eq!(entered.is_ok(), !world::current().is_lower(), "{entered:?}");
     if let Err(error) = entered {

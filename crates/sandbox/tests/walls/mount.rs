@@ -66,6 +66,7 @@ impl Place {
             staging,
             hidden: vec![mask(b"inner/secret")],
             programs: Vec::new(),
+            toolchains: Vec::new(),
         };
         self.executor.enter(view).unwrap();
         self
@@ -197,6 +198,7 @@ fn no_mount_stands_on_the_sandbox() {
             staging: None,
             hidden: Vec::new(),
             programs: Vec::new(),
+            toolchains: Vec::new(),
         };
         assert!(executor.enter(view).is_err(), "{mount}");
     }

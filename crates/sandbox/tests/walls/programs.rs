@@ -118,6 +118,7 @@ fn programs_outside_system_folders_can_be_shown() {
             staging: None,
             hidden: Vec::new(),
             programs,
+            toolchains: Vec::new(),
         };
         executor.enter(view).map(|_| executor)
     };

@@ -142,6 +142,7 @@ fn a_moved_workspace_is_not_entered() {
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
+        toolchains: Vec::new(),
     };
     executor.enter(view).unwrap();
     fs::remove_dir(folder.path().join("moved")).unwrap();
@@ -153,6 +154,7 @@ fn a_moved_workspace_is_not_entered() {
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
+        toolchains: Vec::new(),
     };
     let got = executor.enter(view);
     assert!(
@@ -182,6 +184,7 @@ fn nothing_runs_without_a_view() {
         staging: None,
         hidden: Vec::new(),
         programs: Vec::new(),
+        toolchains: Vec::new(),
     });
     assert!(again.is_err());
     assert!(bed.try_run(launch("/bin/true", &["true"])).is_ok());
@@ -208,6 +211,7 @@ fn nothing_runs_without_user_namespaces() {
             staging: None,
             hidden: Vec::new(),
             programs: Vec::new(),
+            toolchains: Vec::new(),
         });
         assert!(
             matches!(

@@ -34,6 +34,7 @@ fn a_workspace_among_the_system_is_hidden_there() {
         staging: None,
         hidden: masks.clone(),
         programs: Vec::new(),
+        toolchains: Vec::new(),
     };
     executor.enter(view).unwrap();
     let mut read = |path: &str| {
@@ -370,6 +371,7 @@ fn mounts_in_the_workspace_are_hidden() {
         staging: None,
         hidden: Vec::new(),
         programs: crate::bed::own(),
+        toolchains: Vec::new(),
     };
     let entered = executor.enter(view);
     unmount(workspace.join("d/disk").as_path(), UnmountFlags::DETACH).unwrap();

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use super::access_rules::HiddenTree;
 use crate::seccomp::Filter;
 
 /// What is around a call.
@@ -13,6 +14,6 @@ pub(super) struct CallConfinement {
     pub(super) workspace_path: PathBuf,
     /// Where the workspace and its copy are, which no rule for anything else may open.
     pub(super) workspace_paths: Vec<PathBuf>,
-    /// Programs from elsewhere, and folders of them.
-    pub(super) programs: Vec<OwnedFd>,
+    /// Programs from elsewhere, and directories of them, with what is hidden in each.
+    pub(super) programs: Vec<(OwnedFd, HiddenTree)>,
 }

@@ -67,9 +67,9 @@ fn raise_landlock(
         let workspace = rustix::io::dup(&resources.workspace).at(Step::Workspace)?;
         access_rules::allow_read_open(&mut allow, workspace, &hidden).at(Step::Workspace)?;
     }
-    for program in &walls.programs {
+    for (program, hidden) in &walls.programs {
         let fd = rustix::io::dup(program).at(Step::Program)?;
-        access_rules::allow_read_open(&mut allow, fd, &HiddenTree::default()).at(Step::Program)?;
+        access_rules::allow_read_open(&mut allow, fd, hidden).at(Step::Program)?;
     }
     access_rules::allow_change(&mut allow, resources.tmp.path()).at(Step::Tmp)?;
     rules.enforce().at(Step::Landlock)?;

@@ -1,9 +1,12 @@
 //! The view of a run in the lower tier: nothing is built, only remembered. Each call works out anew
 //! what it may open.
 
+use std::os::fd::OwnedFd;
+
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
+use super::access_rules::HiddenTree;
 use super::call_confinement::CallConfinement;
 use super::init_process;
 use super::prepare::PreparedLandlock;
@@ -12,6 +15,7 @@ use crate::backend::init_process::{CommandPaths, InitOptions, InitProcess, Strea
 use crate::backend::no_namespaces::CallResources;
 use crate::protocol::{
     AtStep as _, CommandMessage, EnterRequest, ExecutorError, SetupError, StagingPaths, Step,
+    ToolchainPath,
 };
 
 /// What a run sees, and what each call of it needs.
@@ -54,7 +58,10 @@ impl PreparedLandlock {
                 // A rule for it would open what is hidden of the workspace.
                 return Err(SetupError { step: Step::Program, errno: Errno::EXIST }.into());
             }
-            programs.push(file);
+            programs.push((file, HiddenTree::default()));
+        }
+        for shown in &enter.toolchains {
+            programs.extend(open_toolchain(shown)?);
         }
         let judged = vec![whole, place.clone()];
         let walls = CallConfinement {
@@ -70,6 +77,22 @@ impl PreparedLandlock {
             copied,
         })
     }
+}
+
+/// A directory or file of a toolchain, with what is hidden in it; none where a link leads to it, which
+/// commands follow. Nothing is written there.
+fn open_toolchain(shown: &ToolchainPath) -> Result<Option<(OwnedFd, HiddenTree)>, SetupError> {
+    let path = host_path::bytes_to_path(&shown.path);
+    if shown.path != shown.place.path {
+        let real = path.canonicalize().at(Step::Toolchain)?;
+        return match real == host_path::bytes_to_path(&shown.place.path) {
+            true => Ok(None),
+            false => Err(SetupError { step: Step::Toolchain, errno: Errno::XDEV }),
+        };
+    }
+    let mut hidden = HiddenTree::default();
+    shown.hidden.iter().for_each(|path| hidden.add(host_path::bytes_to_path(path)));
+    Ok(Some((reopen(&shown.place, Step::ToolchainMoved)?, hidden)))
 }
 
 impl LandlockSandbox {

@@ -6,7 +6,7 @@
 //! kills all the others. There always is such a process, because a program that were the first
 //! itself would ignore signals that it does not handle.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -87,23 +87,25 @@ fn raise_sandbox(
         write_to("/proc/sys/kernel/pid_max", &MIN_PID_MAX.to_string()).at(Step::Limits)?;
     }
     mount_proc().at(Step::Proc)?;
+    let mut open = view.toolchains.open_for_call(built.tmp_bytes).at(Step::Toolchain)?;
+    let toolchains = view.toolchains.take_from_tmp().at(Step::Toolchain)?;
     mount_terminals().at(Step::Terminals)?;
     let workspace = view.mount.take_from_tmp().at(Step::Workspace)?;
     // Held by the places over which they are mounted, and by nothing else.
-    mount_tmp(MACHINE_BYTES).at(Step::Machine)?;
+    mount_memory(c"/tmp", MACHINE_BYTES).at(Step::Machine)?;
     machine_files::mount_machine_files(built.memory_bytes).at(Step::Machine)?;
     unmount(TMP, UnmountFlags::DETACH).at(Step::Machine)?;
     show_processes_alone().at(Step::Proc)?;
-    mount_tmp(built.tmp_bytes).at(Step::Tmp)?;
+    mount_memory(c"/tmp", built.tmp_bytes).at(Step::Tmp)?;
     view.mount.put_into_tmp(workspace).at(Step::Workspace)?;
+    view.toolchains.put_into_tmp(toolchains).at(Step::Toolchain)?;
     let tmp_names = statfs(TMP).map(|found| used_names(&found)).at(Step::Tmp)?;
     let written = if built.writes { Some(view.mount.open().at(Step::Staging)?) } else { None };
     if let Some(workspace) = &written {
         // In this call's own mounts: no other call's workspace becomes writable by it.
         kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
     }
-    let mut open: Vec<_> =
-        written.into_iter().map(|fd| (fd, LandlockAccess::ChangeStaged)).collect();
+    open.extend(written.map(|fd| (fd, LandlockAccess::ChangeStaged)));
     if let Some(direct) = direct {
         open.extend(direct_writes::open_writable(&view.mount, direct)?);
     }
@@ -184,13 +186,13 @@ fn mount_terminals() -> Result<(), Errno> {
     mount(c"devpts", c"/dev/pts", c"devpts", flags, settings.as_c_str())
 }
 
-fn mount_tmp(bytes: u64) -> Result<(), Errno> {
+pub(super) fn mount_memory(place: &CStr, bytes: u64) -> Result<(), Errno> {
     // A size of 0 would mean no bound at all.
     let size = bytes.max(1);
     let settings = format!("mode=1777,size={size},nr_inodes={TMP_FILES}");
     let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
+    mount(c"tmp", place, c"tmpfs", flags, settings.as_c_str())
 }
 
 /// `open` is what a call may change of the workspace.

@@ -17,6 +17,7 @@ mod probe;
 mod root;
 mod run_sandbox;
 mod spawn;
+mod toolchains;
 mod workspace_mount;
 
 pub(crate) use probe::{

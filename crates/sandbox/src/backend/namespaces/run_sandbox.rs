@@ -11,6 +11,7 @@ use rustix::process::{chdir, fchdir, pivot_root};
 use super::probe::PreparedNamespaces;
 use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::spawn::StandbyInit;
+use super::toolchains::Toolchains;
 use super::workspace_mount::WorkspaceMount;
 use super::{hidden_paths, overlay};
 use crate::backend::InitProcess;
@@ -34,6 +35,7 @@ pub(crate) struct NamespaceSandbox {
     pub(super) root: Root,
     pub(super) workspace: OwnedFd,
     pub(super) mount: WorkspaceMount,
+    pub(super) toolchains: Toolchains,
     /// Whether its changes are collected, so that commands may make some.
     pub(super) staged: bool,
     pub(super) abi: i32,
@@ -61,6 +63,7 @@ impl PreparedNamespaces {
         for (target, place) in &enter.programs {
             show_program(&mut root, &mount, host_path::bytes_to_path(target), place)?;
         }
+        let toolchains = Toolchains::show(&mut root, &mount, &enter.toolchains)?;
         root.allow(mount.relative_to_root(), LandlockAccess::Read).at(Step::Workspace)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let workspace = openat(&root.tree, mount.relative_to_root(), flags, Mode::empty())
@@ -79,6 +82,7 @@ impl PreparedNamespaces {
             root,
             workspace,
             mount,
+            toolchains,
             staged: enter.staging.is_some(),
             abi,
             filter,

@@ -118,7 +118,7 @@ impl WorkspaceMount {
 }
 
 /// Makes a directory in `/tmp`, and those above it.
-fn make_directories(path: &Path) -> Result<(), Errno> {
+pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
     let above: Vec<&Path> = path.ancestors().take_while(|path| *path != Path::new(TMP)).collect();
     for directory in above.into_iter().rev() {
         match mkdirat(CWD, directory, Mode::from_raw_mode(0o755)) {

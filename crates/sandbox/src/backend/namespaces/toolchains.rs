@@ -1,0 +1,169 @@
+//! Toolchains and package caches in the view: read-only directories of the host, some of them below a layer
+//! that takes what a call writes and vanishes with it.
+//!
+//! Package managers write locks, indexes and unpacked archives into their caches even where they only
+//! read. The layer lets them, and nothing of it reaches the host or the next call.
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, open, openat};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::init_process::mount_memory;
+use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts};
+use super::workspace_mount::{WorkspaceMount, make_directories};
+use super::{hidden_paths, overlay};
+use crate::backend::host_path::{self, reopen};
+use crate::backend::system::{TMP, taken};
+use crate::landlock::LandlockAccess;
+use crate::protocol::{AtStep as _, SetupError, Step, ToolchainPath};
+
+/// Where the layers lie while they are mounted. Terminals are mounted there afterwards.
+const LAYERS: &str = "/dev/pts";
+
+/// The directories and files of toolchains that a run shows.
+#[derive(Default)]
+pub(super) struct Toolchains(Vec<Shown>);
+
+/// One of them.
+struct Shown {
+    path: PathBuf,
+    is_directory: bool,
+    discards_writes: bool,
+}
+
+impl Toolchains {
+    /// Shows them in the root of a run, read-only.
+    ///
+    /// # Errors
+    /// One is not at its path any more, lies where each call has something of its own, or overlaps the
+    /// workspace.
+    pub(super) fn show(
+        root: &mut Root,
+        mount: &WorkspaceMount,
+        toolchains: &[ToolchainPath],
+    ) -> Result<Self, SetupError> {
+        let mut all = Vec::with_capacity(toolchains.len());
+        for shown in toolchains {
+            let path = host_path::bytes_to_path(&shown.path);
+            let in_tmp = path.starts_with(TMP) && path != Path::new(TMP);
+            let overlaps = path.starts_with(mount.path()) || mount.path().starts_with(path);
+            if overlaps || (taken(path).is_some() && !in_tmp) {
+                return Err(SetupError { step: Step::Toolchain, errno: Errno::EXIST });
+            }
+            let is_directory = show_path(root, path, shown)?;
+            all.push(Shown {
+                path: path.to_owned(),
+                is_directory,
+                discards_writes: shown.discards_writes && is_directory && shown.hidden.is_empty(),
+            });
+        }
+        Ok(Self(all))
+    }
+
+    /// Lays an empty layer over each directory in which a call may write, in the mounts of that call. Gives
+    /// what Landlock has to allow in addition. Where the kernel refuses such a layer, the directory stays
+    /// read-only.
+    ///
+    /// # Errors
+    /// The memory for the layers cannot be mounted.
+    pub(super) fn open_for_call(
+        &self,
+        bytes: u64,
+    ) -> Result<Vec<(OwnedFd, LandlockAccess)>, Errno> {
+        let mut opened = Vec::new();
+        let writable: Vec<&Shown> = self.0.iter().filter(|shown| shown.discards_writes).collect();
+        if writable.is_empty() {
+            return Ok(opened);
+        }
+        let place = CString::new(LAYERS).map_err(|_| Errno::INVAL)?;
+        mount_memory(&place, bytes)?;
+        for (number, shown) in writable.into_iter().enumerate() {
+            if let Ok(layer) = lay_over(shown, number) {
+                opened.push((layer, LandlockAccess::ChangeStaged));
+            }
+        }
+        // The layers hold what they need of it.
+        unmount(LAYERS, UnmountFlags::DETACH)?;
+        Ok(opened)
+    }
+
+    /// The mounts of those that lie in `/tmp`, before the directory of the call covers them.
+    ///
+    /// # Errors
+    /// One cannot be copied.
+    pub(super) fn take_from_tmp(&self) -> Result<Vec<(&Path, bool, OwnedFd)>, Errno> {
+        let in_tmp = self.0.iter().filter(|shown| shown.path.starts_with(TMP));
+        let take = |shown: &'_ Shown| {
+            let copy = root::copy_mount(&open_path(&shown.path)?, Submounts::Copied)?;
+            Ok((shown.is_directory, copy))
+        };
+        in_tmp
+            .map(|shown| take(shown).map(|(kind, copy)| (shown.path.as_path(), kind, copy)))
+            .collect()
+    }
+
+    /// Puts them into the `/tmp` of a call.
+    ///
+    /// # Errors
+    /// A directory cannot be made, or one of them not be mounted.
+    pub(super) fn put_into_tmp(&self, taken: Vec<(&Path, bool, OwnedFd)>) -> Result<(), Errno> {
+        for (path, is_directory, copy) in taken {
+            if is_directory {
+                make_directories(path)?;
+            } else {
+                make_directories(path.parent().unwrap_or(path))?;
+                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+                openat(CWD, path, flags, Mode::from_raw_mode(0o555))?;
+            }
+            root::attach_over(&copy, open_path(path)?.as_fd())?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows one in the root; tells whether it is a directory.
+fn show_path(root: &mut Root, path: &Path, shown: &ToolchainPath) -> Result<bool, SetupError> {
+    let source = reopen(&shown.place, Step::ToolchainMoved)?;
+    let mode = fstat(&source).at(Step::Toolchain)?.st_mode;
+    let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let made = match is_directory {
+        true => root.make_directory(relative),
+        false => root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop),
+    };
+    made.at(Step::Toolchain)?;
+    let copy = root::copy_mount(&source, Submounts::Copied).at(Step::Toolchain)?;
+    root.attach(copy.as_fd(), relative, READ_ONLY_ATTRIBUTES).at(Step::Toolchain)?;
+    if !shown.hidden.is_empty() {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let directory = openat(&root.tree, relative, flags, Mode::empty()).at(Step::Toolchain)?;
+        let _ = hidden_paths::hide(&root.cover, directory.as_fd(), &shown.hidden)?;
+    }
+    let access = if is_directory { LandlockAccess::Read } else { LandlockAccess::ReadFile };
+    root.allow(relative, access).at(Step::Toolchain)?;
+    Ok(is_directory)
+}
+
+/// Lays an empty layer over a directory; gives the directory as the call sees it then.
+fn lay_over(shown: &Shown, number: usize) -> Result<OwnedFd, Errno> {
+    let directory = |kind: &str| {
+        let path = Path::new(LAYERS).join(format!("{kind}{number}"));
+        mkdirat(CWD, &path, Mode::from_raw_mode(0o755))?;
+        open_path(&path)
+    };
+    let (changes, work) = (directory("changes")?, directory("work")?);
+    let lower = open_path(&shown.path)?;
+    let layer = overlay::overlay(&lower, &changes, &work)?;
+    root::attach_over(&layer, lower.as_fd())?;
+    open_path(&shown.path)
+}
+
+fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
+    let path = OsStr::from_bytes(path.as_os_str().as_bytes());
+    open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
