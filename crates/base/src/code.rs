@@ -575,6 +575,10 @@ codes! {
         "The policy drops a rule of the base policy, and lies in the workspace.",
         "`lift:` in a file that came with the workspace.",
         "Leave `lift:` out of a file that comes with a workspace.";
+    PolicyToolchain = "policy.toolchain", Caller, BadUsage,
+        "A policy names a toolchain that cannot be shown to commands.",
+        "A directory that others may change, that holds credentials, the home directory or the workspace, or a name that is not known.",
+        "Name a known toolchain (`capsule doctor` lists those that are there), or a directory that only you may change.";
     PolicyLayer = "policy.layer", Caller, BadUsage,
         "A layer stands where a policy is needed, or says what no layer may say.",
         "`layer:` in a file that `--policy` names, or `lift:` in a layer.",

@@ -21,13 +21,14 @@ use capsule_core::policy::{
     builtin_names, builtin_text,
 };
 use capsule_redact::holds_mask;
-use capsule_tools::{CATALOGUE, root_names};
+use capsule_tools::{CATALOGUE, Toolchains, root_names};
 use capsule_workspace::Workspace;
 
 use crate::layers::{self, LayerText};
 use crate::policy_load_error::PolicyLoadError;
 use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths};
 use crate::source_text::{read_text, shown_name};
+use crate::toolchains;
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub struct BoundPolicy {
     pub layers: Vec<LayerText>,
     /// The folder.
     pub workspace: Rc<Workspace>,
+    /// The toolchains that commands see.
+    pub toolchains: Rc<Toolchains>,
     /// What it is bound to.
     pub roots: BindRoots,
     /// The folder that `~` stands for.
@@ -111,7 +114,7 @@ impl BoundPolicy {
     pub fn load(lookup: &PolicyLoadOptions<'_>) -> Result<Self, PolicyLoadError> {
         let (text, file) = read_policy(lookup.source)?;
         let home = lookup.home.to_string_lossy();
-        let (draft, warnings) = PolicyDraft::parse(&text.text, &text.name, &home, CATALOGUE)
+        let (draft, mut warnings) = PolicyDraft::parse(&text.text, &text.name, &home, CATALOGUE)
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
         let extended = draft.extended().cloned();
         let root = workspace_root(lookup, draft.root(), file.as_deref())?;
@@ -139,6 +142,9 @@ impl BoundPolicy {
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
         let policy = with_profile(policy, lookup.profile)?.with_layers(tightening?);
         let workspace = with_root_names(workspace, &policy, &spellings(&root, lookup));
+        let toolchains = toolchains::resolve(&policy, (&roots, lookup.home), &mut warnings)
+            .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
+        let workspace = workspace.with_program_directories(toolchains.real_directories());
         Ok(Self {
             policy: Arc::new(policy),
             text,
@@ -146,6 +152,7 @@ impl BoundPolicy {
             file,
             layers,
             workspace: Rc::new(workspace),
+            toolchains: Rc::new(toolchains),
             roots,
             home: home.into_owned(),
             warnings,
@@ -225,6 +232,8 @@ impl BoundPolicy {
             file: Some(opened.policy.path.clone().into()),
             layers: texts.layers.clone(),
             workspace: Rc::new(workspace),
+            // What a person has applied runs no command.
+            toolchains: Rc::default(),
             roots: BindRoots {
                 workspace: item.path.clone(),
                 runtime_files: opened.own.clone(),

@@ -31,6 +31,7 @@ mod resume;
 mod run;
 mod session;
 mod source_text;
+mod toolchains;
 mod unconfined;
 mod undo;
 
@@ -71,5 +72,6 @@ pub use session::{
     end_session, open_sessions,
 };
 pub use source_text::{read_text, shown_name};
+pub use toolchains::survey_toolchains;
 pub use unconfined::allows_unconfined;
 pub use undo::{UndoRequest, UndoneBy};

@@ -296,6 +296,7 @@ fn run_opening<'a>(
         own_files: bound.roots.runtime_files.clone(),
         sandbox_status: None,
         mount: bound.workspace.root_names().mount().to_owned(),
+        toolchains: bound.toolchains.real_paths(),
         unconfined: None,
         steps: start.steps,
         staged: start.stages(),
@@ -407,7 +408,7 @@ fn live_backend<'o>(
     broker: ApprovalBroker,
 ) -> (LiveBackend, &'o mut dyn Observer) {
     let bound = start.policy;
-    let machine = SystemHost::new(&bound.policy, start.store, start.env);
+    let machine = SystemHost::new(bound, start.store, start.env);
     let backend = LiveBackend::new(
         Rc::clone(&bound.workspace),
         &bound.policy,

@@ -147,6 +147,8 @@ pub(crate) struct RunOpening<'o> {
     pub sandbox_status: Option<SandboxStatus>,
     /// Where commands see the workspace, if the run has any.
     pub mount: String,
+    /// The directories and files of toolchains that commands see.
+    pub toolchains: Vec<String>,
     /// What is said where there are none.
     pub(crate) unconfined: Option<NoSandbox>,
     /// How many steps the plan has.
@@ -199,6 +201,7 @@ impl RunOpening<'_> {
             own: self.own_files,
             tools: tools_digest(),
             mount: self.sandbox_status.is_some().then_some(self.mount),
+            toolchains: if self.sandbox_status.is_some() { self.toolchains } else { Vec::new() },
             walls: self.sandbox_status,
             bare: self.unconfined,
             steps: self.steps,

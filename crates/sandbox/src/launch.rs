@@ -39,8 +39,9 @@ pub struct SandboxView {
 pub struct ToolchainMount {
     /// The absolute path at which it appears; not in the workspace, and not above it.
     pub path: PathBuf,
-    /// The directory or file, opened (`O_PATH` will do).
-    pub source: OwnedFd,
+    /// The directory or file, opened (`O_PATH` will do). Without one it is an empty directory: the home
+    /// directory of a toolchain of which only parts are shown.
+    pub source: Option<OwnedFd>,
     /// Whether a command may write there all the same. What it writes vanishes with the call; where the
     /// kernel cannot do that, the directory stays read-only.
     pub discards_writes: bool,

@@ -8,12 +8,16 @@ use capsule_sandbox::FileIdentity;
 pub use capsule_sandbox::OutputKind;
 use capsule_workspace::{BackupLog, UserVariables};
 
+use crate::toolchain::Toolchains;
+
 /// What the machine around the workspace tells.
 pub trait ToolHost: BackupLog + UserVariables {
     /// Where the policy says that a program is.
     fn program_path(&self, name: &str) -> Option<String>;
     /// Every place that the policy names for a program.
     fn program_paths(&self) -> Vec<String>;
+    /// The toolchains that commands see.
+    fn toolchains(&self) -> &Toolchains;
     /// A digest that was computed before, for a program with this identity.
     fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest>;
     /// Remembers a digest.

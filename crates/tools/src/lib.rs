@@ -14,6 +14,7 @@ mod staged;
 #[cfg(test)]
 mod test_backups;
 mod tool;
+mod toolchain;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -38,6 +39,9 @@ pub use command::runner::CommandRunner;
 pub use host::{NullSink, OutputKind, Sink, ToolHost};
 pub use staged::{SandboxMount, remove_staging};
 pub use tool::{DescribeContext, PreparedCall, Tool, ToolContext};
+pub use toolchain::{
+    FoundToolchain, ToolchainContext, ToolchainDirectory, ToolchainProblem, Toolchains, WELL_KNOWN,
+};
 
 macro_rules! tools {
     ($($file:ident::$tool:ident,)*) => {

@@ -78,6 +78,14 @@ fn policy(tools: Catalogue) -> Value {
             ("composites", risk::composites()),
             ("tests", risk::tests(tools)),
             ("sandbox", sandbox()),
+            (
+                "toolchains",
+                with_description(
+                    "Toolchains and package caches that commands see read-only: names such as `rustup`, \
+                     directories as absolute paths or with `~/`, or `well-known` for all that are there.",
+                    list(json!({ "type": "string" })),
+                ),
+            ),
             ("secrets", secrets::secrets()),
             ("redaction", secrets::redaction()),
             ("audit", audit()),

@@ -34,6 +34,10 @@ pub struct CommandLine<'c> {
 const VARIANTS: &[&str] =
     &["openbsd", "traditional", "distrib", "real", "static", "dynamic", "orig", "gnu"];
 
+/// Programs that stand for others: started through a link, each acts as the program that the link is
+/// called after.
+const PROXIES: &[&str] = &["rustup", "rustup-init", "volta-shim", "mise"];
+
 impl<'c> CommandLine<'c> {
     /// Reads a command line. `expects` says whether the policy expects subcommands of a program of
     /// which nothing is known.
@@ -50,7 +54,10 @@ impl<'c> CommandLine<'c> {
     ) -> Self {
         let mut item: Vec<&str> = argv.first().map(|word| base_name(word)).into_iter().collect();
         if let Some(program) = program {
-            item.extend([base_name(&program.path), base_name(&program.real)]);
+            item.extend([base_name(&program.path)]);
+            let real = base_name(&program.real);
+            let is_proxy = PROXIES.contains(&real) && find_spec(base_name(&program.path)).is_some();
+            item.extend((!is_proxy).then_some(real));
         }
         let mut names: Vec<String> = Vec::new();
         let plain = item.iter().map(|name| strip_version(name));

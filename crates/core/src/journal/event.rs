@@ -304,6 +304,9 @@ pub struct RunOpened {
     /// `/workspace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
+    /// The directories and files of toolchains that commands see, by their real paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolchains: Vec<String>,
     /// Why there are none, where the run has commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare: Option<NoSandbox>,

@@ -65,6 +65,8 @@ pub struct Policy {
     pub tests: Vec<PolicyTest>,
     /// What commands are confined to.
     pub sandbox: SandboxRule,
+    /// The toolchains that commands see, by name or path, and where each is named.
+    pub toolchains: Vec<(String, core::ops::Range<usize>)>,
     /// What is masked, and what becomes of masks.
     pub redaction: RedactionRule,
     /// The values that are sent without being known.

@@ -22,7 +22,7 @@ use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, sidecar_path};
 use capsule_tools::{
-    CommandRunner, FileIdentity, SandboxMount, Sink, ToolContext, ToolHost, preflight,
+    CommandRunner, FileIdentity, SandboxMount, Sink, ToolContext, ToolHost, Toolchains, preflight,
 };
 use capsule_workspace::{
     BackupLog, BackupStore, Cancel, ChangeSet, HiddenPaths, Staging, StagingSetup, UserVariables,
@@ -31,6 +31,7 @@ use capsule_workspace::{
 use zeroize::Zeroizing;
 
 use crate::backend::CallBackend;
+use crate::bound_policy::BoundPolicy;
 use crate::changes::WaitingChanges;
 use crate::clock::now_micros;
 
@@ -330,6 +331,7 @@ pub(crate) fn secret_values(policy: &Policy, variable: &EnvLookup) -> Vec<Secret
 /// the user's environment.
 pub struct SystemHost {
     program_paths: Vec<(String, String)>,
+    toolchains: Rc<Toolchains>,
     test_rule: Option<TestRule>,
     /// The digests that this run has taken, by path.
     digests: RefCell<BTreeMap<String, (FileIdentity, Digest)>>,
@@ -344,7 +346,8 @@ pub struct SystemHost {
 impl SystemHost {
     /// What the machine tells, with the store that the run is recorded in.
     #[must_use]
-    pub fn new(policy: &Policy, store: &Path, variable: EnvLookup) -> Self {
+    pub fn new(bound: &BoundPolicy, store: &Path, variable: EnvLookup) -> Self {
+        let policy = &bound.policy;
         let tests = policy.tools.values().find_map(|rule| match &rule.constraint {
             Constraint::Test(test) => Some(test.clone()),
             _ => None,
@@ -365,6 +368,7 @@ impl SystemHost {
         let secrets = secret_values(policy, &variable);
         Self {
             program_paths: places,
+            toolchains: Rc::clone(&bound.toolchains),
             test_rule: tests,
             digests: RefCell::default(),
             store: store.to_owned(),
@@ -390,6 +394,10 @@ impl ToolHost for SystemHost {
 
     fn program_paths(&self) -> Vec<String> {
         self.program_paths.iter().map(|(_, place)| place.clone()).collect()
+    }
+
+    fn toolchains(&self) -> &Toolchains {
+        &self.toolchains
     }
 
     fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest> {

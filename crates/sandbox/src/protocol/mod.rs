@@ -67,7 +67,8 @@ pub(crate) struct EnterRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ToolchainPath {
     pub(crate) path: Vec<u8>,
-    pub(crate) place: HostPath,
+    /// None for an empty directory.
+    pub(crate) place: Option<HostPath>,
     /// Whether what a command writes there vanishes with the call.
     pub(crate) discards_writes: bool,
     /// Paths in it that are hidden.
@@ -355,7 +356,7 @@ fn write_path(writer: &mut Writer, place: &HostPath) {
 
 fn write_toolchain(writer: &mut Writer, shown: &ToolchainPath) {
     writer.bytes(&shown.path);
-    write_path(writer, &shown.place);
+    writer.list(shown.place.as_slice(), write_path);
     writer.byte(u8::from(shown.discards_writes));
     write_texts(writer, &shown.hidden);
 }
@@ -363,7 +364,7 @@ fn write_toolchain(writer: &mut Writer, shown: &ToolchainPath) {
 fn read_toolchain(reader: &mut Reader<'_>) -> Result<ToolchainPath, Malformed> {
     Ok(ToolchainPath {
         path: reader.bytes()?.to_vec(),
-        place: read_path(reader)?,
+        place: reader.list(read_path)?.pop(),
         discards_writes: reader.byte()? == 1,
         hidden: read_texts(reader)?,
     })

@@ -54,7 +54,7 @@ fn toolchain_path(shown: &ToolchainMount) -> Result<ToolchainPath, SandboxError>
     }
     Ok(ToolchainPath {
         path: shown.path.as_os_str().as_bytes().to_vec(),
-        place: host_path(&shown.source)?,
+        place: shown.source.as_ref().map(host_path).transpose()?,
         discards_writes: shown.discards_writes,
         hidden: shown.hidden.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
     })

@@ -1,15 +1,15 @@
 //! What a command finds in its environment.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use capsule_core::policy::EnvironmentRule;
 
 use super::program::SEARCH_PATH;
 use crate::host::ToolHost;
+use crate::toolchain::Toolchains;
 
 /// What every command finds in its environment, and why. The policy can set other values.
 const ENVIRONMENT: &[(&str, &str)] = &[
-    ("PATH", SEARCH_PATH),
     // Text is UTF-8 whatever the host's language is.
     ("LANG", "C.UTF-8"),
     // Nobody watches: no colours, no pagers, no questions.
@@ -40,6 +40,10 @@ pub(super) fn variables(
     for (name, value) in ENVIRONMENT {
         put(name, (*value).into());
     }
+    put("PATH", search_path(host.toolchains()));
+    for (name, value) in host.toolchains().variables() {
+        put(name, value.into());
+    }
     for name in &environment.pass {
         if let Some(value) = host.variable(name) {
             put(name, value);
@@ -49,6 +53,13 @@ pub(super) fn variables(
         put(name, value.into());
     }
     variables
+}
+
+/// Where a command looks for programs: in the directories of toolchains and of the system.
+fn search_path(toolchains: &Toolchains) -> OsString {
+    let paths: Vec<&OsStr> =
+        toolchains.search_path(SEARCH_PATH).map(|path| path.as_os_str()).collect();
+    paths.join(OsStr::new(":"))
 }
 
 /// The variables of an environment that name the private folder, since nothing else gives them a value.

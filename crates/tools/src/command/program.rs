@@ -85,20 +85,33 @@ fn find_workspace_program(
 /// Finds a program: at the place that the policy names, or in the system's directories.
 pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedProgram> {
     let named = host.program_path(name).map(PathBuf::from);
+    let toolchains = host.toolchains();
+    // In a toolchain stand links, too, and not all of them lead to what commands see.
+    let is_seen = |path: &Path| {
+        let in_system =
+            SEARCH_PATH.split(':').any(|folder| path.parent() == Some(Path::new(folder)));
+        let is_visible = |real: PathBuf| sandbox::is_system_path(&real) || toolchains.show(&real);
+        in_system || path.canonicalize().is_ok_and(is_visible)
+    };
     let path = match named {
         Some(path) => path,
         None if name.is_empty() => return None,
         // By its path, where that is one of the directories that are searched anyway.
         None if name.contains('/') => {
             let folder = Path::new(name).parent()?;
-            let known = SEARCH_PATH.split(':').any(|part| Path::new(part) == folder);
-            known.then(|| PathBuf::from(name)).filter(|path| path.is_file())?
+            let known = toolchains.search_path(SEARCH_PATH).any(|part| part == folder);
+            known.then(|| PathBuf::from(name)).filter(|path| path.is_file() && is_seen(path))?
         }
-        None => SEARCH_PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| {
-            path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
-        })?,
+        None => {
+            let paths = toolchains.search_path(SEARCH_PATH).map(|folder| folder.join(name));
+            let is_program = |path: &PathBuf| {
+                path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+            };
+            paths.filter(is_program).find(|path| is_seen(path))?
+        }
     };
-    let real = path.canonicalize().ok().filter(|real| sandbox::taken(real).is_none())?;
+    let is_shown = |real: &Path| sandbox::taken(real).is_none() || toolchains.show(real);
+    let real = path.canonicalize().ok().filter(|real| is_shown(real))?;
     let file = File::open(&real).ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // Taken before the bytes are read: whoever writes to them meanwhile changes it.
@@ -123,7 +136,7 @@ pub(crate) fn missing(name: &str, host: &dyn ToolHost) -> CodedError {
     let Some(place) = host.program_path(name) else {
         let message = match name.contains('/') {
             true => format!("there is no program at `{name}` that a command may see and run"),
-            false => format!("there is no program `{name}` in the system's directories"),
+            false => format!("there is no program `{name}` in the directories that are searched"),
         };
         return CodedError::new(Code::ExecNotFound, message);
     };

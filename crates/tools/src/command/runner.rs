@@ -9,11 +9,12 @@ use std::rc::Rc;
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_sandbox::{
     CommandResult, CommandWatcher, Executor, HiddenPath, Launch, PreparedCommand, RunningCommand,
-    SandboxError, SandboxView, StagingMount,
+    SandboxError, SandboxView, StagingMount, ToolchainMount,
 };
 use capsule_workspace::{HiddenPaths, MountError, Workspace};
 
 use crate::host::ToolHost;
+use crate::toolchain::Toolchains;
 
 /// The run's executor: one process that every command of the run goes through.
 #[derive(Clone, Default)]
@@ -303,5 +304,32 @@ pub(crate) fn sandbox_view(
         staging,
         hidden: masks,
         programs,
+        toolchains: toolchain_mounts(host.toolchains())?,
     })
+}
+
+/// The directories of toolchains, opened; each is shown at its path, and where that really is.
+fn toolchain_mounts(toolchains: &Toolchains) -> io::Result<Vec<ToolchainMount>> {
+    let mut mounts: Vec<ToolchainMount> = Vec::new();
+    let is_system = |path: &Path| capsule_sandbox::is_system_path(path);
+    for home in toolchains.homes().filter(|home| !is_system(home)) {
+        let (path, hidden) = (home.to_owned(), Vec::new());
+        mounts.push(ToolchainMount { path, source: None, discards_writes: true, hidden });
+    }
+    for shown in toolchains.directories() {
+        for path in [&shown.path, &shown.real] {
+            if is_system(path) || mounts.iter().any(|mount| mount.path == *path) {
+                continue;
+            }
+            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+            mounts.push(ToolchainMount {
+                path: path.clone(),
+                source: Some(rustix::fs::open(&shown.real, flags, rustix::fs::Mode::empty())?),
+                discards_writes: shown.discards_writes,
+                hidden: shown.hidden.clone(),
+            });
+        }
+    }
+    mounts.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(mounts)
 }

@@ -18,6 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::root_names::RootNames;
@@ -54,6 +55,8 @@ pub struct Workspace {
     is_flagged: Option<spelling::IsFlagged>,
     /// The absolute names of its root that calls may use.
     root_names: RootNames,
+    /// The real paths of directories outside of it whose programs every command sees, besides the system's.
+    program_directories: Arc<[PathBuf]>,
 }
 
 /// What stands at a path: held, not just named.
@@ -134,7 +137,7 @@ impl Workspace {
         let spelling = spelling::of(root.as_fd());
         let (device, inode, has_aliases) = (stat.st_dev, stat.st_ino, folds(spelling));
         let is_flagged = spelling::flagged_within(root.as_fd());
-        let root_names = RootNames::default();
+        let (root_names, program_directories) = (RootNames::default(), Arc::default());
         Ok(Self {
             root,
             path,
@@ -145,6 +148,7 @@ impl Workspace {
             has_aliases,
             is_flagged,
             root_names,
+            program_directories,
         })
     }
 
@@ -152,6 +156,12 @@ impl Workspace {
     #[must_use]
     pub fn with_root_names(self, root_names: RootNames) -> Self {
         Self { root_names, ..self }
+    }
+
+    /// The same workspace, whose commands see the programs in these directories, too: real paths.
+    #[must_use]
+    pub fn with_program_directories(self, directories: Vec<PathBuf>) -> Self {
+        Self { program_directories: directories.into(), ..self }
     }
 
     /// The absolute names of its root that calls may use; commands see it at the first.
@@ -168,7 +178,19 @@ impl Workspace {
         let (spelling, has_aliases) = (self.spelling.max(item), folds(item));
         let (path, is_flagged) = (self.path.clone(), self.is_flagged);
         let root_names = self.root_names.clone();
-        Ok(Self { root, path, device, inode, lower, spelling, has_aliases, is_flagged, root_names })
+        let program_directories = Arc::clone(&self.program_directories);
+        Ok(Self {
+            root,
+            path,
+            device,
+            inode,
+            lower,
+            spelling,
+            has_aliases,
+            is_flagged,
+            root_names,
+            program_directories,
+        })
     }
 
     /// What lies beneath the changes, if any are laid over it.
@@ -327,14 +349,15 @@ impl Workspace {
         Err(LookupError::Refused(Errno::AGAIN))
     }
 
-    /// The program in a directory of the system that a path leads to by links, if it leads to one.
+    /// The program in a directory of the system, or of a toolchain that commands see, that a path leads to by links, if it leads to one.
     #[must_use]
     pub fn program_of_link(&self, path: &WorkspacePath) -> Option<PathBuf> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let program = rustix::fs::openat(self.root(), path.as_str(), flags, Mode::empty()).ok()?;
         let real = std::fs::read_link(format!("/proc/self/fd/{}", program.as_raw_fd())).ok()?;
-        let is_program = real.to_str().is_some_and(is_system_program) && real.is_file();
-        is_program.then_some(real)
+        let in_toolchain = self.program_directories.iter().any(|shown| real.starts_with(shown));
+        let is_seen = in_toolchain || real.to_str().is_some_and(is_system_program);
+        (is_seen && real.is_file()).then_some(real)
     }
 
     /// Whether a path leads to a file without any link on the way.

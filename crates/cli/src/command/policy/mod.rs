@@ -25,7 +25,7 @@ pub(super) fn judging_backend(bound: &BoundPolicy, ctx: &CliContext) -> LiveBack
 }
 
 fn backend_with(bound: &BoundPolicy, ctx: &CliContext, commands: CommandRunner) -> LiveBackend {
-    let machine = SystemHost::new(&bound.policy, &ctx.store, Box::new(CliContext::variable));
+    let machine = SystemHost::new(bound, &ctx.store, Box::new(CliContext::variable));
     LiveBackend::new(
         Rc::clone(&bound.workspace),
         &bound.policy,

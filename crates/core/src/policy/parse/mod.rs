@@ -58,6 +58,7 @@ const TOP: &[KeySpec] = &[
     key("lift"),
     key("tools"),
     key("sandbox"),
+    key("toolchains"),
     key("audit"),
     key("profile"),
     key("profiles"),
@@ -248,6 +249,9 @@ fn read_policy(
         approves_plans,
         tests: tests.unwrap_or_default(),
         sandbox,
+        toolchains: read_key(context, &section, "toolchains", |context, node| {
+            context.reader.lines(node, "a list of toolchains")
+        }),
         redaction: secrets::redaction(context, section.get("redaction")),
         audit,
         layers: Vec::new(),

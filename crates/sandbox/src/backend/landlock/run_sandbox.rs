@@ -83,16 +83,17 @@ impl PreparedLandlock {
 /// commands follow. Nothing is written there.
 fn open_toolchain(shown: &ToolchainPath) -> Result<Option<(OwnedFd, HiddenTree)>, SetupError> {
     let path = host_path::bytes_to_path(&shown.path);
-    if shown.path != shown.place.path {
+    let Some(place) = &shown.place else { return Ok(None) };
+    if shown.path != place.path {
         let real = path.canonicalize().at(Step::Toolchain)?;
-        return match real == host_path::bytes_to_path(&shown.place.path) {
+        return match real == host_path::bytes_to_path(&place.path) {
             true => Ok(None),
             false => Err(SetupError { step: Step::Toolchain, errno: Errno::XDEV }),
         };
     }
     let mut hidden = HiddenTree::default();
     shown.hidden.iter().for_each(|path| hidden.add(host_path::bytes_to_path(path)));
-    Ok(Some((reopen(&shown.place, Step::ToolchainMoved)?, hidden)))
+    Ok(Some((reopen(place, Step::ToolchainMoved)?, hidden)))
 }
 
 impl LandlockSandbox {

@@ -83,7 +83,7 @@ impl Toolchains {
         let place = CString::new(LAYERS).map_err(|_| Errno::INVAL)?;
         mount_memory(&place, bytes)?;
         for (number, shown) in writable.into_iter().enumerate() {
-            if let Ok(layer) = lay_over(shown, number) {
+            if let Ok(layer) = self.lay_over(shown, number) {
                 opened.push((layer, LandlockAccess::ChangeStaged));
             }
         }
@@ -124,14 +124,43 @@ impl Toolchains {
         }
         Ok(())
     }
+
+    /// Lays an empty layer over a directory, and what is shown in it over that again; gives the directory as
+    /// the call sees it then.
+    fn lay_over(&self, shown: &Shown, number: usize) -> Result<OwnedFd, Errno> {
+        let directory = |kind: &str| {
+            let path = Path::new(LAYERS).join(format!("{kind}{number}"));
+            mkdirat(CWD, &path, Mode::from_raw_mode(0o755))?;
+            open_path(&path)
+        };
+        let (changes, work) = (directory("changes")?, directory("work")?);
+        let lower = open_path(&shown.path)?;
+        let is_inner =
+            |other: &&Shown| other.path != shown.path && other.path.starts_with(&shown.path);
+        let copy = |inner: &Shown| root::copy_mount(&open_path(&inner.path)?, Submounts::Copied);
+        let inner: Vec<&Shown> = self.0.iter().filter(is_inner).collect();
+        let copies: Vec<OwnedFd> =
+            inner.iter().map(|inner| copy(inner)).collect::<Result<_, _>>()?;
+        let layer = overlay::overlay(&lower, &changes, &work)?;
+        root::attach_over(&layer, lower.as_fd())?;
+        for (inner, copy) in inner.iter().zip(&copies) {
+            root::attach_over(copy, open_path(&inner.path)?.as_fd())?;
+        }
+        open_path(&shown.path)
+    }
 }
 
 /// Shows one in the root; tells whether it is a directory.
 fn show_path(root: &mut Root, path: &Path, shown: &ToolchainPath) -> Result<bool, SetupError> {
-    let source = reopen(&shown.place, Step::ToolchainMoved)?;
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let Some(place) = &shown.place else {
+        root.make_directory(relative).at(Step::Toolchain)?;
+        root.allow(relative, LandlockAccess::Read).at(Step::Toolchain)?;
+        return Ok(true);
+    };
+    let source = reopen(place, Step::ToolchainMoved)?;
     let mode = fstat(&source).at(Step::Toolchain)?.st_mode;
     let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
-    let relative = path.strip_prefix("/").unwrap_or(path);
     let made = match is_directory {
         true => root.make_directory(relative),
         false => root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop),
@@ -147,20 +176,6 @@ fn show_path(root: &mut Root, path: &Path, shown: &ToolchainPath) -> Result<bool
     let access = if is_directory { LandlockAccess::Read } else { LandlockAccess::ReadFile };
     root.allow(relative, access).at(Step::Toolchain)?;
     Ok(is_directory)
-}
-
-/// Lays an empty layer over a directory; gives the directory as the call sees it then.
-fn lay_over(shown: &Shown, number: usize) -> Result<OwnedFd, Errno> {
-    let directory = |kind: &str| {
-        let path = Path::new(LAYERS).join(format!("{kind}{number}"));
-        mkdirat(CWD, &path, Mode::from_raw_mode(0o755))?;
-        open_path(&path)
-    };
-    let (changes, work) = (directory("changes")?, directory("work")?);
-    let lower = open_path(&shown.path)?;
-    let layer = overlay::overlay(&lower, &changes, &work)?;
-    root::attach_over(&layer, lower.as_fd())?;
-    open_path(&shown.path)
 }
 
 fn open_path(path: &Path) -> Result<OwnedFd, Errno> {

@@ -1,0 +1,206 @@
+//! What keeps a directory from being shown as a toolchain.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_base::spelling::Spelling;
+use capsule_core::policy::{BindRoots, Policy, PolicyDraft, builtin_text};
+use capsule_sandbox::taken;
+use rustix::process::geteuid;
+
+use super::{Refusal, ToolchainContext};
+use crate::CATALOGUE;
+
+/// How many entries of a directory are looked at for credentials.
+const MAX_ENTRIES: usize = 200_000;
+/// How deep directories may lie in one another.
+const MAX_DEPTH: usize = 64;
+
+/// What is known of the machine around the toolchains.
+pub(super) struct Checks<'c> {
+    /// The real paths that a toolchain may neither hold nor lie in, each with what it is.
+    closed: Vec<(PathBuf, &'static str)>,
+    /// The real paths that a toolchain may not hold.
+    held: Vec<(PathBuf, &'static str)>,
+    home: &'c Path,
+    base: OnceCell<Option<PolicyDraft>>,
+}
+
+impl<'c> Checks<'c> {
+    pub(super) fn of(context: &ToolchainContext<'c>) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let closed = context.workspace.map(|path| (real(path), "the workspace"));
+        let own = context.own_files.iter().map(|path| (real(path), "Capsule's own files"));
+        let held = [(real(context.home), "the home directory")].into_iter().chain(own);
+        Self {
+            closed: closed.into_iter().collect(),
+            held: held.collect(),
+            home: context.home,
+            base: OnceCell::new(),
+        }
+    }
+
+    /// Checks a part of a known toolchain. Where a link leads elsewhere, what is there is checked as any
+    /// directory is.
+    pub(super) fn check_known(&self, path: &Path, real: &Path) -> Result<(), Refusal> {
+        self.check_place(path, real)?;
+        let home = self.home.canonicalize().unwrap_or_else(|_| self.home.to_owned());
+        let is_plain =
+            path == real || path.strip_prefix(self.home).ok() == real.strip_prefix(&home).ok();
+        if !is_plain && is_concealed(&self.base_at(real)?) {
+            return Err(concealed(path, real));
+        }
+        Ok(())
+    }
+
+    /// Checks a directory that a policy names; gives what is to be hidden in it.
+    pub(super) fn check_directory(
+        &self,
+        path: &Path,
+        real: &Path,
+    ) -> Result<Vec<PathBuf>, Refusal> {
+        self.check_place(path, real)?;
+        if !real.is_dir() {
+            let message = format!("`{}` is not a directory", path.display());
+            return Err(Refusal::error(
+                message,
+                "name the directory that holds it; a single program goes under `executables` with `path`",
+            ));
+        }
+        let base = self.base_at(real)?;
+        if is_concealed(&base) {
+            return Err(concealed(path, real));
+        }
+        concealed_paths(real, &base).ok_or_else(|| {
+            let message = format!("`{}` holds more than {MAX_ENTRIES} entries", path.display());
+            Refusal::error(message, "name the directories in it that programs need")
+        })
+    }
+
+    /// Where a directory lies, and who may change it.
+    fn check_place(&self, path: &Path, real: &Path) -> Result<(), Refusal> {
+        let shown = path.display();
+        let refused = |why: String, hint: &str| {
+            Err(Refusal::error(format!("`{shown}` is not shown to commands: {why}"), hint))
+        };
+        let leads = if path == real {
+            String::new()
+        } else {
+            format!("it leads to `{}`, and ", real.display())
+        };
+        let in_tmp = real.starts_with("/tmp") && real != Path::new("/tmp");
+        if let Some(own) = taken(real).filter(|_| !in_tmp) {
+            return refused(
+                format!("{leads}a command has a `{own}` of its own"),
+                "name another directory",
+            );
+        }
+        let holds = |other: &Path| other.starts_with(real);
+        let within = |other: &Path| real.starts_with(other);
+        let all = self.closed.iter().chain(&self.held);
+        if let Some((_, name)) = all.clone().find(|(other, _)| holds(other)) {
+            return refused(
+                format!("{leads}it holds {name}"),
+                "name the directories in it that programs need",
+            );
+        }
+        if let Some((_, name)) = self.closed.iter().find(|(other, _)| within(other)) {
+            return refused(
+                format!("{leads}it lies in {name}"),
+                "programs of the workspace are run by their path",
+            );
+        }
+        if let Some(why) = changeable_by_others(real) {
+            return refused(
+                format!("{leads}{why}"),
+                "`chmod o-w`, or `chown`, what others may change",
+            );
+        }
+        Ok(())
+    }
+
+    /// The base policy as it sees paths in a directory.
+    fn base_at(&self, directory: &Path) -> Result<Policy, Refusal> {
+        let home = self.home.to_string_lossy();
+        let read = || {
+            let text = builtin_text("base")?;
+            Some(PolicyDraft::parse(text, "builtin:base", &home, CATALOGUE).ok()?.0)
+        };
+        let draft = self.base.get_or_init(read).clone();
+        let own = self.held.iter().skip(1).map(|(path, _)| path.to_string_lossy().into_owned());
+        let roots = BindRoots {
+            workspace: directory.to_string_lossy().into_owned(),
+            runtime_files: own.collect(),
+            spelling: Spelling::default(),
+            may_drop_base_rules: false,
+        };
+        let bound = draft.and_then(|draft| draft.bind(&roots, &home, CATALOGUE).ok());
+        bound.ok_or_else(|| {
+            let message = format!("`{}` cannot be judged by the base policy", directory.display());
+            Refusal::error(message, "name another directory")
+        })
+    }
+}
+
+/// Whether the base policy hides a directory, or whatever lies in it.
+fn is_concealed(base: &Policy) -> bool {
+    let inner = WorkspacePath::from_fs_name("capsule-toolchain");
+    [Some(WorkspacePath::root()), inner].iter().flatten().any(|path| base.conceals(path))
+}
+
+fn concealed(path: &Path, real: &Path) -> Refusal {
+    let message = format!(
+        "`{}` is not shown to commands: the base policy hides `{}`",
+        path.display(),
+        real.display()
+    );
+    Refusal::error(message, "name a directory that holds no credentials")
+}
+
+/// Who else could put programs there, if anybody could: the owner of the directory or of one above it, or
+/// everybody.
+fn changeable_by_others(real: &Path) -> Option<String> {
+    const STICKY: u32 = 0o1000;
+    let own = geteuid().as_raw();
+    for (at, path) in real.ancestors().enumerate() {
+        let meta = fs::metadata(path).ok()?;
+        if meta.uid() != 0 && meta.uid() != own {
+            return Some(format!("`{}` belongs to another user", path.display()));
+        }
+        // In a directory such as /tmp nobody replaces what is not theirs.
+        let is_shared = at > 0 && meta.mode() & STICKY != 0;
+        if meta.mode() & 0o002 != 0 && !is_shared {
+            return Some(format!("everybody may change `{}`", path.display()));
+        }
+    }
+    None
+}
+
+/// What the base policy hides in a directory; none where there is too much to look at.
+fn concealed_paths(directory: &Path, base: &Policy) -> Option<Vec<PathBuf>> {
+    let mut hidden = Vec::new();
+    let mut seen = 0;
+    let mut waiting = vec![(PathBuf::new(), 0)];
+    while let Some((inner, depth)) = waiting.pop() {
+        // What cannot be listed cannot be read by commands either.
+        for entry in fs::read_dir(directory.join(&inner)).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MAX_ENTRIES || depth > MAX_DEPTH || hidden.len() > limits::HIDDEN_PATHS {
+                return None;
+            }
+            let path = inner.join(entry.file_name());
+            let judged = path.to_str().and_then(WorkspacePath::from_fs_name);
+            if judged.is_none_or(|judged| base.conceals(&judged)) {
+                hidden.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                waiting.push((path, depth + 1));
+            }
+        }
+    }
+    hidden.sort();
+    Some(hidden)
+}
