@@ -137,14 +137,20 @@ impl Change {
 
     /// Why a change like this is never applied, whatever a policy says.
     #[must_use]
-    pub fn rejection_reason(&self) -> Option<&'static str> {
+    pub fn rejection_reason(&self, program_directories: &[String]) -> Option<&'static str> {
+        let in_toolchain = |target: &str| {
+            !target.split('/').any(|part| part == "..")
+                && program_directories
+                    .iter()
+                    .any(|path| target.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+        };
         match self.after.as_ref()? {
             FileState::Special => Some("it is a pipe, a socket or a device"),
             FileState::File { mode, .. } if mode & SPECIAL_BITS != 0 => {
                 Some("it would run as its owner or group")
             }
             // As in the environment of a Python interpreter, which every command sees anyway.
-            FileState::Link { target } if is_system_program(target) => None,
+            FileState::Link { target } if is_system_program(target) || in_toolchain(target) => None,
             FileState::Link { target } => self.resolve_link(target).err().map(link_problem),
             _ => None,
         }

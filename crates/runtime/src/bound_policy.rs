@@ -26,7 +26,7 @@ use capsule_workspace::Workspace;
 
 use crate::layers::{self, LayerText};
 use crate::policy_load_error::PolicyLoadError;
-use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths};
+use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths, spellings};
 use crate::source_text::{read_text, shown_name};
 use crate::toolchains;
 
@@ -141,9 +141,11 @@ impl BoundPolicy {
             .bind(&roots, &home, CATALOGUE)
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
         let policy = with_profile(policy, lookup.profile)?.with_layers(tightening?);
-        let workspace = with_root_names(workspace, &policy, &spellings(&root, lookup));
+        let workspace =
+            with_root_names(workspace, &policy, &spellings(&root, lookup.cwd, lookup.shell_cwd));
         let toolchains = toolchains::resolve(&policy, (&roots, lookup.home), &mut warnings)
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
+        let policy = toolchains::with_programs(policy, toolchains.real_paths());
         let workspace = workspace.with_program_directories(toolchains.real_directories());
         Ok(Self {
             policy: Arc::new(policy),
@@ -363,14 +365,6 @@ fn with_root_names(workspace: Workspace, policy: &Policy, spellings: &[PathBuf])
     workspace.with_root_names(names)
 }
 
-/// The paths by which a root was named: as it was written, and seen from the current folder as the
-/// shell spells that.
-fn spellings(root: &Path, lookup: &PolicyLoadOptions<'_>) -> Vec<PathBuf> {
-    let rest = root.strip_prefix(lookup.cwd).ok();
-    let seen = lookup.shell_cwd.zip(rest).map(|(shell, rest)| shell.join(rest));
-    [Some(root.to_owned()), seen].into_iter().flatten().collect()
-}
-
 /// Whether a policy did not come with the workspace. One that did only tightens.
 fn is_outside_workspace(file: &Path, workspace: &Path) -> bool {
     !file.starts_with(workspace)
@@ -408,7 +402,8 @@ fn bind_texts(
         let message = format!("there is no profile `{}`", opened.profile);
         vec![Diagnostic::error(Code::PolicyProfile, 0..0, message)]
     };
-    Ok(policy.under(&opened.profile).ok_or_else(missing)?.with_layers(tightening))
+    let policy = policy.under(&opened.profile).ok_or_else(missing)?.with_layers(tightening);
+    Ok(toolchains::with_programs(policy, opened.toolchains.clone()))
 }
 
 /// The policy under the profile that was chosen. A person may choose any that their policy defines,

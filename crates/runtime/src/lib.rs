@@ -44,7 +44,8 @@ pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
 pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts};
 pub use call_result::CallResult;
 pub use capsule_tools::{
-    CATALOGUE, CommandRunner, NullSink, OutputKind, Sink, TOOL_SET, describe, edit, signature_of,
+    CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind, Sink, TOOL_SET, describe, edit,
+    signature_of,
 };
 pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, StagedDiffs, StagedRun, WaitingChanges};

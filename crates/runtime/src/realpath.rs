@@ -73,6 +73,14 @@ pub(crate) fn links_to(path: &Path) -> Vec<PathBuf> {
     links
 }
 
+/// The paths by which a root was named: as it was written, and seen from the current folder as the
+/// shell spells that.
+pub(crate) fn spellings(root: &Path, cwd: &Path, shell_cwd: Option<&Path>) -> Vec<PathBuf> {
+    let rest = root.strip_prefix(cwd).ok();
+    let seen = shell_cwd.zip(rest).map(|(shell, rest)| shell.join(rest));
+    [Some(root.to_owned()), seen].into_iter().flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

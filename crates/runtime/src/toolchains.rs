@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};
@@ -20,12 +21,12 @@ pub(crate) fn resolve(
     if policy.toolchains.is_empty() {
         return Ok(Toolchains::default());
     }
-    let own_files: Vec<PathBuf> = roots.runtime_files.iter().map(PathBuf::from).collect();
+    let runtime_files: Vec<PathBuf> = roots.runtime_files.iter().map(PathBuf::from).collect();
     let context = ToolchainContext {
         home,
         variable: &variable,
         workspace: Some(Path::new(&roots.workspace)),
-        own_files: &own_files,
+        runtime_files: &runtime_files,
         allows_paths: roots.may_drop_base_rules,
     };
     let (toolchains, problems) = Toolchains::resolve(&policy.toolchains, &context);
@@ -41,6 +42,15 @@ pub(crate) fn resolve(
     if errors.is_empty() { Ok(toolchains) } else { Err(errors) }
 }
 
+/// The same policy, by which links to programs in these directories are applied; its layers, too.
+pub(crate) fn with_programs(mut policy: Policy, directories: Vec<String>) -> Policy {
+    for layer in &mut policy.layers {
+        Arc::make_mut(&mut layer.policy).program_directories = directories.clone();
+    }
+    policy.program_directories = directories;
+    policy
+}
+
 /// Every known toolchain that is on this machine, and what of it a policy would show.
 #[must_use]
 pub fn survey_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<FoundToolchain> {
@@ -48,7 +58,7 @@ pub fn survey_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<FoundTool
         home,
         variable: &variable,
         workspace,
-        own_files: &[],
+        runtime_files: &[],
         allows_paths: true,
     };
     Toolchains::survey(&context)

@@ -14,6 +14,7 @@ use capsule_core::confinement::{
 use capsule_core::decision::Verdict;
 use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
+use capsule_runtime::{FoundToolchain, survey_toolchains};
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{SelfTestResult, self_test, try_copying, try_overlay, try_staging};
 use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};
@@ -49,6 +50,7 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         checks.extend(check_owners(&ctx.start_directory()));
     }
     checks.insert(0, check_kernel());
+    checks.extend(survey_toolchains(&ctx.home, None).iter().map(check_toolchain));
     checks.push(check_store(ctx));
     checks.push(check_key(ctx));
     checks.push(check_pending(ctx));
@@ -162,6 +164,22 @@ fn check_tier(status: &SandboxStatus) -> Check {
         }
     };
     Check { name, level: hold, detail }
+}
+
+/// A toolchain or package cache that is there, and whether `toolchains: [NAME]` would show it to commands.
+fn check_toolchain(found: &FoundToolchain) -> Check {
+    let name = format!("toolchain: {}", found.name);
+    match &found.shown {
+        Ok(paths) => {
+            let parts = paths.iter().filter_map(|path| path.strip_prefix(&found.home).ok());
+            let parts: Vec<_> = parts.map(|part| part.display().to_string()).collect();
+            let parts = parts.join(", ");
+            let shown = if parts.is_empty() { String::new() } else { format!(": {parts}") };
+            let detail = format!("{}{shown}", found.home.display());
+            Check { name, level: EnforcementLevel::Held, detail }
+        }
+        Err(why) => Check { name, level: EnforcementLevel::Weaker, detail: why.clone() },
+    }
 }
 
 /// What the owner of the machine can do about a layer that is missing. In containers the two filters

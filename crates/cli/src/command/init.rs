@@ -10,8 +10,8 @@ use capsule_base::escape;
 use capsule_base::limits::ORIGIN_BYTES;
 use capsule_command::argv::show_argv;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::CATALOGUE;
 use capsule_runtime::plan::plan_schema;
+use capsule_runtime::{CATALOGUE, FoundToolchain, survey_toolchains};
 use capsule_store::{Signer, Verifier, is_key_name};
 use serde_json::json;
 
@@ -42,16 +42,40 @@ pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<
         wrote.push(path);
     }
     let policy = folder.join("policy.yaml");
+    let toolchains = survey_toolchains(&ctx.home, Some(&ctx.start_directory()));
     // A policy that is there is somebody's work.
     let is_new = match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
         Ok(mut file) => {
-            file.write_all(STARTER_POLICY.as_bytes()).map_err(|error| wrong(error, &policy))?;
+            let text = starter_policy(&toolchains);
+            file.write_all(text.as_bytes()).map_err(|error| wrong(error, &policy))?;
             true
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(wrong(error, &policy).into()),
     };
-    InitResult { schemas: &wrote, policy: (&policy, is_new), key: &key }.show(ctx, screen)
+    let found = if is_new { toolchains } else { Vec::new() };
+    InitResult { schemas: &wrote, policy: (&policy, is_new), key: &key, toolchains: &found }
+        .show(ctx, screen)
+}
+
+/// The starter policy with the toolchains that are there, each to be taken out of a comment: programs of
+/// theirs run only where its author wants that.
+fn starter_policy(found: &[FoundToolchain]) -> String {
+    let names: Vec<&str> = shown_toolchains(found).map(|found| found.name).collect();
+    if names.is_empty() {
+        return STARTER_POLICY.to_owned();
+    }
+    let lines = format!(
+        "# Toolchains and package caches that were found. Without the `#`, commands see them read-only.\n\
+         # toolchains: [{}]\n\ntools:\n",
+        names.join(", ")
+    );
+    STARTER_POLICY.replacen("tools:\n", &lines, 1)
+}
+
+/// Those of which something can be shown.
+fn shown_toolchains(found: &[FoundToolchain]) -> impl Iterator<Item = &FoundToolchain> {
+    found.iter().filter(|found| found.shown.is_ok())
 }
 
 /// The key beside the store, which is made where there is none, and whether it was made. It is never made
@@ -78,6 +102,8 @@ struct InitResult<'m> {
     schemas: &'m [PathBuf],
     policy: (&'m Path, bool),
     key: &'m (Verifier, bool),
+    /// What was found of toolchains, where the policy is new.
+    toolchains: &'m [FoundToolchain],
 }
 
 impl InitResult<'_> {
@@ -90,7 +116,11 @@ impl InitResult<'_> {
                 self.schemas.iter().map(PathBuf::as_path).chain([policy]).collect();
             let (wrote, kept) = all.split_at(self.schemas.len() + usize::from(policy_is_new));
             let key = json!({ "origin": key.name(), "public": key.to_string(), "new": key_is_new });
-            screen.print_json(&json!({ "wrote": wrote, "kept": kept, "key": key }))?;
+            let toolchains: Vec<&str> =
+                shown_toolchains(self.toolchains).map(|found| found.name).collect();
+            screen.print_json(
+                &json!({ "wrote": wrote, "kept": kept, "key": key, "toolchains": toolchains }),
+            )?;
             return Ok(0);
         }
         let relative = |path: &Path| path.strip_prefix(&ctx.cwd).unwrap_or(path).to_owned();
@@ -113,6 +143,14 @@ impl InitResult<'_> {
         })?;
         screen.print_line("        its public line, for others to verify with (--key):")?;
         screen.print_line(&format!("        {key}"))?;
+        for found in shown_toolchains(self.toolchains) {
+            let home = escape::line(&found.home.display().to_string()).into_owned();
+            let line = format!(
+                "· found toolchain `{}` in {home}; the policy names it in a comment",
+                found.name
+            );
+            screen.print_line(&line)?;
+        }
         let named = show_argv(&[named]);
         screen.eprint(&format!("{HINT}next{HINT:#}: capsule policy check --policy {named}"));
         if policy_is_new {

@@ -75,6 +75,8 @@ pub struct Policy {
     pub audit: AuditRule,
     /// What tightens it.
     pub layers: Vec<PolicyLayer>,
+    /// The real paths of the toolchains that commands see on this machine, or saw in a recorded run.
+    pub program_directories: Vec<String>,
     /// The digest of the text; once it is bound, together with those of all others that decide.
     pub(crate) digest: Digest,
     /// The digest of the text of the policy that it extends.

@@ -320,7 +320,7 @@ impl PathScope {
     /// Says why it cannot be applied: an invariant protects it, the command's rule does not name it,
     /// or nobody may ever make what stands there now.
     pub fn judge_change(&self, change: &Change) -> Result<(), String> {
-        let path = applicable_path(change)?;
+        let path = applicable_path(&self.policy, change)?;
         check_unprotected(&self.policy, change, &path)?;
         // A folder that has to be there for a file that may be written.
         let is_way = |pattern: &PathPattern| {
@@ -337,9 +337,9 @@ impl PathScope {
 }
 
 /// The path of a change that anybody may ever apply.
-pub(crate) fn applicable_path(change: &Change) -> Result<WorkspacePath, String> {
+pub(crate) fn applicable_path(policy: &Policy, change: &Change) -> Result<WorkspacePath, String> {
     let path = restorable_path(change)?;
-    change.rejection_reason().map_or(Ok(path), |flaw| Err(flaw.into()))
+    change.rejection_reason(&policy.program_directories).map_or(Ok(path), |flaw| Err(flaw.into()))
 }
 
 /// The path of a change that brings back what stood there, whatever that was.

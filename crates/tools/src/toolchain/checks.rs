@@ -12,7 +12,7 @@ use capsule_core::policy::{BindRoots, Policy, PolicyDraft, builtin_text};
 use capsule_sandbox::taken;
 use rustix::process::geteuid;
 
-use super::{Refusal, ToolchainContext};
+use super::context::{Refusal, ToolchainContext};
 use crate::CATALOGUE;
 
 /// How many entries of a directory are looked at for credentials.
@@ -34,8 +34,8 @@ impl<'c> Checks<'c> {
     pub(super) fn of(context: &ToolchainContext<'c>) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let closed = context.workspace.map(|path| (real(path), "the workspace"));
-        let own = context.own_files.iter().map(|path| (real(path), "Capsule's own files"));
-        let held = [(real(context.home), "the home directory")].into_iter().chain(own);
+        let runtime = context.runtime_files.iter().map(|path| (real(path), "Capsule's own files"));
+        let held = [(real(context.home), "the home directory")].into_iter().chain(runtime);
         Self {
             closed: closed.into_iter().collect(),
             held: held.collect(),
@@ -93,9 +93,9 @@ impl<'c> Checks<'c> {
             format!("it leads to `{}`, and ", real.display())
         };
         let in_tmp = real.starts_with("/tmp") && real != Path::new("/tmp");
-        if let Some(own) = taken(real).filter(|_| !in_tmp) {
+        if let Some(private) = taken(real).filter(|_| !in_tmp) {
             return refused(
-                format!("{leads}a command has a `{own}` of its own"),
+                format!("{leads}a command has another `{private}`"),
                 "name another directory",
             );
         }
@@ -131,10 +131,10 @@ impl<'c> Checks<'c> {
             Some(PolicyDraft::parse(text, "builtin:base", &home, CATALOGUE).ok()?.0)
         };
         let draft = self.base.get_or_init(read).clone();
-        let own = self.held.iter().skip(1).map(|(path, _)| path.to_string_lossy().into_owned());
+        let runtime = self.held.iter().skip(1).map(|(path, _)| path.to_string_lossy().into_owned());
         let roots = BindRoots {
             workspace: directory.to_string_lossy().into_owned(),
-            runtime_files: own.collect(),
+            runtime_files: runtime.collect(),
             spelling: Spelling::default(),
             may_drop_base_rules: false,
         };
@@ -165,10 +165,10 @@ fn concealed(path: &Path, real: &Path) -> Refusal {
 /// everybody.
 fn changeable_by_others(real: &Path) -> Option<String> {
     const STICKY: u32 = 0o1000;
-    let own = geteuid().as_raw();
+    let user = geteuid().as_raw();
     for (at, path) in real.ancestors().enumerate() {
         let meta = fs::metadata(path).ok()?;
-        if meta.uid() != 0 && meta.uid() != own {
+        if meta.uid() != 0 && meta.uid() != user {
             return Some(format!("`{}` belongs to another user", path.display()));
         }
         // In a directory such as /tmp nobody replaces what is not theirs.

@@ -4,11 +4,11 @@
 //! is shown is recorded. Commands cannot change them; what they write into a cache vanishes with the call.
 
 mod checks;
+mod context;
 mod known;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,8 @@ use capsule_base::suggestion::closest;
 use capsule_sandbox::is_system_path;
 
 use checks::Checks;
+use context::Refusal;
+pub use context::ToolchainContext;
 use known::{KNOWN, KnownToolchain};
 
 /// What an entry has for every known toolchain that is there.
@@ -43,20 +45,6 @@ pub struct ToolchainDirectory {
     pub discards_writes: bool,
     /// What is hidden in it, relative to it.
     pub hidden: Vec<PathBuf>,
-}
-
-/// What toolchains are looked for with.
-pub struct ToolchainContext<'c> {
-    /// The user's home directory.
-    pub home: &'c Path,
-    /// The user's variables.
-    pub variable: &'c dyn Fn(&str) -> Option<OsString>,
-    /// The workspace, where there is one.
-    pub workspace: Option<&'c Path>,
-    /// Capsule's own files, which no toolchain may hold.
-    pub own_files: &'c [PathBuf],
-    /// Whether directories may be named by path: not in a policy that came with the workspace.
-    pub allows_paths: bool,
 }
 
 /// What is wrong with an entry.
@@ -114,7 +102,10 @@ impl Toolchains {
                 problems.push(ToolchainProblem { span: span.clone(), is_error, message, hint });
             }
         }
-        toolchains.search = search::in_order(&toolchains, context);
+        let shown = |path: &Path| path.canonicalize().is_ok_and(|real| toolchains.show(&real));
+        let [others, _] = &toolchains.search;
+        let user_path = (context.variable)("PATH").unwrap_or_default();
+        toolchains.search = search::in_order(others, &user_path, &shown);
         (toolchains, problems)
     }
 
@@ -272,23 +263,6 @@ impl Toolchains {
             // A directory is shown before what lies in it.
             self.directories.sort_by(|one, other| one.path.cmp(&other.path));
         }
-    }
-}
-
-/// Why an entry shows nothing.
-struct Refusal {
-    is_error: bool,
-    message: String,
-    hint: String,
-}
-
-impl Refusal {
-    fn error(message: String, hint: &str) -> Self {
-        Self { is_error: true, message, hint: hint.to_owned() }
-    }
-
-    fn note(message: String, hint: &str) -> Self {
-        Self { is_error: false, message, hint: hint.to_owned() }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Where the programs of toolchains are looked for.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::known::{KnownToolchain, Programs};
-use super::{ToolchainContext, Toolchains};
 use capsule_sandbox::is_system_path;
 
 /// The directories of programs of a toolchain, in its order.
@@ -64,13 +64,12 @@ fn names_in(directory: &Path) -> Vec<String> {
 /// Where programs are looked for, before and behind the system's directories. The user's own `PATH`
 /// decides for directories that stand there; the others come first, as their installers put them.
 pub(super) fn in_order(
-    toolchains: &Toolchains,
-    context: &ToolchainContext<'_>,
+    others: &[PathBuf],
+    user_path: &OsStr,
+    shown: &dyn Fn(&Path) -> bool,
 ) -> [Vec<PathBuf>; 2] {
-    let of_user = (context.variable)("PATH").unwrap_or_default();
     let mut of_user: Vec<PathBuf> =
-        std::env::split_paths(&of_user).filter(|path| path.is_absolute()).collect();
-    let shown = |path: &Path| path.canonicalize().is_ok_and(|real| toolchains.show(&real));
+        std::env::split_paths(user_path).filter(|path| path.is_absolute()).collect();
     let at = of_user.iter().position(|path| is_system_path(path) && !shown(path));
     let behind = of_user.split_off(at.unwrap_or(of_user.len()));
     let [mut before, behind] = [of_user, behind].map(|paths| {
@@ -82,7 +81,6 @@ pub(super) fn in_order(
         }
         kept
     });
-    let [others, _] = &toolchains.search;
     for path in others {
         if !before.contains(path) && !behind.contains(path) {
             before.push(path.clone());

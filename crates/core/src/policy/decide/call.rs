@@ -154,7 +154,9 @@ fn check_constraints(
             findings.extend(git_and_tests::check_test(policy, (rule, test), input, asked));
         }
         (Constraint::Apply, Action::Apply { changes, .. }) => {
-            findings.extend(apply::check_changes(policy, changes, applicable_path));
+            findings.extend(apply::check_changes(policy, changes, |change| {
+                applicable_path(policy, change)
+            }));
         }
         (Constraint::Apply, Action::Undo { changes, .. }) => {
             findings.extend(apply::check_changes(policy, changes, restorable_path));

@@ -46,31 +46,10 @@ use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::yaml::{self, KeySpec, POLICY_DIALECT, Section, YamlNode, key};
 
-const TOP: &[KeySpec] = &[
-    key("version"),
-    key("name"),
-    key("description"),
-    key("extends"),
-    key(LayerKind::KEY),
-    key("workspace"),
-    key("default"),
-    key("never"),
-    key("lift"),
-    key("tools"),
-    key("sandbox"),
-    key("toolchains"),
-    key("audit"),
-    key("profile"),
-    key("profiles"),
-    key("capabilities"),
-    key("risk"),
-    key("budgets"),
-    key("tests"),
-    key("grants"),
-    key("composites"),
-    key("secrets"),
-    key("redaction"),
-];
+/// The sections of a policy.
+const TOP: &str = "version name description extends layer workspace default never lift tools sandbox \
+    toolchains audit profile profiles capabilities risk budgets tests grants composites \
+    secrets redaction";
 /// The base policy has two sections more: what it denies, and what it has a person asked about, unless the
 /// user's own policy lifts it.
 const BASE_DENY: [KeySpec; 2] = [key("deny"), key("ask")];
@@ -210,7 +189,7 @@ fn read_policy(
     root: &YamlNode,
     under: Option<ExtendedText<'_>>,
 ) -> Option<Policy> {
-    let mut keys = TOP.to_vec();
+    let mut keys: Vec<KeySpec> = TOP.split(' ').map(key).collect();
     if context.name == builtin::BASE_NAME {
         keys.extend(BASE_DENY);
     }
@@ -255,6 +234,7 @@ fn read_policy(
         redaction: secrets::redaction(context, section.get("redaction")),
         audit,
         layers: Vec::new(),
+        program_directories: Vec::new(),
         digest: Digest::of(context.lines.text().as_bytes()),
         extended_digest: under.map(|under| Digest::of(under.text.as_bytes())),
     })

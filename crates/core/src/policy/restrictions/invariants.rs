@@ -87,8 +87,8 @@ impl Invariants {
     /// Why a change may not be made by any name, its own among them.
     #[must_use]
     pub fn refuse_by_any_name(&self, change: &Change, aliases: &PathAliases) -> Option<String> {
-        let refused =
-            applicable_path(change).and_then(|path| check_unprotected(&self.policy, change, &path));
+        let refused = applicable_path(&self.policy, change)
+            .and_then(|path| check_unprotected(&self.policy, change, &path));
         refused.err().or_else(|| self.refusal_reason(change, aliases))
     }
 

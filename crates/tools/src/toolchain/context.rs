@@ -1,0 +1,35 @@
+//! What toolchains are looked for with, and why one is not shown.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What toolchains are looked for with.
+pub struct ToolchainContext<'c> {
+    /// The user's home directory.
+    pub home: &'c Path,
+    /// The user's variables.
+    pub variable: &'c dyn Fn(&str) -> Option<OsString>,
+    /// The workspace, where there is one.
+    pub workspace: Option<&'c Path>,
+    /// Capsule's own files, which no toolchain may hold.
+    pub runtime_files: &'c [PathBuf],
+    /// Whether directories may be named by path: not in a policy that came with the workspace.
+    pub allows_paths: bool,
+}
+
+/// Why an entry shows nothing.
+pub(super) struct Refusal {
+    pub(super) is_error: bool,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+impl Refusal {
+    pub(super) fn error(message: String, hint: &str) -> Self {
+        Self { is_error: true, message, hint: hint.to_owned() }
+    }
+
+    pub(super) fn note(message: String, hint: &str) -> Self {
+        Self { is_error: false, message, hint: hint.to_owned() }
+    }
+}
