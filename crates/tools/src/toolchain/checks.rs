@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_base::spelling::Spelling;
+use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft, builtin_text};
 use capsule_sandbox::taken;
 use rustix::process::geteuid;
@@ -27,7 +27,8 @@ pub(super) struct Checks<'c> {
     /// The real paths that a toolchain may not hold.
     held: Vec<(PathBuf, &'static str)>,
     home: &'c Path,
-    base: OnceCell<Option<PolicyDraft>>,
+    /// The base policy as it sees paths from the root on.
+    base: OnceCell<Option<Policy>>,
 }
 
 impl<'c> Checks<'c> {
@@ -51,7 +52,7 @@ impl<'c> Checks<'c> {
         let home = self.home.canonicalize().unwrap_or_else(|_| self.home.to_owned());
         let is_plain =
             path == real || path.strip_prefix(self.home).ok() == real.strip_prefix(&home).ok();
-        if !is_plain && is_concealed(&self.base_at(real)?) {
+        if !is_plain && is_concealed(self.base(real)?, real) {
             return Err(concealed(path, real));
         }
         Ok(())
@@ -71,11 +72,11 @@ impl<'c> Checks<'c> {
                 "name the directory that holds it; a single program goes under `executables` with `path`",
             ));
         }
-        let base = self.base_at(real)?;
-        if is_concealed(&base) {
+        let base = self.base(real)?;
+        if is_concealed(base, real) {
             return Err(concealed(path, real));
         }
-        concealed_paths(real, &base).ok_or_else(|| {
+        concealed_paths(real, base).ok_or_else(|| {
             let message = format!("`{}` holds more than {MAX_ENTRIES} entries", path.display());
             Refusal::error(message, "name the directories in it that programs need")
         })
@@ -123,23 +124,16 @@ impl<'c> Checks<'c> {
         Ok(())
     }
 
-    /// The base policy as it sees paths in a directory.
-    fn base_at(&self, directory: &Path) -> Result<Policy, Refusal> {
-        let home = self.home.to_string_lossy();
+    /// The base policy, to judge a directory by.
+    fn base(&self, directory: &Path) -> Result<&Policy, Refusal> {
         let read = || {
+            let home = self.home.to_string_lossy();
             let text = builtin_text("base")?;
-            Some(PolicyDraft::parse(text, "builtin:base", &home, CATALOGUE).ok()?.0)
+            let (draft, _) = PolicyDraft::parse(text, "builtin:base", &home, CATALOGUE).ok()?;
+            let roots = BindRoots { workspace: "/".to_owned(), ..BindRoots::default() };
+            draft.bind(&roots, &home, CATALOGUE).ok()
         };
-        let draft = self.base.get_or_init(read).clone();
-        let runtime = self.held.iter().skip(1).map(|(path, _)| path.to_string_lossy().into_owned());
-        let roots = BindRoots {
-            workspace: directory.to_string_lossy().into_owned(),
-            runtime_files: runtime.collect(),
-            spelling: Spelling::default(),
-            may_drop_base_rules: false,
-        };
-        let bound = draft.and_then(|draft| draft.bind(&roots, &home, CATALOGUE).ok());
-        bound.ok_or_else(|| {
+        self.base.get_or_init(read).as_ref().ok_or_else(|| {
             let message = format!("`{}` cannot be judged by the base policy", directory.display());
             Refusal::error(message, "name another directory")
         })
@@ -147,9 +141,17 @@ impl<'c> Checks<'c> {
 }
 
 /// Whether the base policy hides a directory, or whatever lies in it.
-fn is_concealed(base: &Policy) -> bool {
-    let inner = WorkspacePath::from_fs_name("capsule-toolchain");
-    [Some(WorkspacePath::root()), inner].iter().flatten().any(|path| base.conceals(path))
+fn is_concealed(base: &Policy, real: &Path) -> bool {
+    let reading = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
+    let paths = [real.to_owned(), real.join("toolchain")];
+    paths
+        .iter()
+        .any(|path| absolute(path).is_none_or(|path| base.forbids(&path, reading).is_some()))
+}
+
+/// An absolute path as the base policy sees it from the root on; none for a name that no path of ours has.
+fn absolute(path: &Path) -> Option<WorkspacePath> {
+    WorkspacePath::from_fs_name(path.strip_prefix("/").ok()?.to_str()?)
 }
 
 fn concealed(path: &Path, real: &Path) -> Refusal {
@@ -193,7 +195,7 @@ fn concealed_paths(directory: &Path, base: &Policy) -> Option<Vec<PathBuf>> {
                 return None;
             }
             let path = inner.join(entry.file_name());
-            let judged = path.to_str().and_then(WorkspacePath::from_fs_name);
+            let judged = absolute(&directory.join(&path));
             if judged.is_none_or(|judged| base.conceals(&judged)) {
                 hidden.push(path);
             } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

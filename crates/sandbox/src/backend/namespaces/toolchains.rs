@@ -98,6 +98,11 @@ impl Toolchains {
     /// One cannot be copied.
     pub(super) fn take_from_tmp(&self) -> Result<Vec<(&Path, bool, OwnedFd)>, Errno> {
         let in_tmp = self.0.iter().filter(|shown| shown.path.starts_with(TMP));
+        // What lies in another one comes along with that.
+        let is_above =
+            |other: &Shown, path: &Path| other.path != path && path.starts_with(&other.path);
+        let in_tmp =
+            in_tmp.filter(|shown| !self.0.iter().any(|other| is_above(other, &shown.path)));
         let take = |shown: &'_ Shown| {
             let copy = root::copy_mount(&open_path(&shown.path)?, Submounts::Copied)?;
             Ok((shown.is_directory, copy))
