@@ -258,7 +258,8 @@ impl Toolchains {
         let is_known = self.directories.iter().any(|known| {
             known.path == shown.path || (known.real == shown.real && shown.path == shown.real)
         });
-        if !is_known && !(is_system_path(&shown.real) && is_system_path(&shown.path)) {
+        let is_seen = is_system_path(&shown.real) && is_system_path(&shown.path);
+        if !is_known && !is_seen {
             self.directories.push(shown);
             // A directory is shown before what lies in it.
             self.directories.sort_by(|one, other| one.path.cmp(&other.path));
