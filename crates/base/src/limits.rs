@@ -282,6 +282,12 @@ pub const HOST_ENTRIES: usize = 200_000;
 pub const CONFIG_BYTES: u64 = 1_000_000;
 /// The most files that the configuration of one repository may be made of.
 pub const CONFIG_FILES: usize = 256;
+/// How many bytes a hidden file seems to have, whatever it has. Git takes an empty one for changed.
+pub const HIDDEN_FILE_BYTES: u32 = 1;
+/// When a hidden file seems to be from, in seconds since 1970: older than every index of git, so that it is not read.
+pub const HIDDEN_FILE_SECONDS: u32 = 1;
+/// The most bytes of a user's preferences for git that commands get, and of patterns of ignored files.
+pub const GIT_PREFERENCES_BYTES: usize = 64_000;
 /// How deep they may include one another, as git has it.
 pub const CONFIG_DEPTH: usize = 10;
 /// The most paths that a run may change in its staged workspace; each is judged, recorded and shown. The

@@ -29,6 +29,8 @@ pub struct SandboxView {
     /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
     /// `/dev` or the workspace; without namespaces, only where they are.
     pub programs: Vec<(PathBuf, OwnedFd)>,
+    /// What git finds in place of the configuration of the machine and of the user.
+    pub git: GitFiles,
     /// Directories and files of toolchains and package caches. They may lie in `/tmp`; without
     /// namespaces they are shown only where they are.
     pub toolchains: Vec<ToolchainMount>,
@@ -48,6 +50,19 @@ pub struct ToolchainMount {
     /// Paths in it, relative to it, that are hidden. With any, nothing is written there.
     pub hidden: Vec<PathBuf>,
 }
+
+/// What git finds in place of the configuration of the machine and of the user: with namespaces in `/etc`, without
+/// them in the home directory of each call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitFiles {
+    /// A configuration.
+    pub config: Vec<u8>,
+    /// Patterns of files that are not added to a repository.
+    pub ignored: Vec<u8>,
+}
+
+/// Where commands find git's configuration, with namespaces.
+pub const GIT_CONFIG_PATH: &str = "/etc/gitconfig";
 
 /// Where changes of the workspace are collected: in folders that nobody else uses, opened (`O_PATH`
 /// will do).

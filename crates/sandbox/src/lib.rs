@@ -44,8 +44,8 @@ pub use entry_point::{EXECUTOR_ARGUMENT, use_builtin_name_lookup};
 pub use error::SandboxError;
 pub use launch::{
     CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
-    HiddenPath, Launch, LaunchStage, OutputKind, RedirectTarget, SandboxView, StagingMount,
-    StandardStream, StreamRedirect, Termination, ToolchainMount,
+    GIT_CONFIG_PATH, GitFiles, HiddenPath, Launch, LaunchStage, OutputKind, RedirectTarget,
+    SandboxView, StagingMount, StandardStream, StreamRedirect, Termination, ToolchainMount,
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -29,6 +29,7 @@ use capsule_core::lifecycle::{Operation, PreflightReport};
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::{Catalogue, ToolSet, ToolSignature};
 use capsule_redact::excerpt;
+use capsule_workspace::{GitAliases, GitPreferences};
 use serde_json::Value;
 
 use staged::{StagedOperation, UnstageableOperation};
@@ -111,7 +112,8 @@ pub fn signature_of(name: &str) -> Result<&'static ToolSignature, CodedError> {
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
 pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, CodedError> {
-    let context = DescribeContext { now, root_names: &RootNames::default() };
+    let git_aliases = &GitAliases::default;
+    let context = DescribeContext { now, root_names: &RootNames::default(), git_aliases };
     find_tool(name).and_then(|tool| describe_call(tool, args, &context))
 }
 
@@ -153,7 +155,9 @@ pub fn preflight(
     };
     let tool = of_persons().map_or_else(|| find_tool(call.tool.as_str()), Ok)?;
     let root_names = context.workspace.root_names();
-    let describe = DescribeContext { now: context.now, root_names };
+    let preferences = || GitPreferences::read(context.host.as_ref(), context.workspace.path());
+    let git_aliases = &|| preferences().aliases;
+    let describe = DescribeContext { now: context.now, root_names, git_aliases };
     let action = describe_call(tool, &call.args, &describe)?;
     let PreparedCall { facts, operation } = tool.prepare(&action, &call.args, context);
     let action = action.resolve_confinement(&facts);

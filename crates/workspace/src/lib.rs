@@ -19,6 +19,7 @@ mod control_files;
 mod directory_entries;
 mod encoding;
 pub mod git_config;
+mod git_preferences;
 mod hidden_paths;
 mod line_count;
 mod node;
@@ -40,6 +41,7 @@ pub use change::{
 pub use change_set::ChangeSet;
 pub use directory_entries::{new_buffer, read_entries};
 pub use encoding::{DecodedText, TextEncoding};
+pub use git_preferences::{GitAliases, GitPreferences};
 pub use hidden_paths::{HiddenPaths, HiddenPathsError, HidePredicate, Stand, UserVariables, names};
 pub use line_count::changed_line_counts;
 pub use path_facts::{look_up, look_up_entry};

@@ -59,6 +59,8 @@ pub(crate) struct EnterRequest {
     pub(crate) hidden: Vec<Vec<u8>>,
     /// Files and folders outside the system's, and where they appear.
     pub(crate) programs: Vec<(Vec<u8>, HostPath)>,
+    /// Git's configuration, and the patterns of files that it ignores.
+    pub(crate) git_files: [Vec<u8>; 2],
     /// Directories and files of toolchains.
     pub(crate) toolchains: Vec<ToolchainPath>,
 }
@@ -178,6 +180,8 @@ impl ExecutorRequest {
                     write_path(writer, place);
                 });
                 writer.list(&enter.toolchains, write_toolchain);
+                let [config, ignored] = &enter.git_files;
+                writer.bytes(config).bytes(ignored);
             }
             Self::Run { writes, direct, hidden: masks, is_last: last, run } => {
                 writer.byte(1).byte(u8::from(*writes)).byte(u8::from(*last));
@@ -210,6 +214,7 @@ impl ExecutorRequest {
                 programs: reader
                     .list(|reader| Ok((reader.bytes()?.to_vec(), read_path(reader)?)))?,
                 toolchains: reader.list(read_toolchain)?,
+                git_files: [reader.bytes()?.to_vec(), reader.bytes()?.to_vec()],
             }),
             1 => Self::Run {
                 writes: reader.byte()? == 1,

@@ -36,6 +36,7 @@ pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxE
         staging,
         hidden: hidden_paths(&view.hidden)?,
         programs,
+        git_files: [view.git.config.clone(), view.git.ignored.clone()],
         toolchains,
     })
 }

@@ -73,6 +73,7 @@ impl Bed {
         });
         let masks: Vec<HiddenPath> = masks.iter().map(|path| mask(path)).collect();
         let view = SandboxView {
+            git: capsule_sandbox::GitFiles::default(),
             floor: world::current().floor(),
             workspace,
             root_names: RootNames::default(),
@@ -98,6 +99,7 @@ impl Bed {
         let mut executor = Executor::start().unwrap();
         let masks: Vec<HiddenPath> = masks.iter().map(|path| mask(path)).collect();
         let view = SandboxView {
+            git: capsule_sandbox::GitFiles::default(),
             floor: world::current().floor(),
             workspace,
             root_names: RootNames::default(),

@@ -261,6 +261,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
             hidden: Vec::new(),
             programs: own(),
             toolchains: Vec::new(),
+            git: capsule_sandbox::GitFiles::default(),
         })
         .unwrap();
     if words.get(2).is_some() {
@@ -334,6 +335,7 @@ fn a_view_can_be_built_ahead() {
         hidden: vec![mask(b"hidden")],
         programs: own(),
         toolchains: Vec::new(),
+        git: capsule_sandbox::GitFiles::default(),
     };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "content").unwrap();

@@ -156,6 +156,7 @@ fn the_tier_is_named() {
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let workspace = fs::File::open(bed.workspace()).unwrap().into();
     let entered = executor.enter(capsule_sandbox::SandboxView {
+        git: capsule_sandbox::GitFiles::default(),
         floor: SandboxTier::Namespaces,
         workspace,
         root_names: RootNames::default(),

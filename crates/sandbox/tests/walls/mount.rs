@@ -67,6 +67,7 @@ impl Place {
             hidden: vec![mask(b"inner/secret")],
             programs: Vec::new(),
             toolchains: Vec::new(),
+            git: capsule_sandbox::GitFiles::default(),
         };
         self.executor.enter(view).unwrap();
         self
@@ -199,6 +200,7 @@ fn no_mount_stands_on_the_sandbox() {
             hidden: Vec::new(),
             programs: Vec::new(),
             toolchains: Vec::new(),
+            git: capsule_sandbox::GitFiles::default(),
         };
         assert!(executor.enter(view).is_err(), "{mount}");
     }

@@ -136,6 +136,7 @@ fn a_moved_workspace_is_not_entered() {
     let mut executor = Executor::start().unwrap();
     // The path is that of the moved folder, so this is fine.
     let view = SandboxView {
+        git: capsule_sandbox::GitFiles::default(),
         floor: crate::world::current().floor(),
         workspace: opened.try_clone().unwrap(),
         root_names: RootNames::default(),
@@ -148,6 +149,7 @@ fn a_moved_workspace_is_not_entered() {
     fs::remove_dir(folder.path().join("moved")).unwrap();
     let mut executor = Executor::start().unwrap();
     let view = SandboxView {
+        git: capsule_sandbox::GitFiles::default(),
         floor: crate::world::current().floor(),
         workspace: opened,
         root_names: RootNames::default(),
@@ -178,6 +180,7 @@ fn nothing_runs_without_a_view() {
     let mut bed = Bed::plain();
     let workspace = File::open(bed.workspace()).unwrap().into();
     let again = bed.executor.enter(SandboxView {
+        git: capsule_sandbox::GitFiles::default(),
         floor: crate::world::current().floor(),
         workspace,
         root_names: RootNames::default(),
@@ -205,6 +208,7 @@ fn nothing_runs_without_user_namespaces() {
         ));
         let workspace = File::open("/").unwrap().into();
         let entered = executor.enter(SandboxView {
+            git: capsule_sandbox::GitFiles::default(),
             floor: crate::world::current().floor(),
             workspace,
             root_names: RootNames::default(),

@@ -35,6 +35,7 @@ fn a_workspace_among_the_system_is_hidden_there() {
         hidden: masks.clone(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        git: capsule_sandbox::GitFiles::default(),
     };
     executor.enter(view).unwrap();
     let mut read = |path: &str| {
@@ -372,6 +373,7 @@ fn mounts_in_the_workspace_are_hidden() {
         hidden: Vec::new(),
         programs: crate::bed::own(),
         toolchains: Vec::new(),
+        git: capsule_sandbox::GitFiles::default(),
     };
     let entered = executor.enter(view);
     unmount(workspace.join("d/disk").as_path(), UnmountFlags::DETACH).unwrap();

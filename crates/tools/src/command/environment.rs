@@ -2,7 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use capsule_core::confinement::SandboxTier;
 use capsule_core::policy::EnvironmentRule;
+use capsule_sandbox::GIT_CONFIG_PATH;
 
 use super::program::SEARCH_PATH;
 use crate::host::ToolHost;
@@ -18,19 +20,24 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // Git would write its index when it only looks, and read the host's configuration.
+    // Git would write its index when it only looks.
     ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_CONFIG_NOSYSTEM", "1"),
 ];
+
+/// Who the user is to git, where variables say so.
+const IDENTITY: [&str; 4] =
+    ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
 /// Variables that name the private folder: programs write their caches there, and it is empty
 /// afterwards. The policy can set other values for them, too.
 const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 
-/// The environment of a command: ours, what the policy passes on, what it sets.
+/// The environment of a command: ours, what the policy passes on, what it sets. `tier` is where it runs, if that is a
+/// sandbox.
 pub(super) fn variables(
     environment: &EnvironmentRule,
     host: &dyn ToolHost,
+    tier: Option<SandboxTier>,
 ) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut put = |name: &str, value: OsString| {
@@ -44,7 +51,15 @@ pub(super) fn variables(
     for (name, value) in host.toolchains().variables() {
         put(name, value.into());
     }
-    for name in &environment.pass {
+    // The machine's configuration is another one where commands have an `/etc` of their own.
+    match tier {
+        Some(SandboxTier::Namespaces) => put("GIT_CONFIG_SYSTEM", GIT_CONFIG_PATH.into()),
+        _ => put("GIT_CONFIG_NOSYSTEM", "1".into()),
+    }
+    for name in
+        IDENTITY.iter().map(|name| (*name).to_owned()).chain(environment.pass.iter().cloned())
+    {
+        let name = &name;
         if let Some(value) = host.variable(name) {
             put(name, value);
         }

@@ -200,6 +200,10 @@ impl CommandOperation {
     ) -> Result<PreparedCommand, CodedError> {
         let (hidden, link_chain) = self.find_hidden_paths(reads)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
+        if let Some(staging) = &self.staging {
+            let repositories = self.hidden_paths.borrow().repositories(&self.workspace);
+            staging.hide_in_indexes(&self.workspace, &repositories, &hidden);
+        }
         let mut masks: Vec<HiddenPath> =
             hidden.into_iter().map(|path| HiddenPath { path }).collect();
         let hidden: Vec<OsString> = masks.iter().map(|mask| mask.path.clone()).collect();
@@ -211,7 +215,9 @@ impl CommandOperation {
             .as_mut()
             .map(|ground| ground.direct_writes(&mut masks, link_chain))
             .transpose()?;
-        let environment = variables(environment, self.host.as_ref());
+        let status = self.commands.sandbox_status().and_then(Result::ok);
+        let tier = status.map(|status| status.tier);
+        let environment = variables(environment, self.host.as_ref(), tier);
         let floor = confinement.floor;
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),

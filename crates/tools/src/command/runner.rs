@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_sandbox::{
-    CommandResult, CommandWatcher, Executor, HiddenPath, Launch, PreparedCommand, RunningCommand,
-    SandboxError, SandboxView, StagingMount, ToolchainMount,
+    CommandResult, CommandWatcher, Executor, GitFiles, HiddenPath, Launch, PreparedCommand,
+    RunningCommand, SandboxError, SandboxView, StagingMount, ToolchainMount,
 };
-use capsule_workspace::{HiddenPaths, MountError, Workspace};
+use capsule_workspace::{GitPreferences, HiddenPaths, MountError, Workspace};
 
 use crate::host::ToolHost;
 use crate::toolchain::Toolchains;
@@ -31,7 +31,7 @@ enum ExecutorState {
     Idle,
     /// Started.
     Running {
-        executor: Executor,
+        executor: Box<Executor>,
         /// It sees the workspace.
         view_entered: bool,
     },
@@ -53,7 +53,9 @@ impl CommandRunner {
     #[must_use]
     pub fn for_one_command_forked() -> Self {
         let state = match Executor::start_forked() {
-            Ok(executor) => ExecutorState::Running { executor, view_entered: false },
+            Ok(executor) => {
+                ExecutorState::Running { executor: Box::new(executor), view_entered: false }
+            }
             Err(_) => ExecutorState::Idle,
         };
         Self { state: Rc::new(RefCell::new(state)), single: true }
@@ -69,7 +71,9 @@ impl CommandRunner {
         let mut state = self.state.borrow_mut();
         if matches!(*state, ExecutorState::Idle) {
             *state = match Executor::start() {
-                Ok(executor) => ExecutorState::Running { executor, view_entered: false },
+                Ok(executor) => {
+                    ExecutorState::Running { executor: Box::new(executor), view_entered: false }
+                }
                 Err(error) => ExecutorState::Failed(error),
             };
         }
@@ -127,7 +131,7 @@ impl CommandRunner {
             return None;
         }
         match std::mem::take(&mut *state) {
-            ExecutorState::Running { executor, .. } => Some(executor),
+            ExecutorState::Running { executor, .. } => Some(*executor),
             _ => None,
         }
     }
@@ -304,6 +308,7 @@ pub(crate) fn sandbox_view(
         staging,
         hidden: masks,
         programs,
+        git: git_files(workspace, host),
         toolchains: toolchain_mounts(host.toolchains())?,
     })
 }
@@ -332,4 +337,16 @@ fn toolchain_mounts(toolchains: &Toolchains) -> io::Result<Vec<ToolchainMount>> 
     }
     mounts.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(mounts)
+}
+
+/// How git compares files with an index: by their sizes and dates. A file in a copy of the workspace, and what
+/// covers a hidden one, has another inode and another time of change.
+const COMPARISON: &[u8] = b"[core]\n\tcheckStat = minimal\n";
+
+/// What git finds in place of the configuration of the machine and of the user.
+fn git_files(workspace: &Workspace, host: &dyn ToolHost) -> GitFiles {
+    let preferences = GitPreferences::read(host, workspace.path());
+    let mount = Path::new(workspace.root_names().mount());
+    let config = preferences.config_text(workspace.path(), mount);
+    GitFiles { config: [&config, COMPARISON].concat(), ignored: preferences.ignored }
 }

@@ -12,7 +12,7 @@ use capsule_core::lifecycle::Operation;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::ToolSignature;
 use capsule_redact::Redactor;
-use capsule_workspace::{BackupStore, Cancel, HiddenPaths, Staging, Workspace};
+use capsule_workspace::{BackupStore, Cancel, GitAliases, HiddenPaths, Staging, Workspace};
 use serde_json::{Map, Value};
 
 use crate::command::runner::CommandRunner;
@@ -38,12 +38,14 @@ pub trait Tool: Sync {
 }
 
 /// With what the arguments of a call are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct DescribeContext<'c> {
     /// The time that relative times count from, in microseconds since 1970.
     pub now: u64,
     /// The names of the workspace's root.
     pub root_names: &'c RootNames,
+    /// The names that the user gave to subcommands of git.
+    pub git_aliases: &'c dyn Fn() -> GitAliases,
 }
 
 impl DescribeContext<'_> {

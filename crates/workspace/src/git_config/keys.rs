@@ -10,6 +10,8 @@ const TABLE: &str = include_str!("keys.txt");
 pub enum KeyJudgement {
     /// No program, and no file that git takes orders from.
     Data,
+    /// Data which says how a person works.
+    Preference,
     /// A program, or a command for a shell.
     Command,
     /// A command where it begins with `!`.
@@ -49,6 +51,7 @@ fn line(text: &'static str) -> Option<Line> {
     let (key, judgement) = (columns.next()?, columns.next()?);
     let judgement = match judgement {
         "data" => KeyJudgement::Data,
+        "preference" => KeyJudgement::Preference,
         "command" => KeyJudgement::Command,
         "alias" => KeyJudgement::Alias,
         "address" => KeyJudgement::Address,
@@ -107,7 +110,9 @@ mod tests {
 
     #[test]
     fn keys_are_judged() {
-        use KeyJudgement::{Address, Alias, Command, Config, Data, Directory, Hooks, Trust};
+        use KeyJudgement::{
+            Address, Alias, Command, Config, Data, Directory, Hooks, Preference, Trust,
+        };
         for (key, judgement) in [
             ("core.hookspath", Some(Hooks)),
             ("core.fsmonitor", Some(Command)),
@@ -125,6 +130,9 @@ mod tests {
             ("sendemail.tocmd", Some(Command)),
             ("sendemail.work.tocmd", Some(Command)),
             ("sendemail.to", Some(Data)),
+            ("user.name", Some(Preference)),
+            ("user.signingkey", Some(Data)),
+            ("help.autocorrect", Some(Data)),
             ("core.newkey", None),
             ("else.x", None),
         ] {

@@ -71,6 +71,11 @@ const HARMLESS: [&str; 24] = [
 /// Options of git by which an alias names directories of programs.
 const DIRECTORIES: [&str; 2] = ["--exec-path=", "--template="];
 
+/// Whether a subcommand of git starts no program and reads no configuration which its words name.
+pub(crate) fn is_harmless_subcommand(name: &str) -> bool {
+    HARMLESS.contains(&name)
+}
+
 /// What a configuration names.
 ///
 /// # Errors
@@ -92,18 +97,14 @@ impl Setting {
         if section.is_empty() {
             return Vec::new();
         }
-        let about = subsection.as_deref().map(String::from_utf8_lossy);
-        let whole = match &about {
-            Some(about) => format!("{section}.{about}.{key}"),
-            None => format!("{section}.{key}"),
-        };
+        let whole = self.name();
         // What it is called in a rule's terms: names of one's own say nothing about what it means.
         let short = format!("{section}.{key}");
         let value = value.as_deref().unwrap_or_default();
         let path = || value.strip_prefix(b":(optional)").unwrap_or(value).to_vec();
         let path_of = |named: fn(Vec<u8>) -> Named| vec![named(path())];
         match judge(&whole) {
-            Some(KeyJudgement::Data) => Vec::new(),
+            Some(KeyJudgement::Data | KeyJudgement::Preference) => Vec::new(),
             Some(KeyJudgement::Hooks) => path_of(Named::Hooks),
             Some(KeyJudgement::Config) => path_of(Named::Config),
             Some(KeyJudgement::Attributes) => path_of(Named::Attributes),
@@ -150,8 +151,8 @@ fn named_by_words(key: &str, CommandWords { words, directories }: CommandWords) 
 /// set keys, and name directories of programs.
 fn alias(key: &str, value: &[u8], depth: usize) -> Vec<Named> {
     let subcommand = value.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
-    if subcommand.is_none_or(|subcommand| HARMLESS.iter().any(|name| name.as_bytes() == subcommand))
-    {
+    let text = |word: &[u8]| std::str::from_utf8(word).is_ok_and(is_harmless_subcommand);
+    if subcommand.is_none_or(text) {
         return Vec::new();
     }
     let read = CommandWords::read(value);
@@ -186,6 +187,50 @@ impl Setting {
     pub fn parse(word: &[u8]) -> Option<Self> {
         let equals = word.iter().position(|byte| *byte == b'=')?;
         Self::of(word.get(..equals)?, word.get(equals + 1..)?.to_vec())
+    }
+
+    /// A setting without a subsection.
+    pub(crate) fn plain(section: &str, key: &str, value: Vec<u8>) -> Self {
+        Self { section: section.into(), subsection: None, key: key.into(), value: Some(value) }
+    }
+
+    /// The name of its key, as [`judge`] takes it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Self { section, key, .. } = self;
+        match self.subsection.as_deref().map(String::from_utf8_lossy) {
+            Some(about) => format!("{section}.{about}.{key}"),
+            None => format!("{section}.{key}"),
+        }
+    }
+
+    /// It as text of a configuration, with its section.
+    #[must_use]
+    pub fn written(&self) -> Vec<u8> {
+        let quoted = |text: &[u8]| {
+            let mut quoted = Vec::from(*b"\"");
+            for byte in text {
+                match byte {
+                    b'"' | b'\\' => quoted.extend([b'\\', *byte]),
+                    b'\n' => quoted.extend(*b"\\n"),
+                    _ => quoted.push(*byte),
+                }
+            }
+            quoted.push(b'"');
+            quoted
+        };
+        let mut text = format!("[{}", self.section).into_bytes();
+        if let Some(about) = &self.subsection {
+            text.push(b' ');
+            text.extend(quoted(about));
+        }
+        text.extend(format!("]\n\t{}", self.key).into_bytes());
+        if let Some(value) = &self.value {
+            text.extend(*b" = ");
+            text.extend(quoted(value));
+        }
+        text.push(b'\n');
+        text
     }
 
     /// Whether its names are ones that git takes, so that a word is a setting and no other option.

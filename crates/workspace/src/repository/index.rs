@@ -21,6 +21,9 @@ pub(crate) const INDEX: &str = "index";
 const LOOKS: usize = 40;
 /// Where the mode stands among these.
 const MODE: usize = 24;
+/// Where the date of the last change is among these, in seconds, and where the size begins.
+const MODIFIED: core::ops::Range<usize> = 8..12;
+const SIZE: usize = 36;
 /// Bits of an entry.
 const EXTENDED: u16 = 0x4000;
 const ASSUMED: u16 = 0x8000;
@@ -134,6 +137,11 @@ impl Index {
     /// # Errors
     /// It is broken, has two readings, or holds something that is not known.
     pub(super) fn parse(format: Format, bytes: &[u8]) -> Result<Self, Flaw> {
+        Self::parse_with_places(format, bytes).map(|(index, _)| index)
+    }
+
+    /// Reads an index, and where its entries begin.
+    fn parse_with_places(format: Format, bytes: &[u8]) -> Result<(Self, Places), Flaw> {
         let end = bytes.len().checked_sub(format.bytes()).ok_or_else(broken)?;
         let (body, sum) = bytes.split_at_checked(end).ok_or_else(broken)?;
         let sum = ObjectId::from_bytes(format, sum).ok_or_else(broken)?;
@@ -149,7 +157,7 @@ impl Index {
         let mut index = Self::default();
         let places = index.read_entries(&mut reader, version)?;
         index.read_extensions(&mut reader, &places)?;
-        Ok(index)
+        Ok((index, places))
     }
 
     fn read_entries(&mut self, reader: &mut Reader<'_>, version: u32) -> Result<Places, Flaw> {
@@ -406,4 +414,58 @@ pub(crate) fn is_same_index(one: &[u8], other: &[u8]) -> bool {
         let read = |bytes| Index::parse(format, bytes).ok();
         read(one).zip(read(other)).is_some_and(|(one, other)| one == other)
     })
+}
+
+/// An index in which hidden files look as what covers them, so that git takes them for unchanged and does not open
+/// them. None where nothing is to be changed, or the index cannot be read.
+pub(crate) fn with_hidden_files(
+    bytes: &[u8],
+    is_hidden: &dyn Fn(&[u8]) -> bool,
+) -> Option<Vec<u8>> {
+    with_looks(bytes, &|path, looks| {
+        let (dates, rest) = looks.split_at_mut_checked(MODE)?;
+        if is_hidden(path) {
+            dates.fill(0);
+            dates.get_mut(MODIFIED)?.copy_from_slice(&HIDDEN_DATE);
+            rest.get_mut(SIZE - MODE..)?.copy_from_slice(&HIDDEN_SIZE);
+        }
+        Some(())
+    })
+}
+
+/// The same index for git on the host: it compares what stands in the files that were hidden. None where nothing is
+/// to be changed, or the index cannot be read.
+pub(crate) fn without_hidden_files(bytes: &[u8]) -> Option<Vec<u8>> {
+    with_looks(bytes, &|_, looks| {
+        if looks.get(MODIFIED)? == HIDDEN_DATE && looks.get(SIZE..)? == HIDDEN_SIZE {
+            // By this size git knows that it must open a file.
+            looks.get_mut(SIZE..)?.fill(0);
+        }
+        Some(())
+    })
+}
+
+/// How a hidden file looks in an index.
+const HIDDEN_DATE: [u8; 4] = limits::HIDDEN_FILE_SECONDS.to_be_bytes();
+const HIDDEN_SIZE: [u8; 4] = limits::HIDDEN_FILE_BYTES.to_be_bytes();
+
+/// Changes how the files of an index looked when they were last compared.
+type ChangeLooks<'c> = dyn Fn(&[u8], &mut [u8]) -> Option<()> + 'c;
+
+/// An index in which files look otherwise. None where that is the same index, or it cannot be read.
+fn with_looks(bytes: &[u8], change: &ChangeLooks<'_>) -> Option<Vec<u8>> {
+    let parse = |format| Some((format, Index::parse_with_places(format, bytes).ok()?));
+    let (format, (index, places)) = [Format::Sha1, Format::Sha256].into_iter().find_map(parse)?;
+    let mut changed = bytes.to_vec();
+    for (begin, (path, stage)) in places.0.keys().zip(index.entries.keys()) {
+        if *stage == 0 {
+            change(path, changed.get_mut(*begin..begin + LOOKS)?)?;
+        }
+    }
+    let (body, sum) = changed.split_at_mut_checked(bytes.len().checked_sub(format.bytes())?)?;
+    // None is written where `index.skipHash` says so.
+    if sum.iter().any(|byte| *byte != 0) {
+        sum.copy_from_slice(format.digest(&[body]).as_bytes());
+    }
+    (changed != bytes).then_some(changed)
 }

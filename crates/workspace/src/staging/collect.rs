@@ -47,6 +47,7 @@ impl Staging {
     /// # Errors
     /// The changes cannot be read.
     pub fn collect(&self, seen: (&HiddenPaths, &Workspace)) -> Result<Vec<Change>, CodedError> {
+        self.show_in_indexes(seen.1);
         let now = ChangeScan::new(self, seen).run()?;
         let mut known = self.last_scan.borrow_mut();
         let between = known.changes_until(&now);

@@ -1,22 +1,27 @@
 //! Indexes of repositories, which whoever looks at a repository may write anew: `git status` notes in them how
 //! files look. One that holds the same entries is the same for all who change it.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use rustix::fs::{Mode, OFlags, Stat, openat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fchmod, openat, renameat, unlinkat};
 
 use super::scan::ChangeScan;
 use super::state::Staging;
 use crate::change_path::{join, split_parent};
+use crate::control_files::GIT_NAME;
+use crate::git_config;
 use crate::node;
-use crate::repository::{INDEX, is_same_index};
-use crate::resolve::LookupError;
+use crate::repository::{INDEX, is_same_index, with_hidden_files, without_hidden_files};
+use crate::resolve::{LookupError, Workspace};
 
 /// What the names of indexes begin with that are kept beside the changes.
 const KEPT: &str = "index-";
@@ -48,6 +53,18 @@ impl ChangeScan<'_> {
         is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
     }
 
+    /// Whether a file among the changes is an index with the same entries as the one of the workspace.
+    pub(super) fn is_same_index(
+        &self,
+        path: &str,
+        before: &FileState,
+        directory: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> bool {
+        let open = || node::open_regular(directory, split_parent(path).1, stat).ok();
+        is_index(path) && open().is_some_and(|now| self.staging.has_same_entries(before, &now))
+    }
+
     /// Keeps an index that the run changes, as it was.
     pub(super) fn keep_index(
         &self,
@@ -75,6 +92,46 @@ impl Staging {
                 self.indexes.borrow_mut().insert(path, File::from(opened));
             }
         }
+    }
+
+    /// Has git take hidden files for unchanged: where they are in an index, they look there as what covers them. That
+    /// is the cache of an index and no change of it. An index that cannot be read, or is locked, stays as it is.
+    pub fn hide_in_indexes(
+        &self,
+        workspace: &Workspace,
+        repositories: &[String],
+        hidden: &BTreeSet<OsString>,
+    ) {
+        for directory in repositories {
+            let Some(tree) = working_tree(workspace, directory) else { continue };
+            let inside = |path: &OsString| {
+                Some(Path::new(path).strip_prefix(&tree).ok()?.as_os_str().as_bytes().to_vec())
+            };
+            let names: BTreeSet<Vec<u8>> = hidden.iter().filter_map(inside).collect();
+            if !names.is_empty() {
+                let hide = |index: &[u8]| with_hidden_files(index, &|path| names.contains(path));
+                let _left_as_it_is = rewrite(workspace, directory, &hide);
+                self.prepared_indexes.borrow_mut().insert(directory.clone());
+            }
+        }
+    }
+
+    /// Has git on the host compare the files that were hidden, in the indexes that are staged.
+    pub(super) fn show_in_indexes(&self, workspace: &Workspace) {
+        for directory in std::mem::take(&mut *self.prepared_indexes.borrow_mut()) {
+            let _left_as_it_is = rewrite(workspace, &directory, &without_hidden_files);
+        }
+    }
+
+    /// Whether a file among the changes is an index that holds the same entries as the one before.
+    pub(super) fn has_same_entries(&self, before: &FileState, now: &File) -> bool {
+        let FileState::File { sha256, .. } = before else { return false };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let kept = openat(&self.folder, format!("{KEPT}{sha256}"), flags, Mode::empty());
+        let kept = kept.ok().and_then(|file| read(&File::from(file)));
+        kept.filter(|kept| Digest::of(kept) == *sha256)
+            .zip(read(now))
+            .is_some_and(|(before, now)| is_same_index(&before, &now))
     }
 
     /// Whether what stands at a path of the workspace holds the same entries as when the run began. Git gives
@@ -121,4 +178,69 @@ impl Staging {
         let stat = node::stat_optional(folder.as_fd(), name).ok()??;
         node::open_regular(folder.as_fd(), name, &stat).ok()
     }
+}
+
+/// By what git knows that an index is being written.
+const LOCK: &str = "index.lock";
+
+/// Writes an index anew. None where that is not needed or cannot be done.
+fn rewrite(
+    workspace: &Workspace,
+    directory: &str,
+    change: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Option<()> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY;
+    let directory = workspace.open_plain(workspace.root(), OsStr::new(directory), flags).ok()?;
+    let stat = node::stat_optional(directory.as_fd(), INDEX).ok()??;
+    let index = read(&node::open_regular(directory.as_fd(), INDEX, &stat).ok()?)?;
+    let changed = change(&index)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = File::from(openat(&directory, LOCK, flags, Mode::RUSR | Mode::WUSR).ok()?);
+    let written = (&lock).write_all(&changed).ok().and_then(|()| {
+        fchmod(&lock, Mode::from_raw_mode(stat.st_mode & 0o777)).ok()?;
+        renameat(&directory, LOCK, &directory, INDEX).ok()
+    });
+    if written.is_none() {
+        let _ = unlinkat(&directory, LOCK, AtFlags::empty());
+    }
+    written
+}
+
+/// the working tree of a repository, from the root of the workspace.
+fn working_tree(workspace: &Workspace, directory: &str) -> Option<PathBuf> {
+    let (above, name) = split_parent(directory);
+    if name == GIT_NAME {
+        return Some(above.into());
+    }
+    let small = |name: &str| {
+        let path = join(directory, name);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = workspace.open_plain(workspace.root(), OsStr::new(&path), flags).ok()?;
+        let mut bytes = Vec::new();
+        File::from(file).take(limits::CONFIG_BYTES).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    };
+    let named = match small("gitdir") {
+        Some(file) => Path::new(OsStr::from_bytes(file.trim_ascii())).parent()?.to_owned(),
+        None => {
+            let settings = git_config::settings(&small("config")?).ok()?;
+            let tree = settings.into_iter().rfind(|setting| setting.is("core", "worktree"))?;
+            OsStr::from_bytes(&tree.value?).into()
+        }
+    };
+    let whole = workspace.path().join(directory).join(named);
+    plain_path(&whole).strip_prefix(workspace.path()).ok().map(Path::to_owned)
+}
+
+/// A path without `.` and `..`. Links are not followed.
+fn plain_path(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
 }

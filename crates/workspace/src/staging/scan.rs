@@ -214,6 +214,12 @@ impl<'s> ChangeScan<'s> {
         };
         let mut before = self.original_node(&path, name, beneath.map(AsFd::as_fd))?;
         before.refusal = before.refusal.or(why);
+        let after = match &before.node {
+            Some(known) if *known != after && self.is_same_index(&path, known, changed, &stat) => {
+                known.clone()
+            }
+            _ => after,
+        };
         if matches!(before.node, Some(FileState::Directory { .. })) && !is_directory(&after) {
             self.add_removed_children(&path)?;
         }

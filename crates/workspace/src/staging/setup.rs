@@ -254,6 +254,7 @@ impl Staging {
             weight: Cell::default(),
             folder,
             indexes: RefCell::default(),
+            prepared_indexes: RefCell::default(),
         })
     }
 }

@@ -20,8 +20,8 @@ use capsule_base::units::show_size;
 use capsule_core::outcome::CodedError;
 use capsule_redact::excerpt;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, chownat, fchmod, fstat, fstatvfs, futimens, linkat,
-    mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, chownat, fchmod, fstat, fstatvfs,
+    ftruncate, futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -348,9 +348,14 @@ impl<'c> Copier<'c> {
         }
     }
 
-    /// An empty file that nobody may read, in place of one that is not copied.
+    /// A file that nobody may read, in place of one that is not copied. It looks as one that mounts hide.
     fn make_placeholder(&mut self, entry: &CopyEntry<'_>, why: Omission) -> Result<(), CopyError> {
-        let _ = entry.create_file(Mode::empty())?;
+        let file = entry.create_file(Mode::empty())?;
+        if matches!(why, Omission::Protected) {
+            ftruncate(&file, limits::HIDDEN_FILE_BYTES.into())?;
+            let time = Timespec { tv_sec: limits::HIDDEN_FILE_SECONDS.into(), tv_nsec: 0 };
+            futimens(&file, &Timestamps { last_access: time, last_modification: time })?;
+        }
         self.note_omitted(entry.path, why);
         Ok(())
     }

@@ -16,4 +16,6 @@ pub(super) struct CallConfinement {
     pub(super) workspace_paths: Vec<PathBuf>,
     /// Programs from elsewhere, and directories of them, with what is hidden in each.
     pub(super) programs: Vec<(OwnedFd, HiddenTree)>,
+    /// Git's configuration and the patterns of files that it ignores, for the home directory of the call.
+    pub(super) git_files: [Vec<u8>; 2],
 }

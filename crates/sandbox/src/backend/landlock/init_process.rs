@@ -6,6 +6,8 @@
 //! or the executor hangs up or is gone, one signal ends all of them; none can be made meanwhile.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::{fs, io};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
@@ -23,15 +25,16 @@ use crate::protocol::{AtStep as _, ExecutorError, Step};
 /// Lives the whole life of the first process.
 pub(super) fn run_init(
     resources: &CallResources,
-    walls: &CallConfinement,
+    confinement: &CallConfinement,
     reach: (&[Vec<u8>], bool),
     ends: &InitSockets<'_>,
 ) {
     let raise = || {
-        raise_landlock(resources, walls, reach)?;
+        write_git_files(resources.tmp.path(), &confinement.git_files).at(Step::Tmp)?;
+        raise_landlock(resources, confinement, reach)?;
         // Only from here on does a signal to everybody reach this call alone.
         let alone = SignalIsolation::prove().at(Step::Landlock)?;
-        kernel::attach_filter(&walls.filter).at(Step::Filter)?;
+        kernel::attach_filter(&confinement.filter).at(Step::Filter)?;
         Ok(alone)
     };
     let end = |alone: SignalIsolation| kernel::kill_and_reap_all(|| alone.kill_descendants());
@@ -96,4 +99,12 @@ fn require_hidden(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Puts git's files where it looks for them in a home directory.
+fn write_git_files(home: &Path, [config, ignored]: &[Vec<u8>; 2]) -> io::Result<()> {
+    let directory = home.join(".config/git");
+    fs::create_dir_all(&directory)?;
+    fs::write(home.join(".gitconfig"), config)?;
+    fs::write(directory.join("ignore"), ignored)
 }

@@ -70,6 +70,7 @@ impl PreparedLandlock {
             workspace_path: place,
             workspace_paths: judged,
             programs,
+            git_files: enter.git_files.clone(),
         };
         Ok(LandlockSandbox {
             resources: CallResources::create(cgroups, workspace)?,

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod direct_writes;
+mod git_files;
 mod hidden_paths;
 mod init_process;
 mod isolate;

@@ -10,9 +10,10 @@ use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
+use capsule_base::limits;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat, readlinkat, statat,
-    symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fstat, ftruncate, futimens,
+    mkdirat, open, openat, readlinkat, statat, symlinkat,
 };
 use rustix::io::Errno;
 use rustix::mount::{
@@ -289,7 +290,9 @@ impl Cover {
         mkdirat(tree, "proc/folder", Mode::from_raw_mode(0o444))?;
         mkdirat(tree, "proc/nothing", Mode::from_raw_mode(0o555))?;
         let make = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
-        openat(tree, "proc/file", make, Mode::empty())?;
+        let file = openat(tree, "proc/file", make, Mode::empty())?;
+        ftruncate(&file, limits::HIDDEN_FILE_BYTES.into())?;
+        futimens(&file, &hidden_file_times())?;
         let open = |path: &str| openat(tree, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
             file: open("proc/file")?,
@@ -307,6 +310,12 @@ impl Cover {
     fn empty(&self, target: BorrowedFd<'_>) -> Result<(), Errno> {
         bind_over(&self.empty_directory, target)
     }
+}
+
+/// The dates of a hidden file.
+fn hidden_file_times() -> Timestamps {
+    let time = Timespec { tv_sec: limits::HIDDEN_FILE_SECONDS.into(), tv_nsec: 0 };
+    Timestamps { last_access: time, last_modification: time }
 }
 
 /// A mount of its own that shows what another one does.

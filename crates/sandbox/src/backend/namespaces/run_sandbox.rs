@@ -13,7 +13,7 @@ use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::spawn::StandbyInit;
 use super::toolchains::Toolchains;
 use super::workspace_mount::WorkspaceMount;
-use super::{hidden_paths, overlay};
+use super::{git_files, hidden_paths, overlay};
 use crate::backend::InitProcess;
 use crate::backend::host_path::{self, reopen};
 use crate::backend::system::{DIRECTORIES, taken};
@@ -64,6 +64,7 @@ impl PreparedNamespaces {
             show_program(&mut root, &mount, host_path::bytes_to_path(target), place)?;
         }
         let toolchains = Toolchains::show(&mut root, &mount, &enter.toolchains)?;
+        git_files::write_git_files(&root, &enter.git_files).at(Step::Configuration)?;
         root.allow(mount.relative_to_root(), LandlockAccess::Read).at(Step::Workspace)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let workspace = openat(&root.tree, mount.relative_to_root(), flags, Mode::empty())

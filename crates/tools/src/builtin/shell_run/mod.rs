@@ -2,6 +2,7 @@
 
 mod change;
 mod command;
+mod git_alias;
 mod list;
 
 use capsule_base::code::Code;
@@ -144,12 +145,13 @@ impl Tool for ShellRun {
         let words = args.get("argv").and_then(Value::as_array);
         match (words, text_arg(args, "command")) {
             (Some(words), None) => {
-                let argv = words.iter().filter_map(Value::as_str).map(Into::into).collect();
+                let argv = words.iter().filter_map(Value::as_str).collect();
+                let argv = git_alias::expand_argv(argv, context.git_aliases);
                 Ok(Action::Run { argv, cwd, stdin, timeout_ms, unconfined: false })
             }
             (None, Some(command)) => {
                 let (steps, text) =
-                    parse_steps(command, (&cwd, context.root_names), number_arg(args, "part"))?;
+                    parse_steps(command, (&cwd, context), number_arg(args, "part"))?;
                 Ok(Action::Command { steps, text, cwd, stdin, timeout_ms })
             }
             _ => Err(invalid_args("a command is either `argv` or `command`")
@@ -183,13 +185,15 @@ fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
 /// before it.
 fn parse_steps(
     text: &str,
-    (cwd, names): (&PathTarget, &RootNames),
+    (cwd, context): (&PathTarget, &DescribeContext<'_>),
     part: Option<u64>,
 ) -> Result<(Vec<CommandStep>, String), CodedError> {
-    let script = parse(text).map_err(|refusal| {
+    let names = context.root_names;
+    let mut script = parse(text).map_err(|refusal| {
         let shown = refusal.underlined(text);
         outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
     })?;
+    git_alias::expand_script(&mut script, context.git_aliases);
     if let Some(number) = part {
         return one_part(script, (cwd, names), number);
     }
