@@ -276,6 +276,9 @@ impl CommandOperation {
             direct_guard: ground,
         };
         let ended = self.commands.wait(running, &mut watch);
+        if let Some(staging) = &self.staging {
+            staging.show_in_indexes(&self.workspace);
+        }
         let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
         Ok((exit, full.into_inner()))
     }

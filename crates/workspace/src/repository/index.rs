@@ -438,8 +438,11 @@ pub(crate) fn with_hidden_files(
 pub(crate) fn without_hidden_files(bytes: &[u8]) -> Option<Vec<u8>> {
     with_looks(bytes, &|_, looks| {
         if looks.get(MODIFIED)? == HIDDEN_DATE && looks.get(SIZE..)? == HIDDEN_SIZE {
-            // By this size git knows that it must open a file.
+            // By this size git knows that it must open a file. The rest is always the same, so that an index which
+            // was hidden from a command in between is the one that is recorded.
             looks.get_mut(SIZE..)?.fill(0);
+            looks.get_mut(..MODE)?.fill(0);
+            looks.get_mut(MODIFIED)?.copy_from_slice(&HIDDEN_DATE);
         }
         Some(())
     })

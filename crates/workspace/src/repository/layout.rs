@@ -68,7 +68,7 @@ const TEXTS: [&str; 19] = [
 ];
 
 /// What invariants protect, beneath which folder or as which file.
-const CONTROL: [&str; 13] = [
+const CONTROL: [&str; 12] = [
     "branches",
     "commondir",
     "config",
@@ -76,7 +76,6 @@ const CONTROL: [&str; 13] = [
     "gitdir",
     "hooks",
     "info/attributes",
-    "modules",
     "objects/info/alternates",
     "rebase-apply",
     "rebase-merge",
@@ -99,9 +98,10 @@ const NAMED: [&str; 8] = [
 ];
 
 /// What is neither changed nor removed, and why.
-const FIXED: [(&str, &str); 7] = [
+const FIXED: [(&str, &str); 8] = [
     ("info/grafts", "it gives commits other parents"),
     ("info/sparse-checkout", "it says which files stand in the working tree"),
+    ("modules", "it belongs to a submodule"),
     ("objects/info/http-alternates", "it names other places for objects"),
     ("refs/replace", "it puts one object in another's place"),
     ("reftable", "references in this form cannot be compared"),

@@ -117,7 +117,7 @@ impl Staging {
     }
 
     /// Has git on the host compare the files that were hidden, in the indexes that are staged.
-    pub(super) fn show_in_indexes(&self, workspace: &Workspace) {
+    pub fn show_in_indexes(&self, workspace: &Workspace) {
         for directory in std::mem::take(&mut *self.prepared_indexes.borrow_mut()) {
             let _left_as_it_is = rewrite(workspace, &directory, &without_hidden_files);
         }
