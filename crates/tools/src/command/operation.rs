@@ -201,7 +201,7 @@ impl CommandOperation {
         let (hidden, link_chain) = self.find_hidden_paths(reads)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         if let Some(staging) = &self.staging {
-            let repositories = self.hidden_paths.borrow().repositories(&self.workspace);
+            let repositories = self.hidden_paths.borrow().known_repositories();
             staging.hide_in_indexes(&self.workspace, &repositories, &hidden);
         }
         let mut masks: Vec<HiddenPath> =

@@ -223,6 +223,13 @@ impl HiddenPaths {
         self.refreshed(workspace).borrow().alias_candidates.repositories()
     }
 
+    /// The same, as they were when what is hidden was last asked for.
+    #[must_use]
+    pub fn known_repositories(&self) -> Vec<String> {
+        let index = self.index.get();
+        index.map(|index| index.borrow().alias_candidates.repositories()).unwrap_or_default()
+    }
+
     fn refreshed(&self, workspace: &Workspace) -> &RefCell<HiddenIndex> {
         match self.index.get() {
             Some(drawn) => {
