@@ -16,7 +16,7 @@ use std::time::Duration;
 use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
-    CommandWatcher, Executable, Executor, FileIdentity, Launch, LaunchStage, OutputKind,
+    CommandWatcher, Executable, Executor, FileIdentity, GitFiles, Launch, LaunchStage, OutputKind,
     SandboxError, SandboxView, Termination,
 };
 
@@ -194,6 +194,8 @@ impl Walls {
             staging: None,
             hidden: Vec::new(),
             programs: Vec::new(),
+            git: GitFiles::default(),
+            toolchains: Vec::new(),
         };
         executor.enter(view).map_err(failed)?;
         Ok(Self { executor, program: Executable { path, identity } })

@@ -395,7 +395,7 @@ tools:
         bed.capsule.write_file("j/x", "").with_file_name("socket"),
     )
     .unwrap();
-    let odd = std::ffi::OsStr::new("new\nline");
+    let odd = std::ffi::OsStr::new("bell\u{7}ring");
     fs::write(bed.capsule.write_file("k/x", "").with_file_name(odd), "").unwrap();
     let before = bed.tree();
     for (path, code) in [

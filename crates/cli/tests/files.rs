@@ -187,7 +187,7 @@ fn impossible_paths_are_clean_errors() {
     let files = Files::under(OPEN);
     for (path, code) in [
         ("a\u{0}b", "path.invalid"),
-        ("a\nb", "path.invalid"),
+        ("a\nb", "fs.not-found"),
         ("", "path.invalid"),
         (&"x".repeat(5_000), "path.too-long"),
         (&"x".repeat(300), "path.too-long"),

@@ -83,7 +83,7 @@ fn policy(tools: Catalogue) -> Value {
                 with_description(
                     "Toolchains and package caches that commands see read-only: names such as `rustup`, \
                      directories as absolute paths or with `~/`, or `well-known` for all that are there.",
-                    list(json!({ "type": "string" })),
+                    list(text("A name, a directory, or `well-known`.")),
                 ),
             ),
             ("secrets", secrets::secrets()),

@@ -103,7 +103,7 @@ pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedPr
             known.then(|| PathBuf::from(name)).filter(|path| path.is_file() && is_seen(path))?
         }
         None => {
-            let paths = toolchains.search_path(SEARCH_PATH).map(|folder| folder.join(name));
+            let paths = toolchains.search_path(SEARCH_PATH).map(|directory| directory.join(name));
             let is_program = |path: &PathBuf| {
                 path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
             };

@@ -16,7 +16,7 @@ pub(super) struct KnownToolchain {
     pub(super) parts: &'static [Part],
     /// Where its programs are.
     pub(super) programs: &'static [Programs],
-    /// Variables that commands find, where the home directory is shown; `{}` stands for it.
+    /// Variables that commands find, where the home directory is shown, in place of `{}`.
     pub(super) variables: &'static [(&'static str, &'static str)],
 }
 

@@ -50,7 +50,7 @@ pub struct ToolchainDirectory {
 /// What is wrong with an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolchainProblem {
-    /// Where it stands in the policy.
+    /// Where it is written in the policy.
     pub span: Range<usize>,
     /// Whether nothing runs by it; else it is only noted.
     pub is_error: bool,

@@ -40,7 +40,7 @@ fn files(user: &dyn UserVariables) -> Vec<PathBuf> {
             let home = named("HOME").filter(|home| home.is_absolute());
             let plain = home.map(|home| home.join(".gitconfig"));
             user_directory(user)
-                .map(|folder| folder.join("config"))
+                .map(|directory| directory.join("config"))
                 .into_iter()
                 .chain(plain)
                 .collect()
@@ -59,7 +59,7 @@ fn user_directory(user: &dyn UserVariables) -> Option<PathBuf> {
 
 /// Where the patterns of ignored files are if no setting says so.
 pub(super) fn default_ignore(user: &dyn UserVariables) -> Option<PathBuf> {
-    user_directory(user).map(|folder| folder.join("ignore"))
+    user_directory(user).map(|directory| directory.join("ignore"))
 }
 
 /// A path with the home directory in the place of `~`; none for the home directory of another account.

@@ -433,7 +433,7 @@ pub(crate) fn with_hidden_files(
     })
 }
 
-/// The same index for git on the host: it compares what stands in the files that were hidden. None where nothing is
+/// The same index for git on the host: it compares what is in the files that were hidden. None where nothing is
 /// to be changed, or the index cannot be read.
 pub(crate) fn without_hidden_files(bytes: &[u8]) -> Option<Vec<u8>> {
     with_looks(bytes, &|_, looks| {

@@ -51,7 +51,7 @@ pub struct Staging {
     /// The folder of all of it, and the indexes of repositories as they were when the run began.
     pub(super) folder: OwnedFd,
     pub(super) indexes: RefCell<BTreeMap<String, File>>,
-    /// The folders of repositories whose indexes were prepared for a command, since they were last looked at.
+    /// The directories of repositories whose indexes were prepared for a command, since they were last looked at.
     pub(super) prepared_indexes: RefCell<BTreeSet<String>>,
 }
 
