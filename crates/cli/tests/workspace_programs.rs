@@ -110,6 +110,35 @@ fn a_python_environment_works() {
     assert_eq!(target.to_str(), Some("/usr/bin/python3"));
 }
 
+/// W1: a link to a known program of the system is judged as that program; a file of the workspace by what it may be.
+#[test]
+fn links_to_known_programs_are_judged_as_those() {
+    let (capsule, _) = capsule();
+    let workspace = capsule.workspace();
+    fs::create_dir_all(workspace.join("venv/bin")).unwrap();
+    symlink("/usr/bin/python3", workspace.join("venv/bin/python")).unwrap();
+    symlink("/usr/bin/perl", workspace.join("ls")).unwrap();
+    symlink("/usr/lib/git-core/git-sh-prompt", workspace.join("cat")).unwrap();
+    fs::copy("/usr/bin/true", workspace.join("true")).unwrap();
+    capsule.write_file("hello.py", "print('hello')\n");
+    let exec = |words: &[&str]| {
+        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        args.extend(words);
+        capsule.run(&args)
+    };
+    assert_eq!(exec(&["venv/bin/python", "hello.py"]).exits(0).stdout, "hello\n");
+    for words in [
+        &["venv/bin/python", "-c", "print(1)"][..],
+        &["./ls", "-e", "print 1"],
+        &["./true"],
+        &["./run.sh"],
+    ] {
+        let refused = exec(words).exits(4).stderr;
+        assert!(refused.contains("[approval.needed]"), "{words:?}: {refused}");
+    }
+    assert_ne!(exec(&["./cat", "hello.py"]).status, 0);
+}
+
 /// No person is asked about a program that is not there.
 #[test]
 fn a_missing_program_is_not_asked_about() {

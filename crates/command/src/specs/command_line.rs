@@ -82,7 +82,14 @@ impl<'c> CommandLine<'c> {
         if let Some(word) =
             argv.first().filter(|word| word.contains('/') && !is_system_program(word))
         {
-            readings.iter_mut().for_each(|(_, reading)| reading.mark_workspace_program(word));
+            // The path of a program outside of the workspace is absolute.
+            let is_known = program.is_some_and(|program| {
+                let name = base_name(&program.real);
+                program.real.starts_with('/')
+                    && [name, strip_version(name)].into_iter().any(|name| find_spec(name).is_some())
+            });
+            let mark = |reading: &mut ParsedArgv| reading.mark_workspace_program(word, is_known);
+            readings.iter_mut().for_each(|(_, reading)| mark(reading));
         }
         let mut places: Vec<_> =
             readings.iter().flat_map(|(_, reading)| reading.nested.iter().cloned()).collect();

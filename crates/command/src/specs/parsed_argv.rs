@@ -131,13 +131,18 @@ impl ParsedArgv {
         self.levels.last()
     }
 
-    /// The program is a file that a word names by its path: what it is called says little.
-    pub(super) fn mark_workspace_program(&mut self, word: &str) {
+    /// The program is a file that a word names by its path: what it is called says little. Where it is a link to a
+    /// known program outside of the workspace, it is that one, in an environment of the project.
+    pub(super) fn mark_workspace_program(&mut self, word: &str, is_known: bool) {
         self.paths.push(PathUse::read(word));
+        let (effect, why) = match is_known {
+            true => (Effect::Runs, "runs in an environment of the project"),
+            false => (Effect::Code, "is a file that can be any program"),
+        };
         self.base_effects.push(MatchedEffect {
-            effects: Effects::of(Effect::Code),
+            effects: Effects::of(effect),
             argument: word.into(),
-            why: "is a file that can be any program".into(),
+            why: why.into(),
             alternative: None,
             guessed: false,
         });

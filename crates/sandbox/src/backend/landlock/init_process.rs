@@ -101,10 +101,15 @@ fn require_hidden(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Puts git's files where it looks for them in a home directory.
+/// Puts git's files where it looks for them in a home directory; one that is empty is not needed.
 fn write_git_files(home: &Path, [config, ignored]: &[Vec<u8>; 2]) -> io::Result<()> {
+    if !config.is_empty() {
+        fs::write(home.join(".gitconfig"), config)?;
+    }
+    if ignored.is_empty() {
+        return Ok(());
+    }
     let directory = home.join(".config/git");
     fs::create_dir_all(&directory)?;
-    fs::write(home.join(".gitconfig"), config)?;
     fs::write(directory.join("ignore"), ignored)
 }
