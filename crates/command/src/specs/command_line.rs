@@ -82,12 +82,7 @@ impl<'c> CommandLine<'c> {
         if let Some(word) =
             argv.first().filter(|word| word.contains('/') && !is_system_program(word))
         {
-            // The path of a program outside of the workspace is absolute.
-            let is_known = program.is_some_and(|program| {
-                let name = base_name(&program.real);
-                program.real.starts_with('/')
-                    && [name, strip_version(name)].into_iter().any(|name| find_spec(name).is_some())
-            });
+            let is_known = program.is_some_and(is_known_elsewhere);
             let mark = |reading: &mut ParsedArgv| reading.mark_workspace_program(word, is_known);
             readings.iter_mut().for_each(|(_, reading)| mark(reading));
         }
@@ -183,6 +178,13 @@ pub fn is_system_program(word: &str) -> bool {
 #[must_use]
 pub fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a program lies outside of the workspace, where its path is absolute, and something is known of it.
+fn is_known_elsewhere(program: &ProgramFact) -> bool {
+    let name = base_name(&program.real);
+    let is_known = |name| find_spec(name).is_some();
+    program.real.starts_with('/') && [name, strip_version(name)].into_iter().any(is_known)
 }
 
 /// A name without its version or variant: `bash5.2`, `nc.openbsd`.
