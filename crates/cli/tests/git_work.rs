@@ -81,6 +81,15 @@ impl Bed {
         self.capsule.run(&[&head[..], args].concat())
     }
 
+    /// What comes of a command line where no namespaces can be had, so that the workspace is copied.
+    fn command_in_lower_tier(&self, line: &str) -> serde_json::Value {
+        let lower = STAGED.replace("sandbox: {", "sandbox: { floor: landlock,");
+        let policy = self.capsule.write_policy(&lower);
+        let args = serde_json::json!({ "command": line }).to_string();
+        let words = ["call", "shell.run", "--policy", &policy, "--args", &args];
+        self.capsule.run_without_namespaces(&words).json()
+    }
+
     /// What a command line prints that ends well.
     #[track_caller]
     fn printed(&self, line: &str) -> String {

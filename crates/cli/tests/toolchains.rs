@@ -190,7 +190,7 @@ fn nothing_of_a_toolchain_is_changed_or_told() {
     let _ = bed.write_home(".m2/repository/a.jar", b"jar");
     let _ = bed.write_home(".npm/_cacache/x", b"x");
     let _ = bed.write_program("tools/bin/custom", HELLO);
-    for secret in [
+    let secrets = [
         ".cargo/credentials.toml",
         ".cargo/config.toml",
         ".m2/settings.xml",
@@ -202,7 +202,8 @@ fn nothing_of_a_toolchain_is_changed_or_told() {
         "tools/.aws/credentials",
         ".ssh/id_rsa",
         "notes.txt",
-    ] {
+    ];
+    for secret in secrets {
         let _ = bed.write_home(secret, b"secret-token-value");
     }
     let script = r#"
@@ -231,19 +232,6 @@ for name in [".cargo/bin/tool", "tools/bin/custom"]:
 "#;
     bed.capsule.write_file("try.py", script);
     let home = bed.capsule.home();
-    let secrets = [
-        ".cargo/credentials.toml",
-        ".cargo/config.toml",
-        ".m2/settings.xml",
-        ".m2/settings-security.xml",
-        ".npmrc",
-        ".npm/_logs/x",
-        "tools/lib/.npmrc",
-        "tools/id_rsa",
-        "tools/.aws/credentials",
-        ".ssh/id_rsa",
-        "notes.txt",
-    ];
     let _ = bed.capsule.write_file("home.txt", home.to_str().unwrap());
     let mut words = vec!["python3", "try.py"];
     words.extend(secrets);

@@ -28,20 +28,9 @@ fn a_person_is_who_they_are_on_the_host() {
 /// Without namespaces, too.
 #[test]
 fn a_person_is_known_in_the_lower_tier() {
-    let mut bed = Bed::new("");
-    bed.policy =
-        bed.capsule.write_policy(&STAGED.replace("sandbox: {", "sandbox: { floor: landlock,"));
+    let bed = Bed::new("");
     let line = "git commit --allow-empty -qm two; git log -1 --format='%an <%ae>'";
-    let args = serde_json::json!({ "command": line }).to_string();
-    let done = bed.capsule.run_without_namespaces(&[
-        "call",
-        "shell.run",
-        "--policy",
-        &bed.policy,
-        "--args",
-        &args,
-    ]);
-    let answer = done.json();
+    let answer = bed.command_in_lower_tier(line);
     assert_eq!(answer["result"]["stdout"], "Ann <ann@example.org>\n", "{answer}");
 }
 
