@@ -171,11 +171,13 @@ fn copy_crate(to: &Path, name: &str) {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home =
         home.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo"));
-    let script = "set -e; cd \"$1/registry\"; mkdir -p \"$2\"; \
-        find index -path '*/.cache/*/'\"$3\" -o -path 'index/*/config.json' | cpio -pdm --quiet \"$2\" 2>/dev/null || \
-        for f in $(find index -path '*/.cache/*/'\"$3\" -o -path 'index/*/config.json') $(find cache -name \"$3-[0-9]*.crate\"); do \
-          mkdir -p \"$2/$(dirname \"$f\")\"; cp \"$f\" \"$2/$f\"; done; \
-        for f in $(find cache -name \"$3-[0-9]*.crate\"); do mkdir -p \"$2/$(dirname \"$f\")\"; cp \"$f\" \"$2/$f\"; done";
+    let script = r#"set -e
+        cd "$1/registry"
+        index=$(find index -path "*/.cache/*/$3" -o -path 'index/*/config.json')
+        for file in $index $(find cache -name "$3-[0-9]*.crate"); do
+          mkdir -p "$2/$(dirname "$file")"
+          cp "$file" "$2/$file"
+        done"#;
     let done = Command::new("sh").args(["-c", script, "sh"]).arg(home).arg(to).arg(name).status();
     assert!(done.unwrap().success());
 }
