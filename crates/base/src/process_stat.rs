@@ -1,4 +1,4 @@
-//! What the system tells of a process in one line (proc_pid_stat(5)).
+//! The line by which the system describes a process (proc_pid_stat(5)).
 
 use core::str::SplitAsciiWhitespace;
 

@@ -15,7 +15,7 @@ mod ordinary;
 #[path = "git_work/preferences.rs"]
 mod preferences;
 
-/// What programs do to files is staged, and no person is asked.
+/// Changes of files are staged, and no person is asked.
 const STAGED: &str = "version: 1
 name: git
 extends: builtin:base@1
@@ -60,7 +60,7 @@ impl Bed {
         assert!(git.status().unwrap().success(), "{words}");
     }
 
-    /// What these lines print on the host, in the workspace.
+    /// The output of these lines on the host, in the workspace.
     #[track_caller]
     fn host(&self, lines: &str) -> String {
         let mut command = Command::new("sh");
@@ -81,7 +81,7 @@ impl Bed {
         self.capsule.run(&[&head[..], args].concat())
     }
 
-    /// What comes of a command line where no namespaces can be had, so that the workspace is copied.
+    /// The answer to a command line where no namespaces can be had, so that the workspace is copied.
     fn command_in_lower_tier(&self, line: &str) -> serde_json::Value {
         let lower = STAGED.replace("sandbox: {", "sandbox: { floor: landlock,");
         let policy = self.capsule.write_policy(&lower);
@@ -90,7 +90,7 @@ impl Bed {
         self.capsule.run_without_namespaces(&words).json()
     }
 
-    /// What a command line prints that ends well.
+    /// The output of a command line that ends well.
     #[track_caller]
     fn printed(&self, line: &str) -> String {
         let done = self.run(line);

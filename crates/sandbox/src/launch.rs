@@ -29,7 +29,7 @@ pub struct SandboxView {
     /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
     /// `/dev` or the workspace; without namespaces, only where they are.
     pub programs: Vec<(PathBuf, OwnedFd)>,
-    /// What git finds in place of the configuration of the machine and of the user.
+    /// The files that git finds in place of the configuration of the machine and of the user.
     pub git: GitFiles,
     /// Directories and files of toolchains and package caches. They may lie in `/tmp`; without
     /// namespaces they are shown only where they are.
@@ -51,7 +51,7 @@ pub struct ToolchainMount {
     pub hidden: Vec<PathBuf>,
 }
 
-/// What git finds in place of the configuration of the machine and of the user: with namespaces in `/etc`, without
+/// The files that git finds in place of the configuration of the machine and of the user: with namespaces in `/etc`, without
 /// them in the home directory of each call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitFiles {

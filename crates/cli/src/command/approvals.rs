@@ -52,9 +52,7 @@ fn list(args: &ApprovalsListArgs, ctx: &CliContext, screen: &Screen) -> Result<u
         false => PendingQuestion::all(&open_store(ctx, screen)?)?,
     };
     let now = now_micros();
-    let open = |question: &&PendingQuestion| {
-        args.all || matches!(question.state(now), QuestionState::Waiting | QuestionState::Answered)
-    };
+    let open = |question: &&PendingQuestion| args.all || question.is_open(now);
     let shown: Vec<&PendingQuestion> = all.iter().filter(open).collect();
     if screen.json {
         let shown: Vec<Value> = shown.iter().map(|question| question_json(question, now)).collect();

@@ -42,19 +42,19 @@ pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<
         wrote.push(path);
     }
     let policy = folder.join("policy.yaml");
-    let toolchains = survey_toolchains(&ctx.home, Some(&ctx.start_directory()));
     // A policy that is there is somebody's work.
-    let is_new = match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
-        Ok(mut file) => {
-            let text = starter_policy(&toolchains);
-            file.write_all(text.as_bytes()).map_err(|error| wrong(error, &policy))?;
-            true
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
-        Err(error) => return Err(wrong(error, &policy).into()),
-    };
-    let found = if is_new { toolchains } else { Vec::new() };
-    InitResult { schemas: &wrote, policy: (&policy, is_new), key: &key, toolchains: &found }
+    let (is_new, toolchains) =
+        match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
+            Ok(mut file) => {
+                let toolchains = survey_toolchains(&ctx.home, Some(&ctx.start_directory()));
+                let text = starter_policy(&toolchains);
+                file.write_all(text.as_bytes()).map_err(|error| wrong(error, &policy))?;
+                (true, toolchains)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => (false, Vec::new()),
+            Err(error) => return Err(wrong(error, &policy).into()),
+        };
+    InitResult { schemas: &wrote, policy: (&policy, is_new), key: &key, toolchains: &toolchains }
         .show(ctx, screen)
 }
 
@@ -73,7 +73,7 @@ fn starter_policy(found: &[FoundToolchain]) -> String {
     STARTER_POLICY.replacen("tools:\n", &lines, 1)
 }
 
-/// Those of which something can be shown.
+/// The toolchains of which something can be shown.
 fn shown_toolchains(found: &[FoundToolchain]) -> impl Iterator<Item = &FoundToolchain> {
     found.iter().filter(|found| found.shown.is_ok())
 }
@@ -102,7 +102,7 @@ struct InitResult<'m> {
     schemas: &'m [PathBuf],
     policy: (&'m Path, bool),
     key: &'m (Verifier, bool),
-    /// What was found of toolchains, where the policy is new.
+    /// The toolchains that were found, where the policy is new.
     toolchains: &'m [FoundToolchain],
 }
 

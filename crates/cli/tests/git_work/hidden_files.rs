@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a user has committed, and changed since.
+/// Files that a user has committed, and changed since.
 const TRACKED: &str = "mkdir sub; for f in .env .npmrc key.pem sub/.env; do echo SECRET > $f; done; \
     git add -f .; git commit -qm secrets; echo CHANGED > .env; echo more >> sub/.env";
 
@@ -43,7 +43,7 @@ fn a_hidden_file_is_unchanged_to_git() {
     }
 }
 
-/// What is applied holds the files as they are committed, and the user's own changes are there as before.
+/// Applied changes hold the files as they are committed, and the user's own changes are there as before.
 #[test]
 fn what_is_applied_leaves_hidden_files_alone() {
     for age in AGES {

@@ -29,7 +29,7 @@ fn a_submodule_takes_commits() {
     }
 }
 
-/// What gives orders there is refused, by whichever way it is written.
+/// A file that gives orders there is refused, by whichever way it is written.
 #[test]
 fn the_orders_of_a_submodule_are_protected() {
     for path in [
@@ -96,7 +96,7 @@ fn a_git_file_shows_nothing_outside() {
     }
 }
 
-/// What agents do all day, each in a run of its own that is applied.
+/// The daily work of agents, each in a run of its own that is applied.
 #[test]
 fn ordinary_work_goes_on() {
     let bed = Bed::new(

@@ -1,4 +1,4 @@
-//! What commands get of the user's configuration.
+//! The part of the user's configuration that commands get.
 
 use super::*;
 

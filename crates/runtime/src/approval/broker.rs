@@ -132,7 +132,7 @@ pub(crate) struct ApprovalBroker {
     can_suspend: bool,
     /// What somebody answered while the first question waited.
     stored_reply: Option<StoredReply>,
-    /// What somebody answered to earlier questions of the session.
+    /// The answers to earlier questions of the session.
     session_replies: Vec<StoredReply>,
     /// What they did with the card that is laid down now.
     ready_reply: Option<PromptReply>,

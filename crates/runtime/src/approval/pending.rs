@@ -35,7 +35,7 @@ pub struct PendingQuestion {
     pub card: Card,
     /// The answer, if somebody gave one and nobody took it back.
     pub answer: Option<StoredAnswer>,
-    /// What went on with it: the label of a run, or the name of a call in the same session.
+    /// The label of the run, or the name of the call in the same session, that went on with it.
     pub resumed_by: Option<String>,
     /// How the run began.
     pub opened: Box<RunOpened>,
@@ -176,7 +176,7 @@ impl PendingQuestion {
         self.call == call || self.repeats.contains(&call)
     }
 
-    /// What can be done once it is answered.
+    /// The next step once it is answered.
     #[must_use]
     pub fn next_step(&self) -> String {
         match self.is_in_session {
@@ -202,7 +202,7 @@ impl PendingQuestion {
         }
     }
 
-    /// What the person did with the card, as the broker of a run takes it; none where there is no answer.
+    /// The person's answer to the card, as the broker of a run takes it; none where there is no answer.
     pub(crate) fn stored_reply(&self) -> Option<StoredReply> {
         let StoredAnswer { given, why, .. } = self.answer.as_ref()?;
         // The record of what somebody said at a user interface.
@@ -223,6 +223,12 @@ impl PendingQuestion {
         };
         let reply = PromptReply { answer, latency_ms: given.latency_ms, surface: given.surface };
         Some(StoredReply { binding: self.binding, card: self.card.clone(), reply })
+    }
+
+    /// Whether it waits for an answer, or for a call that uses the answer, at a time in microseconds since 1970.
+    #[must_use]
+    pub const fn is_open(&self, now: u64) -> bool {
+        matches!(self.state(now), QuestionState::Waiting | QuestionState::Answered)
     }
 
     /// Whether its time is over, or was when somebody came too late before: no clock brings it back.
@@ -332,7 +338,7 @@ impl PendingQuestion {
     }
 }
 
-/// What the record of a run says of its questions.
+/// The questions of a run, as its record has them.
 #[derive(Default)]
 struct QuestionRecord {
     began: Option<(Option<RunId>, Box<RunOpened>)>,

@@ -12,7 +12,7 @@ use capsule_store::{SigningSchedule, Store, StoreError};
 use super::{
     CHANGING_CAPABILITIES, LiveRun, LiveRunOptions, OpenError, approval_broker, live_backend,
 };
-use crate::approval::{PendingQuestion, QuestionState, StoredReply};
+use crate::approval::{PendingQuestion, StoredReply};
 use crate::changes;
 use crate::clock::now_micros;
 use crate::live_run::FinishedRun;
@@ -173,9 +173,7 @@ fn take_replies(store: &Store, state: &mut SessionState) -> Result<Vec<StoredRep
     }
     let mut questions = PendingQuestion::of_run(store, &state.run.to_string())?;
     let now = now_micros();
-    questions.retain(|question| {
-        matches!(question.state(now), QuestionState::Waiting | QuestionState::Answered)
-    });
+    questions.retain(|question| question.is_open(now));
     state.has_questions = !questions.is_empty();
     Ok(questions.iter().filter_map(PendingQuestion::stored_reply).collect())
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_sandbox::{
     CommandResult, CommandWatcher, Executor, GitFiles, HiddenPath, Launch, PreparedCommand,
-    RunningCommand, SandboxError, SandboxView, StagingMount, ToolchainMount,
+    RunningCommand, SandboxError, SandboxView, StagingMount, ToolchainMount, is_system_path,
 };
 use capsule_workspace::{GitPreferences, HiddenPaths, MountError, Workspace};
 
@@ -292,8 +292,8 @@ pub(crate) fn sandbox_view(
         // shown, fails when it is called, and keeps no other program from running.
         let Ok(path) = Path::new(&place).canonicalize() else { continue };
         let is_inside = path.starts_with(names.mount());
-        let is_seen = capsule_sandbox::is_system_path(&path)
-            || capsule_sandbox::taken(&path).is_some() && !is_inside;
+        let is_seen =
+            is_system_path(&path) || capsule_sandbox::taken(&path).is_some() && !is_inside;
         if is_seen || !path.is_file() || programs.iter().any(|(known, _)| *known == path) {
             continue;
         }
@@ -316,14 +316,13 @@ pub(crate) fn sandbox_view(
 /// The directories of toolchains, opened; each is shown at its path, and where that really is.
 fn toolchain_mounts(toolchains: &Toolchains) -> io::Result<Vec<ToolchainMount>> {
     let mut mounts: Vec<ToolchainMount> = Vec::new();
-    let is_system = |path: &Path| capsule_sandbox::is_system_path(path);
-    for home in toolchains.homes().filter(|home| !is_system(home)) {
+    for home in toolchains.homes().filter(|home| !is_system_path(home)) {
         let (path, hidden) = (home.to_owned(), Vec::new());
         mounts.push(ToolchainMount { path, source: None, discards_writes: true, hidden });
     }
     for shown in toolchains.directories() {
         for path in [&shown.path, &shown.real] {
-            if is_system(path) || mounts.iter().any(|mount| mount.path == *path) {
+            if is_system_path(path) || mounts.iter().any(|mount| mount.path == *path) {
                 continue;
             }
             let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
@@ -343,7 +342,7 @@ fn toolchain_mounts(toolchains: &Toolchains) -> io::Result<Vec<ToolchainMount>> 
 /// covers a hidden one, has another inode and another time of change.
 const COMPARISON: &[u8] = b"[core]\n\tcheckStat = minimal\n";
 
-/// What git finds in place of the configuration of the machine and of the user.
+/// The files that git finds in place of the configuration of the machine and of the user.
 fn git_files(workspace: &Workspace, host: &dyn ToolHost) -> GitFiles {
     let preferences = GitPreferences::read(host, workspace.path());
     let mount = Path::new(workspace.root_names().mount());

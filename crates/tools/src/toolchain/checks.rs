@@ -1,4 +1,4 @@
-//! What keeps a directory from being shown as a toolchain.
+//! Reasons for which a directory is not shown as a toolchain.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -20,13 +20,15 @@ const MAX_ENTRIES: usize = 200_000;
 /// How deep directories may lie in one another.
 const MAX_DEPTH: usize = 64;
 
-/// What is known of the machine around the toolchains.
+/// The places of the machine that toolchains are compared with.
 pub(super) struct Checks<'c> {
     /// The real paths that a toolchain may neither hold nor lie in, each with what it is.
     closed: Vec<(PathBuf, &'static str)>,
     /// The real paths that a toolchain may not hold.
     held: Vec<(PathBuf, &'static str)>,
     home: &'c Path,
+    /// Where that really is.
+    real_home: PathBuf,
     /// The base policy as it sees paths from the root on.
     base: OnceCell<Option<Policy>>,
 }
@@ -36,11 +38,13 @@ impl<'c> Checks<'c> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let closed = context.workspace.map(|path| (real(path), "the workspace"));
         let runtime = context.runtime_files.iter().map(|path| (real(path), "Capsule's own files"));
-        let held = [(real(context.home), "the home directory")].into_iter().chain(runtime);
+        let real_home = real(context.home);
+        let held = [(real_home.clone(), "the home directory")].into_iter().chain(runtime);
         Self {
             closed: closed.into_iter().collect(),
             held: held.collect(),
             home: context.home,
+            real_home,
             base: OnceCell::new(),
         }
     }
@@ -49,9 +53,8 @@ impl<'c> Checks<'c> {
     /// directory is.
     pub(super) fn check_known(&self, path: &Path, real: &Path) -> Result<(), Refusal> {
         self.check_place(path, real)?;
-        let home = self.home.canonicalize().unwrap_or_else(|_| self.home.to_owned());
-        let is_plain =
-            path == real || path.strip_prefix(self.home).ok() == real.strip_prefix(&home).ok();
+        let is_plain = path == real
+            || path.strip_prefix(self.home).ok() == real.strip_prefix(&self.real_home).ok();
         if !is_plain && is_concealed(self.base(real)?, real) {
             return Err(concealed(path, real));
         }
@@ -163,8 +166,8 @@ fn concealed(path: &Path, real: &Path) -> Refusal {
     Refusal::error(message, "name a directory that holds no credentials")
 }
 
-/// Who else could put programs there, if anybody could: the owner of the directory or of one above it, or
-/// everybody.
+/// Tells which directory, this one or one above it, another user owns or everybody may change, so that a program in it
+/// may be anybody's.
 fn changeable_by_others(real: &Path) -> Option<String> {
     const STICKY: u32 = 0o1000;
     let user = geteuid().as_raw();
@@ -182,13 +185,13 @@ fn changeable_by_others(real: &Path) -> Option<String> {
     None
 }
 
-/// What the base policy hides in a directory; none where there is too much to look at.
+/// The paths that the base policy hides in a directory; none where there is too much to look at.
 fn concealed_paths(directory: &Path, base: &Policy) -> Option<Vec<PathBuf>> {
     let mut hidden = Vec::new();
     let mut seen = 0;
     let mut waiting = vec![(PathBuf::new(), 0)];
     while let Some((inner, depth)) = waiting.pop() {
-        // What cannot be listed cannot be read by commands either.
+        // A directory that cannot be listed cannot be read by commands either.
         for entry in fs::read_dir(directory.join(&inner)).into_iter().flatten().flatten() {
             seen += 1;
             if seen > MAX_ENTRIES || depth > MAX_DEPTH || hidden.len() > limits::HIDDEN_PATHS {

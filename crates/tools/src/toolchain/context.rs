@@ -1,9 +1,9 @@
-//! What toolchains are looked for with, and why one is not shown.
+//! The surroundings in which toolchains are looked for, and the reason why one is not shown.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What toolchains are looked for with.
+/// The surroundings in which toolchains are looked for.
 pub struct ToolchainContext<'c> {
     /// The user's home directory.
     pub home: &'c Path,

@@ -12,7 +12,7 @@ pub(super) struct KnownToolchain {
     pub(super) variable: Option<&'static str>,
     /// Its home directory otherwise: from the user's home directory on, or absolute.
     pub(super) home: &'static str,
-    /// What is shown of it.
+    /// The parts that are shown.
     pub(super) parts: &'static [Part],
     /// Where its programs are.
     pub(super) programs: &'static [Programs],
@@ -66,7 +66,7 @@ const SHIMMED: &[Part] =
 const SHIMMED_PROGRAMS: &[Programs] =
     &[In("shims"), In("bin"), InVersion("versions", "version", "bin")];
 
-/// Those that are known. A home directory that several of them share is named once for each.
+/// The known toolchains. A home directory that several of them share is named once for each.
 pub(super) const KNOWN: &[KnownToolchain] = &[
     // Rust.
     known(
@@ -318,7 +318,7 @@ pub(super) const KNOWN: &[KnownToolchain] = &[
     known("local-bin", (None, ".local/bin"), &[part(".")], &[In(".")], &[]),
 ];
 
-/// What is shown of an installation of conda.
+/// The parts of an installation of conda that are shown.
 const CONDA: &[Part] = &[
     part("bin"),
     part("condabin"),

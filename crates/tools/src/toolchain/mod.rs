@@ -20,7 +20,7 @@ use context::Refusal;
 pub use context::ToolchainContext;
 use known::{KNOWN, KnownToolchain};
 
-/// What an entry has for every known toolchain that is there.
+/// The entry for every known toolchain that is there.
 pub const WELL_KNOWN: &str = "well-known";
 
 /// The toolchains of a run.
@@ -43,20 +43,20 @@ pub struct ToolchainDirectory {
     pub real: PathBuf,
     /// Whether commands may write there, which vanishes with the call.
     pub discards_writes: bool,
-    /// What is hidden in it, relative to it.
+    /// The hidden paths in it, relative to it.
     pub hidden: Vec<PathBuf>,
 }
 
-/// What is wrong with an entry.
+/// A problem with an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolchainProblem {
     /// Where it is written in the policy.
     pub span: Range<usize>,
     /// Whether nothing runs by it; else it is only noted.
     pub is_error: bool,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// The way forward.
     pub hint: String,
 }
 
@@ -67,7 +67,7 @@ pub struct FoundToolchain {
     pub name: &'static str,
     /// Its home directory.
     pub home: PathBuf,
-    /// What is shown of it; why it cannot be shown.
+    /// The paths that are shown of it, or the reason why none is.
     pub shown: Result<Vec<PathBuf>, String>,
 }
 
@@ -85,7 +85,7 @@ impl Toolchains {
             let added = match entry.as_str() {
                 WELL_KNOWN => {
                     for known in KNOWN {
-                        // What cannot be shown, `capsule doctor` names.
+                        // `capsule doctor` names those that cannot be shown.
                         let _ = toolchains.add_known(known, context, &checks);
                     }
                     Ok(())

@@ -204,7 +204,7 @@ impl Setting {
         }
     }
 
-    /// It as text of a configuration, with its section.
+    /// The setting as text of a configuration, with its section.
     #[must_use]
     pub fn written(&self) -> Vec<u8> {
         let quoted = |text: &[u8]| {

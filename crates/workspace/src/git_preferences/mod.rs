@@ -1,6 +1,6 @@
-//! The user's preferences for git: what commands get of the configuration of the user and of the machine.
+//! The user's preferences for git: the part that commands get of the configuration of the user and of the machine.
 //!
-//! That are the settings which the table of keys calls preferences, such as an identity or the name of the first
+//! These are the settings which the table of keys calls preferences, such as an identity or the name of the first
 //! branch; aliases for subcommands that start nothing; the workspace, if the user trusts it; and the patterns of
 //! files that the user never adds. Nothing that starts a program or names another file is among them.
 

@@ -42,7 +42,7 @@ impl TestUser {
         fs::write(path, text).unwrap();
     }
 
-    /// What git reads of the preferences for a workspace, sorted.
+    /// The preferences for a workspace as git reads them, sorted.
     fn listed(&self, root: &Path) -> Vec<String> {
         let text = GitPreferences::read(self, root).config_text(root, Path::new("/mnt"));
         let file = self.home.path().join("listed");

@@ -86,7 +86,7 @@ fn recorded_call(view: &RunView, call: &CallView, label: &str) -> Option<PastCal
         label: format!("{label}:{}", call.call),
         tool: call.tool.clone(),
         action: action.clone(),
-        // What a policy says does not depend on what was installed.
+        // The judgement of a policy does not depend on the programs that were installed.
         facts: Facts { impossible: None, ..facts.clone() },
         usage: usage_before(view, call),
         tainted: call.tainted.clone(),

@@ -8,7 +8,7 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::journal::Event;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{PendingQuestion, QuestionState, now_micros, read_text, real_path};
+use capsule_runtime::{PendingQuestion, now_micros, read_text, real_path};
 use capsule_store::{RunFilter, RunState, Store};
 
 use crate::failure::Failure;
@@ -86,12 +86,11 @@ fn was_judged_by(store: &Store, run: &str, file: &Path) -> Result<bool, Failure>
 pub(super) fn waiting_runs(store: &Store, file: &Path) -> Result<Vec<String>, Failure> {
     let now = now_micros();
     let mut all = PendingQuestion::all(store)?;
-    all.retain(|question| {
-        let stands =
-            matches!(question.state(now), QuestionState::Waiting | QuestionState::Answered);
-        stands && Path::new(&question.opened.policy.path) == file
-    });
-    Ok(all.into_iter().map(|question| question.label).collect())
+    all.retain(|question| question.is_open(now) && Path::new(&question.opened.policy.path) == file);
+    let mut labels: Vec<String> = all.into_iter().map(|question| question.label).collect();
+    // Several questions of a session come one after another.
+    labels.dedup();
+    Ok(labels)
 }
 
 #[cfg(test)]

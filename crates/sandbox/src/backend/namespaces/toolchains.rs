@@ -4,9 +4,8 @@
 //! Package managers write locks, indexes and unpacked archives into their caches even where they only
 //! read. The layer lets them, and nothing of it reaches the host or the next call.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, open, openat};
@@ -98,7 +97,7 @@ impl Toolchains {
     /// One cannot be copied.
     pub(super) fn take_from_tmp(&self) -> Result<Vec<(&Path, bool, OwnedFd)>, Errno> {
         let in_tmp = self.0.iter().filter(|shown| shown.path.starts_with(TMP));
-        // What lies in another one comes along with that.
+        // A directory inside of another one comes along with that.
         let is_above =
             |other: &Shown, path: &Path| other.path != path && path.starts_with(&other.path);
         let in_tmp =
@@ -184,6 +183,5 @@ fn show_path(root: &mut Root, path: &Path, shown: &ToolchainPath) -> Result<bool
 }
 
 fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
-    let path = OsStr::from_bytes(path.as_os_str().as_bytes());
     open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }

@@ -20,7 +20,7 @@ use rustix::process::{Pid, getpid};
 use crate::backend::mountinfo::{self, Mount};
 use find::{CgroupParent, Version};
 
-/// What the names of our groups begin with; the namespace of processes and the executor follow.
+/// The beginning of the names of our groups; the namespace of processes and the executor follow.
 const NAME_PREFIX: &str = "capsule-";
 /// How long the kernel may take to see that the last process of a group is gone.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -366,14 +366,14 @@ fn open_file(folder: &OwnedFd, name: &str, access: OFlags) -> Result<OwnedFd, Er
     openat(folder, name, access | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// What the groups of all executors of this namespace of processes are called, up to the number of one. Containers
+/// The name of the groups of all executors of this namespace of processes, up to the number of one. Containers
 /// may share the groups of a machine; the same number is another process in each.
 fn namespace_prefix() -> String {
     let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino());
     format!("{NAME_PREFIX}{namespace}-")
 }
 
-/// What the groups of an executor are called.
+/// The name of the groups of an executor.
 fn group_name(executor: Pid) -> String {
     format!("{}{}", namespace_prefix(), executor.as_raw_nonzero())
 }
