@@ -1,4 +1,5 @@
-//! What several targets need: a place to bind policies to, and calls to have decided.
+//! Feeds bytes that no program wrote to everything that reads some. Beside the fuzz targets: a place to bind
+//! policies to, and calls to have decided.
 
 use capsule_base::diagnostic::{Diagnostics, Position, Severity};
 use capsule_base::limits;
@@ -14,6 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::Arc;
+
+pub mod targets;
 
 /// The folder that `~` stands for.
 pub const HOME: &str = "/home/ada";

@@ -28,7 +28,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 const PLAIN_CRATES: &[&str] = &["command", "base", "redact"];
 
 /// Rooms for development: they may depend on everything, and nothing but tests depends on them.
-const DEVELOPMENT_CRATES: &[&str] = &["testkit", "xtask"];
+const DEVELOPMENT_CRATES: &[&str] = &["fuzz", "testkit", "xtask"];
 
 /// The only places of the command line that may name the sandbox: its child entry point, and the
 /// doctor's probes.

@@ -3,12 +3,9 @@
 //! encoding, and again after itself. What a value names is read back from it when it is written down as
 //! git writes it.
 
-#![no_main]
-
 use capsule_workspace::git_config::{Named, read, settings};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &[u8]| {
+pub(super) fn run(text: &[u8]) {
     written(text);
     let lines = text.iter().filter(|byte| **byte == b'\n').count() + 1;
     match read(text) {
@@ -16,7 +13,7 @@ fuzz_target!(|text: &[u8]| {
         Err(broken) => assert!((1..=lines + 1).contains(&broken.line), "{broken:?}"),
         Ok(named) => accepted(text, &named),
     }
-});
+}
 
 fn accepted(text: &[u8], named: &[Named]) {
     assert!(named.len() <= 2 * text.len());

@@ -3,12 +3,9 @@
 //! pieces the text comes; what is found is what is masked; and a part of the text shows nothing that is
 //! masked in the whole.
 
-#![no_main]
-
 use std::sync::LazyLock;
 
 use capsule_redact::{CustomPattern, MaskingStream, Redactor, Secret, TextPiece, excerpt, masks};
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -25,7 +22,7 @@ static REDACTORS: LazyLock<[Redactor; 2]> = LazyLock::new(|| {
 /// than it did with what was masked.
 const ROUNDS: usize = 5;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Some(([size, start], text)) = bytes.split_first_chunk::<2>() else { return };
     let [builtin, _] = &*REDACTORS;
     for redactor in REDACTORS.iter() {
@@ -50,7 +47,7 @@ fuzz_target!(|bytes: &[u8]| {
         let rests = |last: Value| builtin.value(last.clone(), &mut 0) == last;
         assert!(rounds.any(rests), "masking a value does not come to rest");
     }
-});
+}
 
 fn masked(redactor: &Redactor, text: &[u8], size: usize) {
     let mut count = 0;

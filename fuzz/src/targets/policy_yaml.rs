@@ -3,10 +3,9 @@
 //! invariant is denied, and one more denial never loosens a decision. The same text as a layer over
 //! another policy never loosens that one.
 
-#![no_main]
-
 use std::sync::{Arc, LazyLock};
 
+use crate::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
 use capsule_authoring::{assertion_diagnostics, lint};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
@@ -14,12 +13,10 @@ use capsule_core::policy::{
     SourceLocation, TokenMatcher,
 };
 use capsule_runtime::{CATALOGUE, TOOL_SET};
-use fuzz::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
-use libfuzzer_sys::fuzz_target;
 
 static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     as_layer(text);
     let draft = match PolicyDraft::parse(text, "policy.yaml", HOME, CATALOGUE) {
@@ -44,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(after >= *before, "{what} loosened {before} to {after}: {call:?}");
         }
     }
-});
+}
 
 /// What a layer is laid over: some of everything.
 const BELOW: &str = r#"version: 1

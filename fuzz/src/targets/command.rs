@@ -3,26 +3,23 @@
 //! as the same bytes, and holds nothing that a shell would replace or that nobody can see. The words
 //! of any text are a command line, which is written and read back too.
 
-#![no_main]
-
 use capsule_base::escape::is_hostile;
 use capsule_base::limits;
 use capsule_command::shell_syntax::{
     PipelineStage, Redirection, Script, ShellWord, SyntaxRefusal, parse, quote_argv,
 };
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match parse(text) {
         Ok(script) => accepted(text, script),
         Err(refusal) => refused(text, &refusal),
     }
     command_line(text);
-});
+}
 
 fn refused(text: &str, refusal: &SyntaxRefusal) {
-    fuzz::assert_named(text, &vec![refusal.diagnostic()]);
+    crate::assert_named(text, &vec![refusal.diagnostic()]);
     let shown = refusal.underlined(text);
     assert_eq!(shown.lines().count(), 2, "{shown:?}");
     assert!(!shown.chars().any(|c| c != '\n' && is_hostile(c)), "{shown:?}");
@@ -39,7 +36,7 @@ fn accepted(text: &str, script: Script) {
     let script = script.normalized();
     let written = script.to_string();
     assert_eq!(parse(&written).map(Script::normalized).as_ref(), Ok(&script), "{written:?}");
-    fuzz::assert_kept(&script);
+    crate::assert_kept(&script);
 }
 
 fn stage(text: &str, stage: &PipelineStage) {

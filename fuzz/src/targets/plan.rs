@@ -2,21 +2,18 @@
 //! text. A plan that was read can be walked with any results: references read back, every value is
 //! made or refused within its bounds, and a record of what a step asks for reads back.
 
-#![no_main]
-
 use capsule_base::limits;
 use capsule_runtime::plan::{
     EvalScope, Expression, FieldMatcher, InputKind, Plan, PlanStep, Reference, StepResult,
 };
 use capsule_runtime::{CATALOGUE, describe};
-use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let plan = match Plan::parse(text, "plan", CATALOGUE) {
         Ok(plan) => plan,
-        Err(problems) => return fuzz::assert_refused(text, &problems),
+        Err(problems) => return crate::assert_refused(text, &problems),
     };
     let mut scope = EvalScope::default();
     for input in &plan.inputs {
@@ -35,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     for (_, output) in &plan.outputs {
         made(&scope, output);
     }
-});
+}
 
 /// Makes everything that a step needs, and asks what its call means.
 fn walk(step: &PlanStep, scope: &EvalScope) {
@@ -47,7 +44,7 @@ fn walk(step: &PlanStep, scope: &EvalScope) {
     if let Some(args) = args
         && let Ok(action) = describe(step.tool.id, &Value::Object(args), 0)
     {
-        fuzz::assert_kept(&action);
+        crate::assert_kept(&action);
     }
     for (_, matcher) in &step.expect.fields {
         compare(matcher);

@@ -3,12 +3,9 @@
 //! other way or refused. The same bytes as the text of a model: blocks become calls or errors, and the
 //! rest of the text stays.
 
-#![no_main]
-
 use capsule_runtime::edit::{EditRequest, MatchTolerance, TextEncoding, blocks, edit};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         read(text);
     }
@@ -26,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
             made(file, &EditRequest { search, replace, count, keeps_markdown_breaks: breaks });
         }
     }
-});
+}
 
 fn made(file: &[u8], request: &EditRequest<'_>) {
     let Ok(edited) = edit(file, request) else { return };

@@ -2,22 +2,19 @@
 //! without; a denied pattern is not escaped by one option more; and a policy that names a few
 //! commands allows no other.
 
-#![no_main]
-
 use std::sync::{Arc, LazyLock};
 
+use crate::Call;
 use capsule_command::specs::{self, CommandLine, CommandSpec, ParsedArgv};
 use capsule_core::action::{Action, Facts, PathTarget};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{ArgumentPattern, ArgvPattern, Policy, SourceLocation, TokenMatcher};
 use capsule_core::tool::ToolName;
-use fuzz::Call;
-use libfuzzer_sys::fuzz_target;
 
 static POLICY: LazyLock<Arc<Policy>> =
-    LazyLock::new(|| fuzz::policy(include_str!("../seeds/policy_yaml/commands.yaml")));
+    LazyLock::new(|| crate::policy(include_str!("../../seeds/policy_yaml/commands.yaml")));
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let argv: Vec<String> = text.split('\n').map(Into::into).collect();
     // As any program that is known, whatever its first word says, and as one that is not.
@@ -28,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     pattern(&argv);
     judge(argv);
-});
+}
 
 fn read(argv: &[String], knowledge: Option<&CommandSpec>, subcommands: bool) {
     let reading = ParsedArgv::parse(argv, knowledge, subcommands);

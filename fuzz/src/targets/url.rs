@@ -2,16 +2,13 @@
 //! that was read hides a name, a password or another scheme, and it reads back as itself; no
 //! address that the standard library calls local is called public.
 
-#![no_main]
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use capsule_base::limits;
 use capsule_base::net::{IpRange, reserved};
 use capsule_base::url::{HostName, HttpUrl, UrlPattern};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Some((ip, text)) = bytes.split_first_chunk::<16>() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let mut lines = text.split('\n');
@@ -35,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(own.is_some_and(|own| range.contains(own)));
         let _ = (range.contains(v4.into()), range.contains(v6.into()));
     }
-});
+}
 
 /// What the standard library knows about addresses; ours knows more.
 fn local(v4: Ipv4Addr, v6: Ipv6Addr) {

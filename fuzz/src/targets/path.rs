@@ -3,8 +3,6 @@
 //! same from the file system's root and from the workspace, and its quick answers never contradict
 //! the exact one. Our own files are out of reach wherever the workspace lies.
 
-#![no_main]
-
 use std::sync::LazyLock;
 
 use capsule_base::glob::{Glob, escape, expand_home};
@@ -14,12 +12,11 @@ use capsule_base::spelling::Spelling;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{BindRoots, PathPattern, PolicyDraft, SourceLocation};
 use capsule_runtime::CATALOGUE;
-use libfuzzer_sys::fuzz_target;
 
 static DRAFT: LazyLock<PolicyDraft> =
     LazyLock::new(|| PolicyDraft::parse("version: 1", "policy.yaml", "", CATALOGUE).unwrap().0);
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut lines = text.split('\n');
     let mut next = || lines.next().unwrap_or("");
@@ -43,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
         denied(&glob, &written, folder, &path, &whole);
         out_of_reach(folder, &path);
     }
-});
+}
 
 fn inside(path: &WorkspacePath) {
     let text = path.as_str();
@@ -58,8 +55,10 @@ fn inside(path: &WorkspacePath) {
         (Some(parent), Some(name)) => assert_eq!(parent.join(name), *path),
         _ => assert!(path.is_root()),
     }
-    let literal = Glob::parse(&escape(text));
-    assert!(literal.is_ok_and(|glob| glob.matches(path)) || !(1..=512).contains(&text.len()));
+    // Patterns hold no control characters: a name with one is met by `*` alone.
+    if (1..=512).contains(&text.len()) && !text.chars().any(char::is_control) {
+        assert!(Glob::parse(&escape(text)).is_ok_and(|glob| glob.matches(path)));
+    }
 }
 
 fn matching(glob: &Glob, path: &WorkspacePath) {

@@ -4,22 +4,19 @@
 //! text holds a checkpoint of another size or root than stands in it. The action and the facts that a replay serves from read back. A tree is the same
 //! however it was kept on the way.
 
-#![no_main]
-
 use capsule_core::action::{Action, Facts};
 use capsule_core::id::{RunId, canonical_label};
 use capsule_core::journal::{Entry, EntryHeader, Frontier, VERSION, leaf_hash};
 use capsule_store::{Checkpoint, SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     entry(bytes);
     if let Ok(action) = serde_json::from_slice::<Action>(bytes) {
-        fuzz::assert_kept(&action);
+        crate::assert_kept(&action);
         let _ = action.named_paths();
     }
     if let Ok(facts) = serde_json::from_slice::<Facts>(bytes) {
-        fuzz::assert_kept(&facts);
+        crate::assert_kept(&facts);
     }
     tree(bytes);
     signed(&String::from_utf8_lossy(bytes));
@@ -29,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(run.to_string(), text);
         assert_eq!(canonical_label(text), text);
     }
-});
+}
 
 fn entry(bytes: &[u8]) {
     let Ok(entry) = Entry::from_bytes(bytes) else { return };
