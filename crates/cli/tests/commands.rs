@@ -182,7 +182,7 @@ fn the_environment_is_made_for_the_command() {
     names.sort_unstable();
     assert_eq!(
         names.join(" "),
-        "CI GIT_CONFIG_SYSTEM GIT_OPTIONAL_LOCKS GIT_PAGER GIT_TERMINAL_PROMPT HOME LANG NO_COLOR \
+        "CI GIT_CONFIG_SYSTEM GIT_OPTIONAL_LOCKS GIT_PAGER GIT_TERMINAL_PROMPT GOMEMLIMIT HOME LANG NO_COLOR \
          PAGER PATH TERM TMPDIR"
     );
     assert!(ran.stdout.contains("LANG=de_DE.UTF-8"));

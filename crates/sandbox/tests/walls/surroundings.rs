@@ -154,13 +154,33 @@ fn a_call_sees_its_own_limits() {
         let is_link = path == "net/arp" && seen == "ENOENT";
         rows.check(is_link || seen == "ENOENT", || format!("{path}: {seen}"));
     }
-    for path in ["/proc/meminfo", "/proc/stat", "/sys/fs/cgroup/memory.max", "/sys/new"] {
+    for path in [
+        "/proc/meminfo",
+        "/proc/stat",
+        "/proc/cgroups",
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/cgroup.procs",
+        "/sys/new",
+    ] {
         let seen = bed.ask(&format!("write {path}"));
-        let held = ["EROFS", "EACCES", "EPERM"].contains(&seen.as_str());
+        let held = ["EROFS", "EACCES", "EPERM", "ENOENT"].contains(&seen.as_str());
         rows.check(held, || format!("{path}: {seen}"));
     }
-    let seen = bed.ask("list /sys/fs/cgroup");
-    rows.check(seen == "memory memory.max", || seen.clone());
+    // A runtime finds the files by the list of mounts, and of the group itself nothing more can be read.
+    let mounts = bed.ask("read /proc/self/mountinfo");
+    let is_old = bed.ask("read /proc/self/cgroup").contains(":memory:");
+    let mounted = if is_old { "/sys/fs/cgroup/memory ro" } else { "/sys/fs/cgroup ro" };
+    rows.check(mounts.contains(mounted) && mounts.contains("- cgroup"), || mounts.clone());
+    for name in ["cgroup.procs", "cgroup.events", "memory.stat", "cpu.pressure", "memory/tasks"] {
+        let seen = bed.ask(&format!("read /sys/fs/cgroup/{name}"));
+        rows.check(["ENOENT", "EACCES"].contains(&seen.as_str()), || format!("{name}: {seen}"));
+    }
+    let seen = bed.ask("read /proc/cgroups");
+    rows.check(seen.contains("memory") && !seen.contains("pids"), || seen.clone());
+    let inner = if is_old { " memory " } else { " memory.max " };
+    let seen = format!(" {} ", bed.ask("list /sys/fs/cgroup"));
+    rows.check(seen.contains(inner) && !seen.contains("capsule"), || seen.clone());
     rows.end();
 }
 

@@ -32,12 +32,16 @@ const IDENTITY: [&str; 4] =
 /// afterwards. The policy can set other values for them, too.
 const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 
+/// How much of its memory a program of Go may use before it collects its garbage more often, in percent. Go looks
+/// for no limit but in this variable.
+const GO_MEMORY_PERCENT: u64 = 90;
+
 /// The environment of a command: ours, what the policy passes on, what it sets. `tier` is where it runs, if that is a
-/// sandbox.
+/// sandbox, and `memory` how much of it the command may have there.
 pub(super) fn variables(
     environment: &EnvironmentRule,
     host: &dyn ToolHost,
-    tier: Option<SandboxTier>,
+    (tier, memory): (Option<SandboxTier>, Option<u64>),
 ) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut put = |name: &str, value: OsString| {
@@ -50,6 +54,9 @@ pub(super) fn variables(
     put("PATH", search_path(host.toolchains()));
     for (name, value) in host.toolchains().variables() {
         put(name, value.into());
+    }
+    if let Some(memory) = memory {
+        put("GOMEMLIMIT", (memory / 100 * GO_MEMORY_PERCENT).to_string().into());
     }
     // The machine's configuration is another one where commands have an `/etc` of their own.
     match tier {

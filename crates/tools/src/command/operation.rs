@@ -217,7 +217,8 @@ impl CommandOperation {
             .transpose()?;
         let status = self.commands.sandbox_status().and_then(Result::ok);
         let tier = status.map(|status| status.tier);
-        let environment = variables(environment, self.host.as_ref(), tier);
+        let memory = Some(confinement.limits.memory_bytes);
+        let environment = variables(environment, self.host.as_ref(), (tier, memory));
         let floor = confinement.floor;
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),

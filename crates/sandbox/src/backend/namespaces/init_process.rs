@@ -93,7 +93,7 @@ fn raise_sandbox(
     let workspace = view.mount.take_from_tmp().at(Step::Workspace)?;
     // Held by the places over which they are mounted, and by nothing else.
     mount_memory(c"/tmp", MACHINE_BYTES).at(Step::Machine)?;
-    machine_files::mount_machine_files(built.memory_bytes).at(Step::Machine)?;
+    open.extend(machine_files::mount_machine_files(built.memory_bytes).at(Step::Machine)?);
     unmount(TMP, UnmountFlags::DETACH).at(Step::Machine)?;
     show_processes_alone().at(Step::Proc)?;
     mount_memory(c"/tmp", built.tmp_bytes).at(Step::Tmp)?;

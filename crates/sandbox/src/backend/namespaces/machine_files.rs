@@ -8,59 +8,59 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, Mode, OFlags, open, unlink};
+use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use rustix::system::sysinfo;
 use rustix::thread::sched_getaffinity;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::root::{READ_ONLY_ATTRIBUTES, Root};
-use crate::kernel::{errno, set_mount_attributes};
+use super::cgroup_files::{self, Hierarchies};
+use super::generated_files::{mount_over, write_file};
+use super::root::Root;
+use crate::kernel::errno;
+use crate::landlock::LandlockAccess;
 
 /// Files of the machine that a call sees with a content made for it, in `/proc`.
 const PROC_FILES: [&str; 5] = ["cpuinfo", "loadavg", "meminfo", "stat", "uptime"];
-/// Where runtimes look for the limit of their memory, in both hierarchies of control groups.
-const MEMORY_LIMITS: [&str; 2] =
-    ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"];
-/// The path of a file until it is mounted at its place. It has no name from then on.
-const DRAFT: &str = "/tmp/.machine";
 
-/// Makes the parts of `/sys` that say the same to every call of a run, and empty files for the others.
+/// Makes the parts of `/sys` that say the same to every call of a run, and a place for the others.
 ///
 /// # Errors
 /// One cannot be made.
-pub(super) fn write_system_files(root: &Root) -> Result<(), Errno> {
+pub(super) fn write_system_files(root: &mut Root) -> Result<(), Errno> {
     let all = format!("{}\n", processor_range(processors()));
     for name in ["online", "possible", "present"] {
         let path = format!("sys/devices/system/cpu/{name}");
         let mut file = File::from(root.make_file(path.as_ref(), Mode::from_raw_mode(0o444))?);
         file.write_all(all.as_bytes()).map_err(|error| errno(&error))?;
     }
-    for path in MEMORY_LIMITS {
-        root.make_file(path.as_ref(), Mode::from_raw_mode(0o444))?;
-    }
-    Ok(())
+    root.make_directory(cgroup_files::PLACE.trim_start_matches('/').as_ref())?;
+    root.allow("sys/devices", LandlockAccess::Read)
 }
 
-/// Puts the files of a call over their names, in a `/proc` that shows everything and in `/sys`.
-/// `memory` is what the call may have. `/tmp` is private to the call by now.
+/// Puts the files of a call over their names, in a `/proc` that shows everything and in `/sys`, and gives what
+/// Landlock has to allow of those in `/sys`. `memory` is what the call may have. `/tmp` is private to the call
+/// by now, and still empty.
 ///
 /// # Errors
 /// A file cannot be made or mounted.
-pub(super) fn mount_machine_files(memory: u64) -> Result<(), Errno> {
+pub(super) fn mount_machine_files(memory: u64) -> Result<Vec<(OwnedFd, LandlockAccess)>, Errno> {
     let machine = sysinfo();
     let total = machine.totalram.saturating_mul(machine.mem_unit.into());
     let memory = memory.min(total);
+    let hierarchies = Hierarchies::read()?;
+    let mut texts = vec![("cgroups", hierarchies.controllers_text())];
     for name in PROC_FILES {
-        mount_text(&format!("/proc/{name}"), &proc_text(name, memory)?)?;
+        texts.push((name, proc_text(name, memory)?));
     }
-    for path in MEMORY_LIMITS {
-        mount_text(&format!("/{path}"), &format!("{memory}\n"))?;
+    for (name, text) in texts {
+        let draft = format!("/tmp/{name}");
+        write_file(&draft, &text)?;
+        mount_over(&draft, &format!("/proc/{name}"))?;
     }
-    Ok(())
+    hierarchies.mount_files(memory, &processor_range(processors()))
 }
 
 fn proc_text(name: &str, memory: u64) -> Result<String, Errno> {
@@ -133,27 +133,6 @@ fn processor_range(count: usize) -> String {
         0 => "0".to_owned(),
         last => format!("0-{last}"),
     }
-}
-
-/// Mounts a file with this text over another one. Nothing else leads to it.
-fn mount_text(path: &str, text: &str) -> Result<(), Errno> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    let mut file = File::from(open(DRAFT, flags, Mode::from_raw_mode(0o444))?);
-    let written = file.write_all(text.as_bytes()).map_err(|error| errno(&error));
-    drop(file);
-    let mounted = written.and_then(|()| mount_over(DRAFT, path));
-    // The kernel attaches only what has a name.
-    unlink(DRAFT)?;
-    mounted
-}
-
-/// Mounts a file over another one, read-only.
-fn mount_over(source: &str, target: &str) -> Result<(), Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let copy = open_tree(CWD, source, flags)?;
-    let attributes = READ_ONLY_ATTRIBUTES | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    set_mount_attributes(copy.as_fd(), false, attributes)?;
-    move_mount(&copy, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@
 //! ([`first`]).
 
 mod accounts;
+mod cgroup_files;
 mod direct_writes;
+mod generated_files;
 mod git_files;
 mod hidden_paths;
 mod init_process;

@@ -22,7 +22,7 @@ use crate::backend::mountinfo::{self, Mount};
 use crate::backend::{capabilities, limit_status, rlimits};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel;
-use crate::landlock::{self, LandlockAccess};
+use crate::landlock;
 use crate::protocol::{AtStep as _, SetupError, Step};
 use crate::seccomp;
 
@@ -150,8 +150,7 @@ fn build_root(
 /// Adds the files that tell a call of itself.
 fn furnish(root: &mut Root) -> Result<(), SetupError> {
     accounts::write_accounts(root).at(Step::Configuration)?;
-    machine_files::write_system_files(root).at(Step::Machine)?;
-    root.allow("sys", LandlockAccess::Read).at(Step::Machine)
+    machine_files::write_system_files(root).at(Step::Machine)
 }
 
 /// The namespace that cannot be had.
