@@ -91,6 +91,9 @@ fn programs_of_toolchains_are_found() {
         let done = bed.exec(&[name]).exits(0);
         assert!(done.stdout.contains("hello from"), "{name}: {}", done.stdout);
     }
+    let path = home.join("tools/bin/custom");
+    let done = bed.exec(&[path.to_str().unwrap()]).exits(0);
+    assert!(done.stdout.contains("hello from"), "{}", done.stdout);
     let runs = bed.capsule.run(&["show-run", &bed.last_run(), "--json"]).exits(0);
     assert!(
         runs.stdout.contains(home.join(".pyenv/versions").to_str().unwrap()),

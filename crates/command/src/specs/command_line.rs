@@ -80,7 +80,7 @@ impl<'c> CommandLine<'c> {
             readings.push((None, ParsedArgv::parse(argv, None, expects)));
         }
         if let Some(word) =
-            argv.first().filter(|word| word.contains('/') && !is_system_program(word))
+            argv.first().filter(|word| word.contains('/') && !is_found_by_path(word, program))
         {
             let is_known = program.is_some_and(is_known_elsewhere);
             let mark = |reading: &mut ParsedArgv| reading.mark_workspace_program(word, is_known);
@@ -167,7 +167,13 @@ impl<'c> CommandLine<'c> {
 const SYSTEM_DIRECTORIES: &[&str] =
     &["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Whether a program is named by its place in one of the system's folders.
+/// Whether a word is the path of a program that is searched for by its name, too: of the system or of a toolchain.
+/// Programs of the workspace have no absolute path.
+fn is_found_by_path(word: &str, program: Option<&ProgramFact>) -> bool {
+    let is_searched = |found: &ProgramFact| word.starts_with('/') && found.path == word;
+    is_system_program(word) || program.is_some_and(is_searched)
+}
+
 /// Whether a word is the path of a program in a directory of the system.
 #[must_use]
 pub fn is_system_program(word: &str) -> bool {
@@ -217,6 +223,22 @@ mod tests {
         assert_eq!(names("x", "/bin/x", "/bin/nc.openbsd"), ["x", "nc.openbsd", "nc"]);
         assert_eq!(names("x", "/bin/bash5.2", "/bin/bash5.2"), ["x", "bash5.2", "bash"]);
         assert_eq!(names("ls", "/bin/ls", "/bin/busybox"), ["ls", "busybox"]);
+    }
+
+    #[test]
+    fn a_path_of_a_toolchain_is_no_path_of_a_project() {
+        let effects = |word: &str, path: &str| {
+            let argv = [word.to_string(), "build".to_string()];
+            let (path, real) = (path.to_string(), "/home/u/.cargo/bin/rustup".to_string());
+            let program = ProgramFact { path, real, sha256: Digest::of(b"x") };
+            let line = CommandLine::parse(&argv, Some(&program), false);
+            let reading = line.parsed_argvs().next().unwrap();
+            (reading.known(), line.parsed_argvs().any(|reading| !reading.paths.is_empty()))
+        };
+        let path = "/home/u/.cargo/bin/cargo";
+        assert_eq!(effects(path, path), (true, false));
+        assert_eq!(effects("./cargo", "cargo"), (true, true));
+        assert_eq!(effects(path, "bin/cargo"), (true, true));
     }
 
     #[test]
