@@ -421,7 +421,7 @@ codes! {
         "Look at the files themselves, or open the repository's root as the workspace.";
     GitElsewhere = "git.elsewhere", Environment, ToolFailed,
         "The repository lies somewhere else than in the workspace's own folder `.git`.",
-        "A linked worktree or submodule, or a file that sends git to another folder.",
+        "A linked worktree or submodule that is to be changed, or a file that sends git to another folder.",
         "Open the main worktree as the workspace.";
     GitDrivers = "git.too-many-drivers", Environment, ToolFailed,
         "The repository's configuration is too large to be switched off entry by entry.",

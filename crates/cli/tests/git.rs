@@ -512,11 +512,13 @@ fn a_repository_elsewhere_is_refused() {
             git(c, &["init", "-q"]);
             c.write_file(".git/commondir", "../other/.git\n");
         }),
-        ("a linked worktree", |c| {
+        ("a worktree that another one names", |c| {
             git(c, &["init", "-q", "../main"]);
             git(c, &["-C", "../main", "commit", "-q", "--allow-empty", "-m", "x"]);
             let here = c.workspace();
             git(c, &["-C", "../main", "worktree", "add", "-qf", here.to_str().unwrap()]);
+            let back = c.directory().join("main/.git/worktrees/ws/gitdir");
+            fs::write(back, "/elsewhere/.git\n").unwrap();
         }),
     ];
     for (what, setup) in rows {

@@ -12,6 +12,8 @@ use capsule_testkit::{Capsule, CommandOutput};
 mod hidden_files;
 #[path = "git_work/ordinary.rs"]
 mod ordinary;
+#[path = "git_work/outside.rs"]
+mod outside;
 #[path = "git_work/preferences.rs"]
 mod preferences;
 

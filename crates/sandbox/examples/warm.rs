@@ -69,6 +69,7 @@ fn main() -> ExitCode {
                 hidden: Vec::new(),
                 programs: Vec::new(),
                 toolchains: Vec::new(),
+                repository: None,
                 git: capsule_sandbox::GitFiles::default(),
             })
             .unwrap();

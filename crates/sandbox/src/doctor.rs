@@ -90,6 +90,7 @@ pub fn try_overlay(place: &Path, workspace: &Path) -> Result<(), String> {
         hidden: Vec::new(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        repository: None,
         git: crate::GitFiles::default(),
     };
     executor.enter(view).map(drop).map_err(|error| error.to_string())
@@ -198,6 +199,7 @@ impl TestSandbox {
             hidden: hidden_paths(),
             programs: vec![(attempter.clone(), file.into())],
             toolchains: Vec::new(),
+            repository: None,
             git: crate::GitFiles::default(),
         };
         executor.enter(view).map_err(|error| error.to_string())?;

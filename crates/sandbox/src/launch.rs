@@ -34,6 +34,21 @@ pub struct SandboxView {
     /// Directories and files of toolchains and package caches. They may lie in `/tmp`; without
     /// namespaces they are shown only where they are.
     pub toolchains: Vec<ToolchainMount>,
+    /// The repository of the workspace, where that lies elsewhere. Without namespaces it is not shown.
+    pub repository: Option<RepositoryMount>,
+}
+
+/// The directory of a repository outside of the workspace, which commands see read-only.
+#[derive(Debug)]
+pub struct RepositoryMount {
+    /// The absolute path at which it appears.
+    pub path: PathBuf,
+    /// The directory, opened (`O_PATH` will do).
+    pub source: OwnedFd,
+    /// Paths in it, relative to it, that are hidden.
+    pub hidden: Vec<PathBuf>,
+    /// A file in it, and what commands read there.
+    pub config: (PathBuf, Vec<u8>),
 }
 
 /// A directory or file of a toolchain, which commands see read-only and may execute.

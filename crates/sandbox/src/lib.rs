@@ -45,7 +45,8 @@ pub use error::SandboxError;
 pub use launch::{
     CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
     GIT_CONFIG_PATH, GitFiles, HiddenPath, Launch, LaunchStage, OutputKind, RedirectTarget,
-    SandboxView, StagingMount, StandardStream, StreamRedirect, Termination, ToolchainMount,
+    RepositoryMount, SandboxView, StagingMount, StandardStream, StreamRedirect, Termination,
+    ToolchainMount,
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -195,7 +195,13 @@ impl Capsule {
     /// When that cannot be had itself.
     #[must_use]
     pub fn run_without_namespaces(&self, args: &[&str]) -> CommandOutput {
-        self.without_namespaces_through(&[], args).output().unwrap().into()
+        self.command_without_namespaces(args).output().unwrap().into()
+    }
+
+    /// The command of [`Self::run_without_namespaces`].
+    #[must_use]
+    pub fn command_without_namespaces(&self, args: &[&str]) -> Command {
+        self.without_namespaces_through(&[], args)
     }
 
     /// The command with these arguments where no sandbox of any kind can be had: no namespaces, as in

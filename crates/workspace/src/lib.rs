@@ -23,6 +23,7 @@ mod git_preferences;
 mod hidden_paths;
 mod line_count;
 mod node;
+mod outside_repository;
 mod path_facts;
 pub mod path_problem;
 mod repository;
@@ -44,6 +45,7 @@ pub use encoding::{DecodedText, TextEncoding};
 pub use git_preferences::{GitAliases, GitPreferences};
 pub use hidden_paths::{HiddenPaths, HiddenPathsError, HidePredicate, Stand, UserVariables, names};
 pub use line_count::changed_line_counts;
+pub use outside_repository::OutsideRepository;
 pub use path_facts::{look_up, look_up_entry};
 pub use repository::{Protects, RepositorySnapshot, Reviewed};
 pub use resolve::{

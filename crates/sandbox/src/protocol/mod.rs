@@ -63,14 +63,18 @@ pub(crate) struct EnterRequest {
     pub(crate) git_files: [Vec<u8>; 2],
     /// Directories and files of toolchains.
     pub(crate) toolchains: Vec<ToolchainPath>,
+    /// The directory of a repository, and a text for a file in it.
+    pub(crate) repository: Vec<ToolchainPath>,
 }
 
 /// A directory or file of a toolchain, and where it appears.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ToolchainPath {
     pub(crate) path: Vec<u8>,
-    /// None for an empty directory.
+    /// None for an empty directory, or for a file with a text.
     pub(crate) place: Option<HostPath>,
+    /// What a command reads in a file at the path.
+    pub(crate) text: Option<Vec<u8>>,
     /// Whether what a command writes there vanishes with the call.
     pub(crate) discards_writes: bool,
     /// Paths in it that are hidden.
@@ -180,6 +184,7 @@ impl ExecutorRequest {
                     write_path(writer, place);
                 });
                 writer.list(&enter.toolchains, write_toolchain);
+                writer.list(&enter.repository, write_toolchain);
                 let [config, ignored] = &enter.git_files;
                 writer.bytes(config).bytes(ignored);
             }
@@ -214,6 +219,7 @@ impl ExecutorRequest {
                 programs: reader
                     .list(|reader| Ok((reader.bytes()?.to_vec(), read_path(reader)?)))?,
                 toolchains: reader.list(read_toolchain)?,
+                repository: reader.list(read_toolchain)?,
                 git_files: [reader.bytes()?.to_vec(), reader.bytes()?.to_vec()],
             }),
             1 => Self::Run {
@@ -362,6 +368,7 @@ fn write_path(writer: &mut Writer, place: &HostPath) {
 fn write_toolchain(writer: &mut Writer, shown: &ToolchainPath) {
     writer.bytes(&shown.path);
     writer.list(shown.place.as_slice(), write_path);
+    write_texts(writer, shown.text.as_slice());
     writer.byte(u8::from(shown.discards_writes));
     write_texts(writer, &shown.hidden);
 }
@@ -370,6 +377,7 @@ fn read_toolchain(reader: &mut Reader<'_>) -> Result<ToolchainPath, Malformed> {
     Ok(ToolchainPath {
         path: reader.bytes()?.to_vec(),
         place: reader.list(read_path)?.pop(),
+        text: read_texts(reader)?.pop(),
         discards_writes: reader.byte()? == 1,
         hidden: read_texts(reader)?,
     })

@@ -11,7 +11,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 
 use crate::protocol::{EnterRequest, HostPath, StagingPaths, ToolchainPath};
-use crate::{HiddenPath, SandboxError, SandboxView, StagingMount, ToolchainMount};
+use crate::{HiddenPath, RepositoryMount, SandboxError, SandboxView, StagingMount, ToolchainMount};
 
 /// A view in the words of the executor.
 pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxError> {
@@ -23,6 +23,8 @@ pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxE
         programs.push((target.as_os_str().as_bytes().to_vec(), host_path(file)?));
     }
     let toolchains = view.toolchains.iter().map(toolchain_path).collect::<Result<_, _>>()?;
+    let repository =
+        view.repository.as_ref().map(repository_paths).transpose()?.unwrap_or_default();
     let staging = match &view.staging {
         Some(StagingMount::Overlay { changes, work }) => {
             Some(StagingPaths::Overlay([host_path(changes)?, host_path(work)?]))
@@ -38,26 +40,43 @@ pub(super) fn enter_request(view: &SandboxView) -> Result<EnterRequest, SandboxE
         programs,
         git_files: [view.git.config.clone(), view.git.ignored.clone()],
         toolchains,
+        repository,
     })
 }
 
 /// A directory or file of a toolchain in the words of the executor.
 fn toolchain_path(shown: &ToolchainMount) -> Result<ToolchainPath, SandboxError> {
+    shown_path((&shown.path, shown.source.as_ref()), &shown.hidden, shown.discards_writes)
+}
+
+/// The directory of a repository in the words of the executor, and its configuration.
+fn repository_paths(shown: &RepositoryMount) -> Result<Vec<ToolchainPath>, SandboxError> {
+    let directory = shown_path((&shown.path, Some(&shown.source)), &shown.hidden, false)?;
+    let (name, text) = &shown.config;
+    let file = shown_path((name, None), &[], false)?;
+    Ok(vec![directory, ToolchainPath { text: Some(text.clone()), ..file }])
+}
+
+fn shown_path(
+    (path, source): (&Path, Option<&OwnedFd>),
+    hidden: &[PathBuf],
+    discards_writes: bool,
+) -> Result<ToolchainPath, SandboxError> {
     let is_plain =
         |path: &Path| path.components().all(|component| matches!(component, Component::Normal(_)));
-    let from_root = shown.path.strip_prefix("/").unwrap_or(Path::new(""));
+    let from_root = path.strip_prefix("/").unwrap_or(Path::new(""));
     if from_root.components().count() == 0 || !is_plain(from_root) {
         return Err(SandboxError::Launch { problem: "a toolchain's path is not absolute" });
     }
-    if shown.hidden.len() > limits::HIDDEN_PATHS || !shown.hidden.iter().all(|path| is_plain(path))
-    {
+    if hidden.len() > limits::HIDDEN_PATHS || !hidden.iter().all(|path| is_plain(path)) {
         return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
     }
     Ok(ToolchainPath {
-        path: shown.path.as_os_str().as_bytes().to_vec(),
-        place: shown.source.as_ref().map(host_path).transpose()?,
-        discards_writes: shown.discards_writes,
-        hidden: shown.hidden.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
+        path: path.as_os_str().as_bytes().to_vec(),
+        place: source.map(host_path).transpose()?,
+        text: None,
+        discards_writes,
+        hidden: hidden.iter().map(|path| path.as_os_str().as_bytes().to_vec()).collect(),
     })
 }
 

@@ -81,6 +81,7 @@ impl Bed {
             hidden: masks.clone(),
             programs: own(),
             toolchains: Vec::new(),
+            repository: None,
         };
         let shared = executor.enter(view).unwrap();
         (Self { executor, peer: None, folder, masks }, shared)
@@ -107,6 +108,7 @@ impl Bed {
             hidden: masks.clone(),
             programs: own(),
             toolchains: Vec::new(),
+            repository: None,
         };
         let shared = executor.enter(view).unwrap();
         assert!(shared.is_none(), "whoever made the copy can open it");

@@ -261,6 +261,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
             hidden: Vec::new(),
             programs: own(),
             toolchains: Vec::new(),
+            repository: None,
             git: capsule_sandbox::GitFiles::default(),
         })
         .unwrap();
@@ -335,6 +336,7 @@ fn a_view_can_be_built_ahead() {
         hidden: vec![mask(b"hidden")],
         programs: own(),
         toolchains: Vec::new(),
+        repository: None,
         git: capsule_sandbox::GitFiles::default(),
     };
     let folder = tempfile::tempdir().unwrap();

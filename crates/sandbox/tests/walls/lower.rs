@@ -164,6 +164,7 @@ fn the_tier_is_named() {
         hidden: Vec::new(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        repository: None,
     });
     assert_eq!(entered.is_ok(), !world::current().is_lower(), "{entered:?}");
     if let Err(error) = entered {

@@ -67,6 +67,7 @@ impl Place {
             hidden: vec![mask(b"inner/secret")],
             programs: Vec::new(),
             toolchains: Vec::new(),
+            repository: None,
             git: capsule_sandbox::GitFiles::default(),
         };
         self.executor.enter(view).unwrap();
@@ -200,6 +201,7 @@ fn no_mount_stands_on_the_sandbox() {
             hidden: Vec::new(),
             programs: Vec::new(),
             toolchains: Vec::new(),
+            repository: None,
             git: capsule_sandbox::GitFiles::default(),
         };
         assert!(executor.enter(view).is_err(), "{mount}");

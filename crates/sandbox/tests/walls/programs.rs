@@ -119,6 +119,7 @@ fn programs_outside_system_folders_can_be_shown() {
             hidden: Vec::new(),
             programs,
             toolchains: Vec::new(),
+            repository: None,
             git: capsule_sandbox::GitFiles::default(),
         };
         executor.enter(view).map(|_| executor)

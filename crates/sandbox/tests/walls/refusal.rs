@@ -144,6 +144,7 @@ fn a_moved_workspace_is_not_entered() {
         hidden: Vec::new(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        repository: None,
     };
     executor.enter(view).unwrap();
     fs::remove_dir(folder.path().join("moved")).unwrap();
@@ -157,6 +158,7 @@ fn a_moved_workspace_is_not_entered() {
         hidden: Vec::new(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        repository: None,
     };
     let got = executor.enter(view);
     assert!(
@@ -188,6 +190,7 @@ fn nothing_runs_without_a_view() {
         hidden: Vec::new(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        repository: None,
     });
     assert!(again.is_err());
     assert!(bed.try_run(launch("/bin/true", &["true"])).is_ok());
@@ -216,6 +219,7 @@ fn nothing_runs_without_user_namespaces() {
             hidden: Vec::new(),
             programs: Vec::new(),
             toolchains: Vec::new(),
+            repository: None,
         });
         assert!(
             matches!(

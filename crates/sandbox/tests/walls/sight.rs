@@ -35,6 +35,7 @@ fn a_workspace_among_the_system_is_hidden_there() {
         hidden: masks.clone(),
         programs: Vec::new(),
         toolchains: Vec::new(),
+        repository: None,
         git: capsule_sandbox::GitFiles::default(),
     };
     executor.enter(view).unwrap();
@@ -373,6 +374,7 @@ fn mounts_in_the_workspace_are_hidden() {
         hidden: Vec::new(),
         programs: crate::bed::own(),
         toolchains: Vec::new(),
+        repository: None,
         git: capsule_sandbox::GitFiles::default(),
     };
     let entered = executor.enter(view);

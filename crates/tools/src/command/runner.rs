@@ -9,9 +9,10 @@ use std::rc::Rc;
 use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_sandbox::{
     CommandResult, CommandWatcher, Executor, GitFiles, HiddenPath, Launch, PreparedCommand,
-    RunningCommand, SandboxError, SandboxView, StagingMount, ToolchainMount, is_system_path,
+    RepositoryMount, RunningCommand, SandboxError, SandboxView, StagingMount, ToolchainMount,
+    is_system_path,
 };
-use capsule_workspace::{GitPreferences, HiddenPaths, MountError, Workspace};
+use capsule_workspace::{GitPreferences, HiddenPaths, MountError, OutsideRepository, Workspace};
 
 use crate::host::ToolHost;
 use crate::toolchain::Toolchains;
@@ -310,6 +311,7 @@ pub(crate) fn sandbox_view(
         programs,
         git: git_files(workspace, host),
         toolchains: toolchain_mounts(host.toolchains())?,
+        repository: repository_mount(workspace),
     })
 }
 
@@ -336,6 +338,24 @@ fn toolchain_mounts(toolchains: &Toolchains) -> io::Result<Vec<ToolchainMount>> 
     }
     mounts.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(mounts)
+}
+
+/// The directory of the repository of a workspace, where that lies elsewhere and can be shown.
+fn repository_mount(workspace: &Workspace) -> Option<RepositoryMount> {
+    let found = OutsideRepository::find(workspace).ok()??;
+    let mount = Path::new(workspace.root_names().mount());
+    let is_of_calls =
+        !found.path.starts_with("/tmp") && capsule_sandbox::taken(&found.path).is_some();
+    let overlaps = found.path.starts_with(mount) || mount.starts_with(&found.path);
+    if is_of_calls || overlaps || is_system_path(&found.path) {
+        return None;
+    }
+    Some(RepositoryMount {
+        config: (found.config_path(), found.config_text(mount)),
+        path: found.path,
+        source: found.directory,
+        hidden: found.hidden,
+    })
 }
 
 /// How git compares files with an index: by their sizes and dates. A file in a copy of the workspace, and what

@@ -28,7 +28,7 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{ContentScope, EnvironmentRule, Restrictions};
 use capsule_redact::excerpt;
 use capsule_sandbox::{CapturedOutput, CommandResult, Termination};
-use capsule_workspace::{LookupError, look_up};
+use capsule_workspace::{LookupError, OutsideRepository, look_up};
 use serde_json::{Map, Value};
 
 use self::drivers::Drivers;
@@ -166,6 +166,12 @@ impl GitSession<'_> {
     fn require_plain_repository(&self) -> Result<(), CodedError> {
         let elsewhere = |what: &str| CodedError::new(Code::GitElsewhere, what);
         let workspace = &self.command.workspace;
+        // The directory that a `.git` file names is shown where it names this workspace in turn.
+        match OutsideRepository::find(workspace) {
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => {}
+            Err(why) => return Err(elsewhere(&format!("`.git` leads somewhere else: {why}"))),
+        }
         let path = |name: &str| WorkspacePath::from_fs_name(name).unwrap_or_default();
         let folder = path(".git");
         match workspace.resolve(&folder) {

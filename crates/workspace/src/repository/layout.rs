@@ -190,6 +190,33 @@ pub(super) fn may_hold(path: &str) -> bool {
     !is_closed && (path.is_empty() || places.iter().any(|place| is_at(path, place)))
 }
 
+/// Files and directories that say where a working tree is, or what was begun in it.
+const STATE: [&str; 8] = [
+    "commondir",
+    "gitdir",
+    "rebase-apply",
+    "rebase-merge",
+    "reftable",
+    "sequencer",
+    "shallow",
+    "worktrees",
+];
+
+/// Whether commands see a file or directory of a repository that lies outside of the workspace, by its name there.
+/// What starts programs, what belongs to other repositories and what git does not know is hidden.
+pub(crate) fn is_shown_outside(name: &str) -> bool {
+    let is_known = || {
+        !matches!(
+            part(Format::Sha1, name),
+            Part::Unknown | Part::Control | Part::Fixed(_) | Part::Closed(_) | Part::Large(_)
+        )
+    };
+    STATE.contains(&name)
+        || may_hold(name) && name != "lfs"
+        || name.starts_with("sharedindex.")
+        || is_known()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -35,6 +35,7 @@ mod snapshot;
 pub use compare::Protects;
 pub(crate) use files::RunChanges;
 pub(crate) use index::{INDEX, is_same_index, with_hidden_files, without_hidden_files};
+pub(crate) use layout::is_shown_outside;
 pub(crate) use reserved_path::reserved_path_reason;
 pub use review::Reviewed;
 pub(crate) use review::review;

@@ -63,7 +63,8 @@ impl PreparedNamespaces {
         for (target, place) in &enter.programs {
             show_program(&mut root, &mount, host_path::bytes_to_path(target), place)?;
         }
-        let toolchains = Toolchains::show(&mut root, &mount, &enter.toolchains)?;
+        let shown = enter.toolchains.iter().chain(&enter.repository);
+        let toolchains = Toolchains::show(&mut root, &mount, shown)?;
         git_files::write_git_files(&root, &enter.git_files).at(Step::Configuration)?;
         root.allow(mount.relative_to_root(), LandlockAccess::Read).at(Step::Workspace)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;

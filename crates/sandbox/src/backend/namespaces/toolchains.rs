@@ -5,6 +5,8 @@
 //! read. The layer lets them, and nothing of it reaches the host or the next call.
 
 use std::ffi::CString;
+use std::fs::File;
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,7 @@ use super::workspace_mount::{WorkspaceMount, make_directories};
 use super::{hidden_paths, overlay};
 use crate::backend::host_path::{self, reopen};
 use crate::backend::system::{TMP, taken};
+use crate::kernel::errno;
 use crate::landlock::LandlockAccess;
 use crate::protocol::{AtStep as _, SetupError, Step, ToolchainPath};
 
@@ -41,12 +44,12 @@ impl Toolchains {
     /// # Errors
     /// One is not at its path any more, lies where each call has something of its own, or overlaps the
     /// workspace.
-    pub(super) fn show(
+    pub(super) fn show<'p>(
         root: &mut Root,
         mount: &WorkspaceMount,
-        toolchains: &[ToolchainPath],
+        toolchains: impl Iterator<Item = &'p ToolchainPath>,
     ) -> Result<Self, SetupError> {
-        let mut all = Vec::with_capacity(toolchains.len());
+        let mut all = Vec::new();
         for shown in toolchains {
             let path = host_path::bytes_to_path(&shown.path);
             let in_tmp = path.starts_with(TMP) && path != Path::new(TMP);
@@ -54,7 +57,10 @@ impl Toolchains {
             if overlaps || (taken(path).is_some() && !in_tmp) {
                 return Err(SetupError { step: Step::Toolchain, errno: Errno::EXIST });
             }
-            let is_directory = show_path(root, path, shown)?;
+            let is_directory = match &shown.text {
+                Some(text) => show_text(root, path, (text, all.len())).map(|()| false)?,
+                None => show_path(root, path, shown)?,
+            };
             all.push(Shown {
                 path: path.to_owned(),
                 is_directory,
@@ -152,6 +158,24 @@ impl Toolchains {
         }
         open_path(&shown.path)
     }
+}
+
+/// Shows a text in the place of a file that is in the root already.
+fn show_text(
+    root: &mut Root,
+    path: &Path,
+    (text, number): (&[u8], usize),
+) -> Result<(), SetupError> {
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let place = Path::new(LAYERS.trim_start_matches('/')).join(format!("text{number}"));
+    let mut file =
+        File::from(root.make_file(&place, Mode::from_raw_mode(0o444)).at(Step::Toolchain)?);
+    file.write_all(text).map_err(|error| errno(&error)).at(Step::Toolchain)?;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let file = openat(&root.tree, &place, flags, Mode::empty()).at(Step::Toolchain)?;
+    let copy = root::copy_mount(&file, Submounts::Excluded).at(Step::Toolchain)?;
+    root.attach(copy.as_fd(), relative, READ_ONLY_ATTRIBUTES).at(Step::Toolchain)?;
+    root.allow(relative, LandlockAccess::ReadFile).at(Step::Toolchain)
 }
 
 /// Shows one in the root; tells whether it is a directory.

@@ -3,6 +3,7 @@
 mod change;
 mod command;
 mod git_alias;
+mod git_repository;
 mod list;
 
 use capsule_base::code::Code;
@@ -274,6 +275,9 @@ fn prepare_program(
             let argv = argv.iter().map(Into::into).collect();
             let (variables, redirects) = (Vec::new(), Vec::new());
             let stages = vec![ReadyStage { program, argv, variables, redirects }];
+            if let Some(problem) = git_repository::problem(&stages, cwd, context) {
+                return impossible_call(facts, problem);
+            }
             let operation = Box::new(command_operation(stages, cwd, stdin, &facts, context));
             PreparedCall { facts, operation }
         }
@@ -315,6 +319,10 @@ fn prepare_command(
     match command::ready_stages(step, &facts, (&programs, context.host.as_ref())) {
         Ok((stages, input)) => {
             let stdin = input.as_deref().unwrap_or(stdin);
+            let cwd = step.cd_target(&facts);
+            if let Some(problem) = git_repository::problem(&stages, &cwd, context) {
+                return impossible_call(facts, problem);
+            }
             let operation = Box::new(command_operation(stages, &step.cwd, stdin, &facts, context));
             PreparedCall { facts, operation }
         }
