@@ -154,10 +154,10 @@ fn linked(root: &Path, git_dir: &Path) -> Result<(PathBuf, Vec<Setting>), &'stat
         return Err("its `gitdir` does not name this workspace");
     }
     let mut all = settings(shared.join(CONFIG))?;
-    let has_own = all.iter().any(|setting| {
+    let has_worktree_config = all.iter().any(|setting| {
         setting.is("extensions", "worktreeconfig") && setting.value.as_deref() != Some(b"false")
     });
-    if has_own {
+    if has_worktree_config {
         all.extend(settings(git_dir.join(WORKTREE_CONFIG))?);
     }
     Ok((shared, all))
