@@ -31,6 +31,7 @@ pub mod limits;
 mod lines;
 mod mask_context;
 mod mask_restore;
+mod masked_argument;
 mod masked_value;
 mod matches;
 mod name_tables;
@@ -68,6 +69,7 @@ use once_cell::race::OnceBox;
 
 pub use custom_pattern::CustomPattern;
 pub use mask_restore::UnresolvedMask;
+pub use masked_argument::masked_argument;
 pub use matches::{holds_mask, masks};
 pub use secret::Secret;
 pub use stream::MaskingStream;
