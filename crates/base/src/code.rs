@@ -183,6 +183,35 @@ codes! {
     ResumeAgain = "resume.again", Caller, BadUsage,
         "The run was already resumed.", "`capsule resume` was called twice.",
         "Look at the run that went on with it; `capsule show-run` names it.";
+    ModelNotConfigured = "model.not-configured", Machine, BadUsage,
+        "No model can be asked: none is configured, or its URL or key cannot be used.",
+        "The variables that name a provider are not set.",
+        "Set OPENAI_BASE_URL and OPENAI_API_KEY, or ANTHROPIC_API_KEY, or start Ollama, and name the model with `--model`.";
+    ModelKeyRefused = "model.key-refused", Machine, BadUsage,
+        "The model's server refused the key.", "The key is missing, wrong, or has no access to the model.",
+        "Check the variable that holds the key.";
+    ModelUnknown = "model.unknown", Machine, BadUsage,
+        "The model's server has no such model, or nothing at that URL.",
+        "The model's name or the base URL is wrong.",
+        "Check `--model` and the base URL.";
+    ModelRateLimited = "model.rate-limited", Environment, RuntimeError,
+        "The model's server refused the request because there were too many.", "A limit of the account was reached.",
+        "Wait, and give the task again.";
+    ModelContextFull = "model.context-full", Environment, RuntimeError,
+        "The conversation is longer than the model can read.",
+        "Large results of calls, or a model with a small window.",
+        "Give a smaller task, or use a model with a larger window.";
+    ModelUnavailable = "model.unavailable", Environment, RuntimeError,
+        "The model's server did not answer.", "It is not running, not reachable, or failed.",
+        "Check that the server runs and that its URL is right.";
+    ModelProtocol = "model.protocol", Environment, RuntimeError,
+        "The model's server answered in a form that cannot be used.",
+        "The stream was cut, or the server speaks another format than its URL says.",
+        "Check the base URL; give the task again.";
+    TaskLimit = "task.limit", Person, BudgetUsedUp,
+        "A task came to one of its limits before the model was done.",
+        "Too many requests, tokens or refusals, too much time, or the same call again and again.",
+        "Look at what was done, and give a smaller task.";
     SessionUnknown = "session.unknown", Caller, BadUsage,
         "No open session has this name.", "It ended, or the name is that of another run.",
         "`capsule session list` shows those that are open; `capsule session start` opens one.";

@@ -108,6 +108,41 @@ pub const EDIT_SHOWN_LINES: usize = 20;
 pub const EDIT_SHOWN_BYTES: usize = 2_000;
 /// The longest text of a model in which edits are looked for.
 pub const MODEL_TEXT_BYTES: usize = ARGUMENT_BYTES;
+/// The longest result of a call that a model is given: what `fs.read` gives at most (FR-12), and the words around it.
+pub const MODEL_RESULT_BYTES: usize = 220_000;
+/// The longest event of a model's stream: the arguments of one call in one piece, and room around them.
+pub const MODEL_EVENT_BYTES: usize = 2 * ARGUMENT_BYTES;
+/// The longest answer of a model, with the arguments of its calls.
+pub const MODEL_ANSWER_BYTES: usize = 4 * ARGUMENT_BYTES;
+/// How much is read of what a server says of a failed request.
+pub const MODEL_ERROR_BYTES: u64 = 64_000;
+/// The most calls of one answer of a model.
+pub const MODEL_CALLS: usize = 64;
+/// The most tokens of one answer, where the provider wants a number.
+pub const MODEL_ANSWER_TOKENS: u64 = 8_192;
+/// How long a model's server may take to accept a connection.
+pub const MODEL_CONNECT: Duration = Duration::from_secs(10);
+/// How long a model's server may send nothing, also before its first byte: a local model reads a long
+/// conversation first.
+pub const MODEL_SILENCE: Duration = Duration::from_secs(300);
+/// How often a request is sent again that failed in a way which passes.
+pub const MODEL_RETRIES: u32 = 2;
+/// The longest that a model's server may ask to wait before the next request.
+pub const MODEL_RETRY_WAIT: Duration = Duration::from_secs(60);
+/// The most requests for one task.
+pub const TASK_TURNS: u64 = 100;
+/// The most tokens of the requests and answers of one task.
+pub const TASK_TOKENS: u64 = 5_000_000;
+/// How long one task may take.
+pub const TASK_TIME: Duration = Duration::from_secs(3_600);
+/// The most refusals in a row before a task ends: the model does not adapt.
+pub const TASK_DENIALS: u64 = 10;
+/// The most calls in a row whose arguments cannot be read.
+pub const TASK_MALFORMED: u64 = 5;
+/// How often in a row a model may make the same call.
+pub const TASK_SAME_CALL: u64 = 5;
+/// The largest task that is read from standard input.
+pub const TASK_BYTES: usize = 1_000_000;
 /// The most edits in one text of a model.
 pub const EDIT_BLOCKS: usize = 256;
 /// The most entries of a folder that `fs.delete` removes with it: each is judged, recorded and shown.

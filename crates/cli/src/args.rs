@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod changes;
+mod chat;
 mod exec_fast_path;
 mod exit_codes;
 mod plan;
@@ -21,6 +22,7 @@ pub(crate) use audit::{
     VerifyArgs,
 };
 pub(crate) use changes::{Apply, Changes, OneRun, Undo};
+pub(crate) use chat::ChatArgs;
 use exit_codes::EXIT_CODES;
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
 pub(crate) use session::{SessionArg, SessionCommand, SessionId, SessionStartArgs};
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Run one command under a policy; streams its output and ends with its status
     Exec(ExecArgs),
+    /// Give a model a task; it works through tools, under a policy
+    Chat(ChatArgs),
     /// Serve a recorded run again; executes nothing
     Replay(ReplayArgs),
     /// Show what a run did

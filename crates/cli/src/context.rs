@@ -129,6 +129,11 @@ impl CliContext {
         }
     }
 
+    /// Whether the user has a policy that counts without being named.
+    pub(crate) fn has_user_policy(&self) -> bool {
+        self.config.join("policy.yaml").symlink_metadata().is_ok()
+    }
+
     /// The policy that `capsule init` wrote here or in the nearest folder above, as it would be named.
     fn policy_nearby(&self) -> Option<PathBuf> {
         let here = self.start_directory();

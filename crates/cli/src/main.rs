@@ -29,12 +29,13 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|name| name == capsule_sandbox::EXECUTOR_ARGUMENT) {
         return capsule_sandbox::executor_main();
     }
+    let asks_model = first.as_ref().is_some_and(|name| name == "chat");
     // A command is run by a copy of this process. It is made before anything else is read, so that it
     // holds nothing of that.
     let commands =
         first.filter(|name| name == "exec").map(|_| CommandRunner::for_one_command_forked());
-    if std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
-        // It is looked up then.
+    if asks_model || std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
+        // The home directory of the user, or the host of the model, is looked up then.
         capsule_sandbox::use_builtin_name_lookup();
     }
     let arguments = match Arguments::read(std::env::args_os()) {

@@ -16,6 +16,8 @@ pub enum Origin {
     Plan,
     /// A person at the command line.
     Person,
+    /// A model.
+    Model,
 }
 
 /// A request to use a tool, as it came in.
@@ -39,13 +41,13 @@ impl ToolCall {
     /// A call that a person makes at the command line.
     #[must_use]
     pub fn by_person(tool: &str, args: Value) -> Self {
-        Self {
-            tool: ToolName::unchecked(tool),
-            args,
-            origin: Origin::Person,
-            step: None,
-            attempt: 1,
-            tainted: Vec::new(),
-        }
+        Self::by(Origin::Person, tool, args)
+    }
+
+    /// A call that stands for itself, not for a step of a plan.
+    #[must_use]
+    pub fn by(origin: Origin, tool: &str, args: Value) -> Self {
+        let tool = ToolName::unchecked(tool);
+        Self { tool, args, origin, step: None, attempt: 1, tainted: Vec::new() }
     }
 }

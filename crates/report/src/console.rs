@@ -1,5 +1,6 @@
 //! A run as lines for a terminal: the timeline while it is written, and the summary behind it.
 
+mod conversation;
 mod list;
 mod other_runs;
 mod sandbox;
@@ -103,7 +104,7 @@ impl Console {
             Event::AnswerGiven(_) => self.answer_lines(),
             Event::FeedbackGiven(_) => self.feedback_lines(),
             Event::RunSealed(_) => self.summary_lines(),
-            _ => Vec::new(),
+            _ => self.conversation_lines(event, payloads),
         }
     }
 

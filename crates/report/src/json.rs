@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use capsule_core::journal::leaf_hash;
+use capsule_core::journal::{Event, leaf_hash};
 use capsule_store::{RunFilter, Store, StoreError, StoredEvent};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::call_view::CallView;
 use crate::changes::change_json;
 use crate::feedback::FeedbackView;
-use crate::payloads::payload_lookup;
+use crate::payloads::{PayloadLookup, payload_json, payload_lookup};
 use crate::run_view::{AnswerView, ResumedView, RunView};
 use crate::runs::run_json;
 
@@ -132,7 +132,8 @@ pub fn write_run(
     let mut all = outline(store, id)?;
     all.extend(more);
     // In the order of their names, as all JSON of ours.
-    let mut names: Vec<&str> = all.keys().map(String::as_str).chain([CALLS, RECORDS]).collect();
+    let parts = [CALLS, CONVERSATION, RECORDS];
+    let mut names: Vec<&str> = all.keys().map(String::as_str).chain(parts).collect();
     names.sort_unstable();
     let failed = RefCell::new(None);
     let visited = |visit: Visit| Visited { store, id, visit, failed: &failed };
@@ -142,6 +143,9 @@ pub fn write_run(
         let written = match all.get(name) {
             Some(value) => map.serialize_entry(name, value),
             None if name == CALLS => map.serialize_entry(name, &visited(Visit::Calls)),
+            None if name == CONVERSATION => {
+                map.serialize_entry(name, &visited(Visit::Conversation))
+            }
             None => map.serialize_entry(name, &visited(Visit::Records)),
         };
         written.map_err(|error| failed.take().map_or_else(|| error.into(), ReportError::Store))?;
@@ -150,14 +154,16 @@ pub fn write_run(
     Ok(())
 }
 
-/// The two parts of a report that grow with its run.
+/// The parts of a report that grow with its run.
 const CALLS: &str = "calls";
+const CONVERSATION: &str = "conversation";
 const RECORDS: &str = "records";
 
 /// What of a run is written while it is read.
 #[derive(Clone, Copy)]
 enum Visit {
     Calls,
+    Conversation,
     Records,
 }
 
@@ -177,6 +183,14 @@ impl Serialize for Visited<'_> {
         let visited = self.store.visit::<Halted<S::Error>>(self.id, |stored| match self.visit {
             Visit::Records => {
                 Ok(list.serialize_element(&record(&stored)).map_err(Halted::Write)?)
+            }
+            Visit::Conversation => {
+                let payloads = self.store.payloads(stored.leaf, &stored.entry.event)?;
+                let event = (stored.entry.at, &stored.entry.event);
+                match speech_json(event, &payload_lookup(&payloads)) {
+                    Some(speech) => list.serialize_element(&speech).map_err(Halted::Write),
+                    None => Ok(()),
+                }
             }
             Visit::Calls => {
                 let payloads = self.store.payloads(stored.leaf, &stored.entry.event)?;
@@ -209,6 +223,31 @@ enum Halted<E> {
 impl<E> From<StoreError> for Halted<E> {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+/// A message of the user or a model; none for other events.
+fn speech_json((at, event): (u64, &Event), payloads: &PayloadLookup<'_>) -> Option<Value> {
+    match event {
+        Event::UserMessage { text } => {
+            let text: Option<Value> = payload_json(payloads, Some(text));
+            Some(json!({ "at": at, "by": "user", "text": text }))
+        }
+        Event::ModelAnswered(answered) => {
+            let answer: Option<Value> = payload_json(payloads, Some(&answered.answer));
+            let part = |name| answer.as_ref().and_then(|answer| answer.get(name));
+            Some(json!({
+                "at": at,
+                "by": "model",
+                "turn": answered.turn,
+                "text": part("text"),
+                "calls": part("calls"),
+                "problem": answer.as_ref().filter(|_| answered.code.is_some()),
+                "input_tokens": answered.input_tokens,
+                "output_tokens": answered.output_tokens,
+            }))
+        }
+        _ => None,
     }
 }
 

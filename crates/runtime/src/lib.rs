@@ -21,6 +21,7 @@ mod layers;
 mod lifecycle;
 mod live_run;
 mod masked_stream;
+mod model_session;
 mod observer;
 mod pending_changes;
 pub mod plan;
@@ -31,6 +32,7 @@ mod resume;
 mod run;
 mod session;
 mod source_text;
+mod tool_schema;
 mod toolchains;
 mod unconfined;
 mod undo;
@@ -43,6 +45,7 @@ pub use approval::{
 pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
 pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts};
 pub use call_result::CallResult;
+pub use capsule_store::StoreError;
 pub use capsule_tools::{
     CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind, Sink, TOOL_SET, describe, edit,
     signature_of,
@@ -59,6 +62,7 @@ pub use layers::LayerText;
 pub use lifecycle::submit;
 pub use live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 pub use masked_stream::MaskedStream;
+pub use model_session::{ModelRequest, ModelSession, TokenCount, ToolAnswer};
 pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};
 pub use pending_changes::{UnappliedRun, unapplied_runs};
 pub use policy_load_error::PolicyLoadError;
@@ -73,6 +77,7 @@ pub use session::{
     end_session, open_sessions,
 };
 pub use source_text::{read_text, shown_name};
+pub use tool_schema::ModelTool;
 pub use toolchains::survey_toolchains;
 pub use unconfined::allows_unconfined;
 pub use undo::{UndoRequest, UndoneBy};

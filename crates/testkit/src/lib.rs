@@ -7,6 +7,7 @@
 
 mod binary;
 mod history;
+mod model;
 mod mounted;
 pub mod recorded_run;
 mod rows;
@@ -14,6 +15,7 @@ mod server;
 
 pub use binary::{Capsule, CommandOutput};
 pub use history::History;
+pub use model::{ModelFormat, ModelServer, ModelTurn};
 pub use mounted::Mounted;
 pub use rows::run_in_parallel;
 pub use server::{HttpRequest, HttpServer};

@@ -1,6 +1,6 @@
 //! A small HTTP server on loopback: real connections, answers as bytes, nothing clever.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,8 @@ pub struct HttpRequest {
     pub target: String,
     /// The headers as lines, names in lower case.
     pub headers: Vec<String>,
+    /// The body, as long as the headers say.
+    pub body: Vec<u8>,
 }
 
 /// What answers: gets the request and the connection, and writes whatever it wants.
@@ -89,10 +91,11 @@ impl HttpServer {
 
 fn serve(mut stream: TcpStream, seen: &Mutex<Vec<HttpRequest>>, answer: &Answer) {
     let Ok(read_half) = stream.try_clone() else { return };
-    let mut lines = BufReader::new(read_half).lines();
+    let mut reader = BufReader::new(read_half);
+    let mut lines = reader.by_ref().lines();
     let Some(Ok(first)) = lines.next() else { return };
     let target = first.split(' ').nth(1).unwrap_or("").to_owned();
-    let headers = lines
+    let headers: Vec<String> = lines
         .map_while(Result::ok)
         .take_while(|line| !line.is_empty())
         .map(|line| match line.split_once(':') {
@@ -100,7 +103,13 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<HttpRequest>>, answer: &Answer)
             None => line,
         })
         .collect();
-    let request = HttpRequest { target, headers };
+    let length =
+        headers.iter().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let request = HttpRequest { target, headers, body };
     seen.lock().unwrap().push(request.clone());
     answer(&request, &mut stream);
 }

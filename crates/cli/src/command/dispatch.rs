@@ -3,9 +3,9 @@
 use capsule_runtime::CommandRunner;
 
 use super::{
-    approvals, audit, call, changes, doctor, exec, explain_code, feedback, grants, init, list_runs,
-    manual, plan, policy, policy_test, preflight, redact, replay, report, resume, run, session,
-    show_run, stats, undo, verify,
+    approvals, audit, call, changes, chat, doctor, exec, explain_code, feedback, grants, init,
+    list_runs, manual, plan, policy, policy_test, preflight, redact, replay, report, resume, run,
+    session, show_run, stats, undo, verify,
 };
 use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
 use crate::context::CliContext;
@@ -24,6 +24,7 @@ pub(crate) fn dispatch(
         Command::Run(args) => run::run(args, &ctx()?, screen),
         Command::Call(args) => call::run(args, &ctx()?, screen),
         Command::Exec(args) => exec::run(args, &ctx()?, screen, commands),
+        Command::Chat(args) => chat::run(args, &ctx()?, screen),
         Command::Replay(args) => replay::run(args, &ctx()?, screen),
         Command::Report(args) => report::run(args, &ctx()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),

@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod call;
 mod changes;
+mod chat;
 mod chosen;
 mod dispatch;
 mod doctor;

@@ -88,10 +88,23 @@ pub(super) struct RunEnding {
     exit: Exit,
     /// The call that waits for an answer.
     waiting: Option<u64>,
+    /// What is done once the question is answered, if not to resume the run.
+    then: Option<String>,
     finished: FinishedRun,
 }
 
 impl RunEnding {
+    /// How a task of a model ended, whose session may stay open for an answer.
+    pub(super) fn of_task(
+        (id, label): (String, String),
+        exit: Exit,
+        waiting: Option<u64>,
+        finished: FinishedRun,
+    ) -> Self {
+        let then = format!("capsule chat --session {label} --task 'go on'");
+        Self { id, label, exit, waiting, then: Some(then), finished }
+    }
+
     /// Ends a run.
     pub(super) fn finish(
         live: LiveRun<'_>,
@@ -103,7 +116,7 @@ impl RunEnding {
         let (id, label) = (live.id.to_string(), live.label.clone());
         let waiting = live.run.waiting();
         let finished = live.finish(exit, executed.outputs.as_ref(), out)?;
-        Ok(Self { id, label, exit, waiting, finished })
+        Ok(Self { id, label, exit, waiting, then: None, finished })
     }
 
     /// Says how it ended, and what can be done next.
@@ -113,7 +126,7 @@ impl RunEnding {
         ctx: &CliContext,
         screen: &Screen,
     ) -> Result<u8, Failure> {
-        let Self { id, label, exit, waiting, finished } = self;
+        let Self { id, label, exit, waiting, then, finished } = self;
         let exit = exit.min(show_late_error(finished.late_error.as_ref(), Some(screen)));
         if screen.json {
             let store = super::open_store(ctx, screen)?;
@@ -126,7 +139,12 @@ impl RunEnding {
             screen.eprint(&format!("written {} · sha256 {digest}", path.display()));
         }
         if let Some(call) = waiting {
-            show_waiting(&label, call, false, screen);
+            show_waiting(
+                &label,
+                call,
+                &then.unwrap_or_else(|| format!("capsule resume {label}")),
+                screen,
+            );
             return Ok(exit.status());
         }
         show_staged(finished.staged, &label, screen);

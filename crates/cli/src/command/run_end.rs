@@ -19,12 +19,8 @@ pub(super) fn show_late_error(trouble: Option<&StoreError>, screen: Option<&Scre
     error.code().exit()
 }
 
-/// Says how a question that waits is answered.
-pub(super) fn show_waiting(label: &str, call: u64, is_in_session: bool, screen: &Screen) {
-    let then = match is_in_session {
-        true => "make the call again".to_owned(),
-        false => format!("capsule resume {label}"),
-    };
+/// Says how a question that waits is answered, and what is done then.
+pub(super) fn show_waiting(label: &str, call: u64, then: &str, screen: &Screen) {
     screen.eprint(&format!(
         "next: capsule approvals show {label}:{call} · \
          capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then {then}"

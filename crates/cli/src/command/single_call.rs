@@ -72,7 +72,11 @@ impl SingleCallResult {
     /// Says what can be done next: with what is staged, with a question that waits, with a yes.
     pub(super) fn show_next(&self, screen: &Screen) {
         if let Some(call) = self.waiting {
-            return show_waiting(&self.label, call, self.goes_on, screen);
+            let then = match self.goes_on {
+                true => "make the call again".to_owned(),
+                false => format!("capsule resume {}", self.label),
+            };
+            return show_waiting(&self.label, call, &then, screen);
         }
         show_staged(self.staged.filter(|_| self.has_new_changes), &self.label, screen);
         let CallResult { call, decision, value, .. } = &self.delivered;

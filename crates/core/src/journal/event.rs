@@ -15,8 +15,9 @@ use crate::decision::Verdict;
 use crate::id::RunId;
 use crate::journal::layer::{LayerGone, LayerOpened};
 use crate::journal::{
-    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantUsed, PayloadClass,
-    PayloadRef, PendingChanges, RunKind, RunResumed, SessionJoined, StepEnded,
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantUsed, ModelAnswered,
+    ModelRequested, PayloadClass, PayloadRef, PendingChanges, RunKind, RunResumed, SessionJoined,
+    StepEnded,
 };
 use crate::outcome::{Ending, Status};
 use crate::policy::PayloadRetention;
@@ -67,6 +68,18 @@ pub enum Event {
         /// The run that applied them; none where they were discarded.
         by: Option<RunId>,
     },
+    /// The user gave a task, or another message, to a model.
+    #[serde(rename = "user.said")]
+    UserMessage {
+        /// The user's own words, masked.
+        text: PayloadRef,
+    },
+    /// A model is asked for its next turn.
+    #[serde(rename = "model.requested")]
+    ModelRequested(ModelRequested),
+    /// A model answered, or the request failed.
+    #[serde(rename = "model.answered")]
+    ModelAnswered(ModelAnswered),
     /// A question came to its end.
     #[serde(rename = "approval.answered")]
     ApprovalAnswered(ApprovalAnswered),
@@ -151,6 +164,9 @@ impl Event {
             Self::RunResumed(_) => "run.resumed",
             Self::SessionJoined(_) => "session.joined",
             Self::ChangesApplied { .. } => "changes.applied",
+            Self::UserMessage { .. } => "user.said",
+            Self::ModelRequested(_) => "model.requested",
+            Self::ModelAnswered(_) => "model.answered",
             Self::ApprovalAnswered(_) => "approval.answered",
             Self::GrantUsed(_) => "grant.used",
             Self::ApprovalCovered { .. } => "approval.covered",
@@ -194,6 +210,9 @@ impl Event {
             Self::AnswerGiven(body) => alloc::vec![(body.why, Text)],
             Self::RunResumed(body) => alloc::vec![(Some(body.progress), Output)],
             Self::SessionJoined(body) => alloc::vec![(body.changes, Changes)],
+            Self::UserMessage { text } => alloc::vec![(Some(*text), Text)],
+            Self::ModelRequested(body) => alloc::vec![(Some(body.added), Text)],
+            Self::ModelAnswered(body) => alloc::vec![(Some(body.answer), Output)],
             Self::ApprovalAnswered(body) | Self::PlanAnswered(body) => {
                 let reach = body.grant.as_ref().map(|grant| grant.reach);
                 alloc::vec![(body.why, Text), (reach, Text)]

@@ -9,6 +9,7 @@ mod entry;
 mod event;
 mod layer;
 mod merkle;
+mod model_events;
 mod port;
 mod run_kind;
 mod step_events;
@@ -25,6 +26,7 @@ pub use event::{
 };
 pub use layer::{LayerGone, LayerOpened};
 pub use merkle::{Frontier, leaf_hash};
+pub use model_events::{ModelAnswered, ModelRequested};
 pub use port::{
     Durability, EntryPosition, Journal, PayloadClass, PayloadRef, RecordedDecision, commitment,
 };

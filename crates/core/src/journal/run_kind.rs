@@ -26,6 +26,8 @@ pub enum RunKind {
     Resume,
     /// Calls of several processes, one after another, that share a staged workspace, grants and budgets.
     Session,
+    /// `capsule chat`: the calls of a model, in a session.
+    Chat,
 }
 
 impl RunKind {
@@ -42,6 +44,7 @@ impl RunKind {
             Self::Answer => "answer",
             Self::Resume => "resume",
             Self::Session => "session",
+            Self::Chat => "chat",
         }
     }
 }

@@ -126,6 +126,19 @@ impl<'o> LiveRun<'o> {
         Ok(())
     }
 
+    /// Ends a session with the process that holds it: its run is sealed, and what it staged waits.
+    ///
+    /// # Errors
+    /// When the seal cannot be written.
+    pub(crate) fn end_session(mut self, exit: Exit) -> Result<FinishedRun, StoreError> {
+        if let Some(held) = self.session.take() {
+            held.forget();
+        }
+        // Its directory holds nothing that waits where nothing was staged.
+        self.keeps_staged = false;
+        self.finish(exit, None, None)
+    }
+
     /// Ends a run of one call, or leaves its session to the next process. A session that works in a copy of the
     /// workspace ends.
     ///

@@ -11,6 +11,7 @@ use crate::plan::expect::VALUE_KINDS;
 use crate::plan::parse::{
     DEFAULTS, EXPECT, FUNCTIONS, INPUT, INPUT_KINDS, MATCHER, ON_ERROR, RETRY, STEP, TOP,
 };
+use crate::tool_schema::value_schema;
 
 /// The schema (draft 2020-12) of plans over these tools.
 #[must_use]
@@ -172,10 +173,9 @@ fn tool_step(tool: &ToolSignature) -> Value {
 
 fn argument_schema(argument: &ToolArgument) -> Value {
     let literal = match argument.kind {
-        ArgumentKind::Number => json!({ "type": "integer", "minimum": 0 }),
-        ArgumentKind::Flag => json!({ "type": "boolean" }),
-        ArgumentKind::Size => json!({ "type": ["integer", "string"] }),
-        ArgumentKind::OneOf(words) => json!({ "enum": words }),
+        ArgumentKind::Number | ArgumentKind::Flag | ArgumentKind::Size | ArgumentKind::OneOf(_) => {
+            value_schema(argument.kind)
+        }
         ArgumentKind::Argv | ArgumentKind::Paths => json!({ "type": "array", "items": { "anyOf": [
             { "type": ["string", "number", "boolean"] }, { "$ref": "#/$defs/function" }
         ] } }),

@@ -236,6 +236,7 @@ fn replay_single_call(
         | RunKind::Undo
         | RunKind::Answer
         | RunKind::Session
+        | RunKind::Chat
         | RunKind::Resume => exit.status(),
     };
     let progress = run.waiting().map(|_| Box::default());

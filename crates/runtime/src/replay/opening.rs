@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use capsule_base::diagnostic::Diagnostics;
-use capsule_core::call::{Origin, ToolCall};
+use capsule_core::call::ToolCall;
 use capsule_core::journal::{CallProposed, Event, Journal as _, RunOpened};
 use capsule_core::policy::Policy;
 
@@ -96,12 +96,6 @@ pub(super) fn proposed_call(
         .payload(1, &proposed.args)
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .ok_or_else(|| ReplayError::Incomplete("the call's arguments were not kept".into()))?;
-    Ok(ToolCall {
-        tool: proposed.tool,
-        args,
-        origin: Origin::Person,
-        step: None,
-        attempt: 1,
-        tainted: Vec::new(),
-    })
+    let call = ToolCall::by(proposed.origin, proposed.tool.as_str(), args);
+    Ok(ToolCall { tainted: proposed.tainted, ..call })
 }

@@ -42,7 +42,14 @@ pub(super) fn replay_calls(
         let next = recording.borrow().peek(1);
         match next {
             None | Some(Event::RunSealed(_)) => return Ok(()),
-            Some(event @ (Event::SessionJoined(_) | Event::ChangesApplied { .. })) => {
+            // A replay asks no model and no person: their messages are taken from the record.
+            Some(
+                event @ (Event::SessionJoined(_)
+                | Event::ChangesApplied { .. }
+                | Event::UserMessage { .. }
+                | Event::ModelRequested(_)
+                | Event::ModelAnswered(_)),
+            ) => {
                 copy_event(run, recording, event)?;
             }
             Some(Event::CallProposed(proposed)) => {

@@ -28,6 +28,9 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         | Event::RunResumed(_)
         | Event::SessionJoined(_)
         | Event::ChangesApplied { .. }
+        | Event::UserMessage { .. }
+        | Event::ModelRequested(_)
+        | Event::ModelAnswered(_)
         | Event::ApprovalAnswered(_)
         | Event::GrantUsed(_)
         | Event::ApprovalCovered { .. }

@@ -1,0 +1,15 @@
+//! `agent` asks: the loop in which a model calls tools, and the providers that it is reached by.
+//!
+//! A model is untrusted. Its calls enter a [`ModelSession`](capsule_runtime::ModelSession), which takes them
+//! down the one path; there is no other way from here to a tool. Whatever a server sends is bounded before
+//! it is read, and an answer is used only once it has come to its end.
+
+mod answer;
+mod http;
+mod message;
+mod provider;
+mod sse;
+mod task;
+
+pub use provider::{Provider, ProviderKind, ProviderVariables};
+pub use task::{TaskEnd, TaskLimits, run_task};

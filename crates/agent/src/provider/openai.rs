@@ -1,0 +1,136 @@
+//! OpenAI's chat completions, streamed.
+
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_core::outcome::CodedError;
+use capsule_runtime::{ModelTool, TokenCount};
+use serde_json::{Value, json};
+
+use crate::answer::{AnswerReader, error_text, event_json};
+use crate::message::{Message, ModelAnswer, ModelCall};
+
+/// The body of a request.
+pub(super) fn body(model: &str, system: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
+    let system = json!({ "role": "system", "content": system });
+    let messages: Vec<Value> =
+        std::iter::once(system).chain(messages.iter().map(message)).collect();
+    let mut body = json!({
+        "model": model,
+        "messages": messages,
+        "stream": true,
+        "stream_options": { "include_usage": true },
+    });
+    // An empty list is an error for some servers.
+    if let (false, Some(map)) = (tools.is_empty(), body.as_object_mut()) {
+        map.insert("tools".into(), tools.iter().map(tool).collect());
+    }
+    body
+}
+
+fn tool(tool: &ModelTool) -> Value {
+    let ModelTool { name, about, parameters } = tool;
+    json!({
+        "type": "function",
+        "function": { "name": name, "description": about, "parameters": parameters },
+    })
+}
+
+fn message(message: &Message) -> Value {
+    match message {
+        Message::User(text) => json!({ "role": "user", "content": text }),
+        Message::ToolResult { id, text } => {
+            json!({ "role": "tool", "tool_call_id": id, "content": text })
+        }
+        Message::Model(answer) => {
+            let mut message = json!({ "role": "assistant", "content": answer.text });
+            let calls = answer.calls.iter().map(|call| {
+                let function = json!({ "name": call.tool, "arguments": call.args });
+                json!({ "id": call.id, "type": "function", "function": function })
+            });
+            if let (false, Some(map)) = (answer.calls.is_empty(), message.as_object_mut()) {
+                map.insert("tool_calls".into(), calls.collect());
+            }
+            message
+        }
+    }
+}
+
+/// Reads the chunks of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    answer: ModelAnswer,
+    tokens: TokenCount,
+    is_complete: bool,
+}
+
+impl AnswerReader for Reader {
+    fn take(&mut self, event: &[u8]) -> Result<(), CodedError> {
+        if event == b"[DONE]" {
+            self.is_complete = true;
+            return Ok(());
+        }
+        let chunk = event_json(event)?;
+        if let Some(text) = error_text(&chunk) {
+            return Err(CodedError::new(Code::ModelUnavailable, text));
+        }
+        let tokens = |name| chunk.get("usage")?.get(name)?.as_u64();
+        self.tokens.input = tokens("prompt_tokens").or(self.tokens.input);
+        self.tokens.output = tokens("completion_tokens").or(self.tokens.output);
+        let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
+            return Ok(());
+        };
+        // Not every server ends with `[DONE]`.
+        self.is_complete |= choice.get("finish_reason").is_some_and(Value::is_string);
+        let Some(delta) = choice.get("delta") else { return Ok(()) };
+        let calls = delta.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            self.take_call(call)?;
+        }
+        let text = delta.get("content").and_then(Value::as_str).unwrap_or_default();
+        self.answer.text.push_str(text);
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    fn finish(self: Box<Self>) -> (ModelAnswer, TokenCount) {
+        (self.answer, self.tokens)
+    }
+}
+
+impl Reader {
+    /// Takes a piece of a call.
+    fn take_call(&mut self, piece: &Value) -> Result<(), CodedError> {
+        let field = |value: &Value, name: &str| {
+            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (id, function) = (field(piece, "id"), piece.get("function").unwrap_or(&Value::Null));
+        let calls = &mut self.answer.calls;
+        let at = match piece.get("index").and_then(Value::as_u64) {
+            Some(index) => usize::try_from(index).unwrap_or(usize::MAX),
+            // Some servers send each call whole, and leave its place out.
+            None => match calls.iter().position(|call| call.id == id) {
+                Some(at) if !id.is_empty() => at,
+                _ => calls.len(),
+            },
+        };
+        if at >= limits::MODEL_CALLS {
+            let most = limits::MODEL_CALLS;
+            let message = format!("the answer has more than {most} calls");
+            return Err(CodedError::new(Code::ModelProtocol, message));
+        }
+        if at >= calls.len() {
+            calls.resize(at + 1, ModelCall::default());
+        }
+        if let Some(call) = calls.get_mut(at) {
+            if call.id.is_empty() {
+                call.id = id;
+            }
+            call.tool.push_str(&field(function, "name"));
+            call.args.push_str(&field(function, "arguments"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! A session in which a model calls tools: the calls of a model come in through this type alone.
+//!
+//! Each call takes the one path ([`submit`]) with the origin `model`. What the user says, what the model is
+//! sent and what it answers is recorded before it has an effect. Texts are masked here, so the record
+//! holds what was delivered. A model can ask for a call and cannot approve one: it has no way to the prompt.
+
+use capsule_base::code::Code;
+use capsule_base::digest::Digest;
+use capsule_base::exit::Exit;
+use capsule_base::json;
+use capsule_base::limits;
+use capsule_core::call::{Origin, ToolCall};
+use capsule_core::decision::Verdict;
+use capsule_core::journal::{
+    Event, Journal as _, ModelAnswered, ModelRequested, PayloadClass, PayloadRef,
+};
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::Policy;
+use capsule_core::tool::{ToolName, ToolSignature};
+use capsule_store::StoreError;
+use capsule_tools::CATALOGUE;
+use serde_json::Value;
+
+use crate::call_result::CallResult;
+use crate::lifecycle::submit;
+use crate::live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
+use crate::session::{SessionError, SessionRequest};
+use crate::tool_schema::ModelTool;
+
+/// A session in which a model calls tools.
+pub struct ModelSession<'o> {
+    live: LiveRun<'o>,
+    turns: u64,
+    /// Whether a result was delivered that the policy does not vouch for: every later argument may derive
+    /// from it.
+    is_tainted: bool,
+}
+
+/// A request to a model.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelRequest<'r> {
+    /// The URL that is asked, without a key.
+    pub endpoint: &'r str,
+    /// The model.
+    pub model: &'r str,
+    /// The whole request body.
+    pub body: &'r [u8],
+    /// The messages that the request before did not have.
+    pub added: &'r Value,
+}
+
+/// The tokens of a request and its answer, as the server counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenCount {
+    /// Those of the request.
+    pub input: Option<u64>,
+    /// Those of the answer.
+    pub output: Option<u64>,
+}
+
+/// What a model is given for one of its calls.
+#[derive(Clone, Debug)]
+pub struct ToolAnswer {
+    /// The text for the model: bounded, and masked.
+    pub text: String,
+    /// What came of the call; none where its arguments were no JSON and nothing was proposed.
+    pub result: Option<CallResult>,
+}
+
+impl<'o> ModelSession<'o> {
+    /// Takes up a session, or opens it.
+    ///
+    /// # Errors
+    /// As [`LiveRun::join`].
+    pub fn open(
+        start: LiveRunOptions<'_, 'o>,
+        request: SessionRequest<'_>,
+    ) -> Result<Self, OpenError> {
+        Ok(Self { live: LiveRun::join(start, request)?, turns: 0, is_tainted: false })
+    }
+
+    /// The run of the session.
+    #[must_use]
+    pub const fn live(&self) -> &LiveRun<'o> {
+        &self.live
+    }
+
+    /// The tools that the policy does not deny as a whole.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ModelTool> {
+        let policy = &self.live.run.policy;
+        let offered = CATALOGUE.0.iter().copied().filter(|tool| is_offered(policy, tool));
+        offered.map(ModelTool::from).collect()
+    }
+
+    /// Records a message of the user; gives it as the model may see it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn record_message(&mut self, text: &str) -> Result<String, StoreError> {
+        let text = self.mask(Value::from(text));
+        let kept = self.keep(PayloadClass::Text, &text)?;
+        self.live.run.write(Event::UserMessage { text: kept })?;
+        Ok(text.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Records a request before it is sent.
+    ///
+    /// # Errors
+    /// When it cannot be written: then it must not be sent.
+    pub fn record_request(&mut self, request: ModelRequest<'_>) -> Result<(), StoreError> {
+        self.turns += 1;
+        let added = self.mask(request.added.clone());
+        let added = self.keep(PayloadClass::Text, &added)?;
+        self.live.run.write(Event::ModelRequested(ModelRequested {
+            turn: self.turns,
+            endpoint: request.endpoint.to_owned(),
+            model: request.model.to_owned(),
+            sha256: Digest::of(request.body),
+            added,
+        }))
+    }
+
+    /// Records the answer to the last request, or why there is none; gives it as it is recorded.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn record_answer(
+        &mut self,
+        answer: Result<&Value, &CodedError>,
+        tokens: TokenCount,
+    ) -> Result<Value, StoreError> {
+        let (code, answer) = match answer {
+            Ok(answer) => (None, self.mask(answer.clone())),
+            Err(problem) => (Some(problem.code), self.mask(serde_json::json!(problem))),
+        };
+        let kept = self.keep(PayloadClass::Output, &answer)?;
+        self.live.run.write(Event::ModelAnswered(ModelAnswered {
+            turn: self.turns,
+            code,
+            answer: kept,
+            input_tokens: tokens.input,
+            output_tokens: tokens.output,
+        }))?;
+        Ok(answer)
+    }
+
+    /// Makes a call of the model, and gives what the model is told of it.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn call(&mut self, tool: &str, args: &str) -> Result<ToolAnswer, StoreError> {
+        // A model that gives no arguments may leave them out.
+        let args = if args.trim().is_empty() { "{}" } else { args };
+        let args = match json::parse(args.as_bytes()) {
+            Ok(args) => args,
+            Err(problem) => return Ok(self.malformed(tool, &problem.message)),
+        };
+        let mut call = ToolCall::by(Origin::Model, tool, args);
+        if self.is_tainted {
+            let names = call.args.as_object().into_iter().flat_map(|args| args.keys().cloned());
+            call.tainted = names.collect();
+        }
+        let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
+        let id = ToolName::unchecked(id);
+        let result = submit(&mut self.live.run, call)?;
+        self.live.run.journal.flush_deferred()?;
+        self.is_tainted |= result.value.is_some() && self.live.run.policy.taints(&id);
+        Ok(ToolAnswer { text: bounded_text(&result.to_json()), result: Some(result) })
+    }
+
+    /// What is said of a call whose arguments cannot be read.
+    fn malformed(&self, tool: &str, problem: &str) -> ToolAnswer {
+        let signature = CATALOGUE.find(tool);
+        let expected = signature.map(|signature| ModelTool::from(signature).parameters);
+        let answer = serde_json::json!({
+            "status": "tool_error",
+            "code": Code::ArgsInvalid,
+            "reason": format!("the arguments are not one JSON object: {problem}"),
+            "suggestion": "make the call again with arguments that fit the schema",
+            "schema": expected,
+        });
+        ToolAnswer { text: bounded_text(&self.mask(answer)), result: None }
+    }
+
+    /// The call that waits for the answer of a person, if one does.
+    #[must_use]
+    pub const fn waiting(&self) -> Option<u64> {
+        self.live.run.waiting()
+    }
+
+    /// Leaves the session open for the next process, where one of its questions waits for an answer.
+    ///
+    /// # Errors
+    /// When what the session remembers cannot be written.
+    pub fn leave(self, exit: Exit) -> Result<FinishedRun, SessionError> {
+        self.live.end_call(exit, None)
+    }
+
+    /// Ends the session: its run is sealed, and what it staged waits.
+    ///
+    /// # Errors
+    /// When the seal cannot be written.
+    pub fn end(self, exit: Exit) -> Result<FinishedRun, StoreError> {
+        self.live.end_session(exit)
+    }
+
+    fn mask(&self, value: Value) -> Value {
+        let mut masked = 0;
+        self.live.run.redactor.value(value, &mut masked)
+    }
+
+    fn keep(&mut self, class: PayloadClass, value: &Value) -> Result<PayloadRef, StoreError> {
+        self.live.run.journal.put_payload(class, &json::canonical_value(value))
+    }
+}
+
+/// Whether some call of the tool may be allowed or asked about.
+fn is_offered(policy: &Policy, tool: &ToolSignature) -> bool {
+    let id = ToolName::unchecked(tool.id);
+    let denies =
+        |layer: &Policy| layer.tool(&id).is_some_and(|rule| rule.decision == Some(Verdict::Deny));
+    policy.tool(&id).is_some() && !policy.self_and_layers().any(denies)
+}
+
+/// A result as text for a model. The middle of a long one is left out, and the text says so.
+fn bounded_text(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() <= limits::MODEL_RESULT_BYTES {
+        return text;
+    }
+    let half = limits::MODEL_RESULT_BYTES / 2;
+    let head = text.get(..text.floor_char_boundary(half)).unwrap_or_default();
+    let tail = text.get(text.ceil_char_boundary(text.len() - half)..).unwrap_or_default();
+    let cut = text.len() - head.len() - tail.len();
+    format!("{head}\n[{cut} of {} bytes are left out here; ask for less]\n{tail}", text.len())
+}
