@@ -207,10 +207,8 @@ impl TaskState {
             let is_denied = result.status == Status::Denied;
             self.denials_in_a_row = if is_denied { self.denials_in_a_row + 1 } else { 0 };
             self.lacked_approval |= is_denied && result.code().exit() == Exit::ApprovalNeeded;
-            if result.code().is_budget() {
-                let problem = result.problem.clone();
-                let budget = || CodedError::new(result.code(), "a budget of the policy is used up");
-                return Err(TaskEnd::Failed(problem.unwrap_or_else(budget)));
+            if let Some(problem) = result.problem.as_ref().filter(|_| session.ends_after(result)) {
+                return Err(TaskEnd::Failed(problem.clone()));
             }
         }
         if let Some(call) = session.waiting() {

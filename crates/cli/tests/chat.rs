@@ -7,6 +7,8 @@
     reason = "tests fail by panics"
 )]
 
+mod terminal;
+
 use std::fs;
 use std::process::Stdio;
 
@@ -14,6 +16,7 @@ use capsule_testkit::{
     Capsule, CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn, run_in_parallel,
 };
 use serde_json::{Value, json};
+use terminal::Terminal;
 
 /// A key that no test output and no record may hold.
 const KEY: &str = "sk-test-4f8c2d7ab1936e50cc71d2ea";
@@ -182,6 +185,69 @@ fn an_approval_is_not_the_models_to_give() {
     assert!(!capsule.workspace().join("a.txt").exists());
 }
 
+/// UC-3: the person at the terminal sees the card of a model's call; the answer goes to the model, and `stop` ends
+/// the task.
+#[test]
+fn the_person_answers_the_model() {
+    let rows = [("1", 0, 2, "ok"), ("4", 0, 2, "use b.txt instead"), ("5", 3, 1, "")];
+    check_rows(&rows, |(key, status, requests, told)| {
+        let write = json!({ "path": "a.txt", "content": "x" });
+        let turns = vec![ModelTurn::call("fs_write", &write)];
+        let model = ModelServer::scripted(ModelFormat::Anthropic, turns);
+        let capsule = capsule(&model);
+        let policy = capsule.write_policy(POLICY);
+        let mut terminal =
+            Terminal::start(&capsule, &["chat", "--policy", &policy, "--task", "write"]);
+        terminal.card();
+        terminal.press(key);
+        if *key == "4" {
+            terminal.until("Why not?");
+            terminal.type_slowly("use b.txt instead");
+            terminal.until("use b.txt instead▏");
+            terminal.press("\r");
+        }
+        let (ended, shown) = terminal.end();
+        let bodies = model.bodies();
+        let last = bodies.last().unwrap().to_string();
+        match ended == *status && bodies.len() == *requests && last.contains(told) {
+            true => Ok(()),
+            false => Err(format!("{key}: {ended} after {}\n{last}\n{shown}", bodies.len())),
+        }
+    });
+}
+
+/// A profile that does not go on where no person can be asked ends the task.
+#[test]
+fn an_unattended_profile_can_end_a_task() {
+    let write = json!({ "path": "a.txt", "content": "x" });
+    let turns = vec![ModelTurn::call("fs_write", &write)];
+    let model = ModelServer::scripted(ModelFormat::OpenAi, turns);
+    let capsule = capsule(&model);
+    let policy = capsule.write_policy(&format!(
+        "{POLICY}profiles:\n  strict: {{ decide: {{ \"*\": allow }}, unattended: fail }}\nprofile: strict\n"
+    ));
+    let _ = capsule.run(&["chat", "--policy", &policy, "--task", "write"]).exits(4);
+    assert_eq!(model.requests().len(), 1);
+}
+
+/// What follows from content that the policy does not vouch for is marked as such, in the record and in a replay.
+#[test]
+fn what_follows_from_untrusted_content_is_marked() {
+    let edit = json!({ "path": "a", "search": "x", "replace": "y" });
+    let read = ModelTurn::call("fs_read", &json!({ "path": "a" }));
+    let turns = vec![ModelTurn::call("fs_edit", &edit), read, ModelTurn::call("fs_edit", &edit)];
+    let model = ModelServer::scripted(ModelFormat::OpenAi, turns);
+    let capsule = capsule(&model);
+    capsule.write_file("a", "x x\n");
+    let policy = POLICY.replace("fs.read: { ", "fs.read: { output: untrusted, ");
+    let policy = capsule.write_policy(&policy);
+    let _ = capsule.run(&["chat", "--policy", &policy, "--task", "edit a"]).exits(0);
+    let proposed = events(&capsule, "call.proposed");
+    let tainted: Vec<&Value> = proposed.iter().map(|call| &call["body"]["tainted"]).collect();
+    assert_eq!(tainted, [&json!([]), &json!([]), &json!(["path", "replace", "search"])]);
+    let _ = capsule.run(&["replay", "latest"]).exits(0);
+}
+
 /// A question that waits keeps its session open, and the answer is used by a later task there.
 #[test]
 fn a_question_waits_for_its_answer() {
@@ -292,7 +358,7 @@ fn a_hostile_stream_is_bounded() {
         ("the largest index", chunk(json!([call(u64::MAX)]))),
         ("too many calls", chunk(json!(many))),
         ("an endless line", vec![b'x'; 9_000_000]),
-        ("an endless event", b"data: x\n".repeat(2_000_000)),
+        ("an endless event", format!("data: {}\n", "x".repeat(1_000_000)).repeat(9).into_bytes()),
         ("an endless answer", long.repeat(20).into_bytes()),
         ("an error in the stream", b"data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_vec()),
     ];

@@ -183,6 +183,12 @@ impl<'o> ModelSession<'o> {
         ToolAnswer { text: bounded_text(&self.mask(answer)), result: None }
     }
 
+    /// Whether no call may follow one with this result.
+    #[must_use]
+    pub fn ends_after(&self, result: &CallResult) -> bool {
+        result.problem.as_ref().is_some_and(|problem| self.live.run.ends_after(problem.code))
+    }
+
     /// The call that waits for the answer of a person, if one does.
     #[must_use]
     pub const fn waiting(&self) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
 use capsule_base::json;
@@ -69,6 +70,14 @@ impl<J: Journal, H: CallBackend> Run<J, H> {
     #[must_use]
     pub const fn waiting(&self) -> Option<u64> {
         self.waiting
+    }
+
+    /// Whether no call may follow one that ended with this code: a budget is used up, a person ended the run, or the
+    /// profile does not go on where no person can be asked.
+    pub(crate) fn ends_after(&self, code: Code) -> bool {
+        code.is_budget()
+            || code == Code::ApprovalStopped
+            || code == Code::ApprovalNeeded && self.policy.fails_unattended()
     }
 
     /// Counts a call, and gives its tool the one name that it has in records and policies.

@@ -184,3 +184,120 @@ fn is_loopback(url: &Url) -> bool {
 fn listens((address, port): (Ipv4Addr, u16)) -> bool {
     TcpStream::connect_timeout(&SocketAddr::from((address, port)), OLLAMA_WAIT).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
+
+    use capsule_base::limits;
+    use capsule_runtime::TokenCount;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::ModelAnswer;
+    use crate::sse::next_event;
+
+    const OPENAI: &str = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Let me"}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"fs_read","arguments":"{\"path\":"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"a\"}"}}]},"finish_reason":null}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}
+
+data: [DONE]
+
+"#;
+    const ANTHROPIC: &str = r#"event: message_start
+data: {"type":"message_start","message":{"usage":{"input_tokens":3}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Let me"}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c1","name":"fs_read","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"path\":\"a\"}"}}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":4}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+"#;
+
+    /// Reads a stream; none where it is no whole answer.
+    fn read(kind: ProviderKind, mut stream: &[u8]) -> Option<(ModelAnswer, TokenCount)> {
+        let model = String::new();
+        let mut reader = Provider::new(kind, "http://127.0.0.1:1", model, None).unwrap().reader();
+        while let Some(event) = next_event(&mut stream).ok()? {
+            reader.take(&event).ok()?;
+        }
+        reader.is_complete().then(|| reader.finish())
+    }
+
+    #[test]
+    fn both_formats_say_the_same() {
+        let openai = read(ProviderKind::OpenAi, OPENAI.as_bytes()).unwrap();
+        assert_eq!(openai.0.text, "Let me");
+        assert_eq!(openai.0.calls.first().unwrap().args, r#"{"path":"a"}"#);
+        assert_eq!(openai.1, TokenCount { input: Some(3), output: Some(4) });
+        assert_eq!(read(ProviderKind::Anthropic, ANTHROPIC.as_bytes()), Some(openai));
+    }
+
+    /// Half of a stream is never an answer, wherever it is cut before its last event.
+    #[test]
+    fn a_cut_stream_is_no_answer() {
+        let ends = [
+            (
+                ProviderKind::OpenAi,
+                OPENAI,
+                "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish",
+            ),
+            (ProviderKind::Anthropic, ANTHROPIC, "data: {\"type\":\"message_stop"),
+        ];
+        for (kind, whole, last) in ends {
+            for end in 0..whole.find(last).unwrap() {
+                assert_eq!(
+                    read(kind, whole.as_bytes().get(..end).unwrap()),
+                    None,
+                    "{kind:?} {end}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        /// Whatever a server sends, reading it neither panics nor grows beyond its bounds.
+        #[test]
+        fn a_mutated_stream_is_read_or_refused(
+            is_openai: bool,
+            changes in prop::collection::vec((0_usize..1_200, any::<u8>()), 1..6),
+            number in 0_u64..,
+        ) {
+            let (kind, text) = match is_openai {
+                true => (ProviderKind::OpenAi, OPENAI),
+                false => (ProviderKind::Anthropic, ANTHROPIC),
+            };
+            let text = text.replace("\"index\":0,\"id\"", &format!("\"index\":{number},\"id\""));
+            let mut stream = text.into_bytes();
+            for (at, byte) in changes {
+                let length = stream.len();
+                if let Some(place) = stream.get_mut(at % length) {
+                    *place = byte;
+                }
+            }
+            if let Some((answer, _)) = read(kind, &stream) {
+                prop_assert!(answer.calls.len() <= limits::MODEL_CALLS);
+                prop_assert!(answer.text.len() <= stream.len());
+            }
+        }
+    }
+}

@@ -198,12 +198,7 @@ pub fn resume_plan<J: Journal, H: CallBackend>(
 /// Whether a step ends its run, whatever the plan says about errors: nothing more may be done, or
 /// the profile does not go on where nobody is there to ask.
 fn ends_the_run<J: Journal, H: CallBackend>(run: &Run<J, H>, ended: &EndedStep) -> bool {
-    let fails = run.policy.fails_unattended();
-    ended.problem.as_ref().is_some_and(|problem| {
-        problem.code.is_budget()
-            || problem.code == Code::ApprovalStopped
-            || fails && problem.code == Code::ApprovalNeeded
-    })
+    ended.problem.as_ref().is_some_and(|problem| run.ends_after(problem.code))
 }
 
 /// What the plan gives: an output whose value is not there, or for which there is no more room, is
