@@ -430,6 +430,10 @@ codes! {
         "The program is not installed where programs are looked for.",
         "It is missing, or lies outside the system's folders.",
         "Install it, or name its place with `path:` in the policy.";
+    ExecNoNetwork = "exec.no-network", Policy, Denied,
+        "The command would contact another computer, and commands have no network.",
+        "It fetches, sends or asks a service; the policy asks about such commands.",
+        "Run it on the host, or let `http.get` fetch an address that the policy names.";
     ExecFailed = "exec.exit-nonzero", Environment, ToolFailed,
         "The program ended with a status other than 0.", "It says so on its standard error.",
         "Read its output.";

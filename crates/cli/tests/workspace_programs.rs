@@ -139,17 +139,26 @@ fn links_to_known_programs_are_judged_as_those() {
     assert_ne!(exec(&["./cat", "hello.py"]).status, 0);
 }
 
-/// No person is asked about a program that is not there.
+/// W19: no person is asked about a program that is not there, or one that would need a network.
 #[test]
-fn a_missing_program_is_not_asked_about() {
+fn an_impossible_command_is_not_asked_about() {
     let (capsule, _) = capsule();
-    for words in [&["./nothing"][..], &["no-such-program"], &["env", "./run.sh"]] {
+    for words in [
+        &["./nothing"][..],
+        &["no-such-program"],
+        &["env", "./run.sh"],
+        &["curl", "-s", "http://127.0.0.1:8123/"],
+        &["env", "wget", "http://localhost/"],
+        &["git", "fetch"],
+        &["true && git pull | cat"],
+    ] {
         let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
         args.extend(words);
         let done = capsule.run(&args);
         let (status, code) = match words {
-            ["env", ..] => (4, "[approval.needed]"),
-            _ => (1, "[exec.not-found]"),
+            ["env", "./run.sh"] => (4, "[approval.needed]"),
+            ["./nothing" | "no-such-program"] => (1, "[exec.not-found]"),
+            _ => (3, "[exec.no-network]"),
         };
         assert!(done.stderr.contains(code), "{words:?}: {}", done.stderr);
         assert_eq!(done.status, status, "{words:?}: {}", done.stderr);
@@ -164,8 +173,8 @@ fn a_missing_program_is_not_asked_about() {
 
 fn done_code(code: &str) -> &str {
     match code {
-        "[exec.not-found]" => "exec.not-found",
-        _ => "policy.asked",
+        "[approval.needed]" => "policy.asked",
+        code => code.trim_matches(['[', ']']),
     }
 }
 

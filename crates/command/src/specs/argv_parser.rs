@@ -74,6 +74,8 @@ pub(super) struct LevelState {
     /// The same by a letter which asks for help where nothing else stands, and may be the name of a
     /// computer elsewhere.
     pub(super) help_effects: Option<Effects>,
+    /// An option keeps the command from contacting another computer by itself.
+    pub(super) offline: bool,
     /// An option says what is run.
     pub(super) runs_given_program: bool,
     /// A program that is run by its name, whose words follow.
@@ -241,12 +243,12 @@ impl ArgvParser {
         knowledge: Option<&CommandSpec>,
         seen: &mut LevelState,
     ) {
-        let only = seen.only;
+        let (only, offline) = (seen.only, seen.offline);
         let answer = value.clone().filter(|_| option.value.is_none());
         self.record_option(level, option, spelled, value, seen);
         let Some(answer) = answer else { return };
         // `--dry-run=false` says the opposite.
-        seen.only = only;
+        (seen.only, seen.offline) = (only, offline);
         if !is_boolean(&answer) {
             self.record_unknown_option(level, spelled, Some(&answer), knowledge);
         }
@@ -357,6 +359,7 @@ impl ArgvParser {
         seen.runs_given_program |= runs || added.is_some();
         let only = if spelled == "-h" { &mut seen.help_effects } else { &mut seen.only };
         *only = only.or(option.replaces_effects);
+        seen.offline |= option.offline;
         seen.changes |= option.modifies_operands;
         seen.ended |= option.ends;
         if option.value == Some(ArgKind::Module) {

@@ -99,6 +99,8 @@ pub struct OptionSpec {
     pub except: Vec<String>,
     /// All that the command does with it, whatever it would do without.
     pub replaces_effects: Option<Effects>,
+    /// Whether the command contacts no other computer with it, as it does by itself.
+    pub offline: bool,
     /// What particular values add.
     pub value_effects: Vec<NamedEffect>,
     /// Whether it says what the first operand says without it, so that the operands are all of the

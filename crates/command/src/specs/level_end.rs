@@ -108,8 +108,13 @@ impl ArgvParser {
             let named = named.map(|target| (&target.effect, word.as_str()));
             found.extend(named.filter(|(adds, _)| counts(adds)));
         }
-        let found: Vec<MatchedEffect> =
+        let mut found: Vec<MatchedEffect> =
             found.into_iter().map(|(adds, word)| self.match_effect(adds, word)).collect();
+        if seen.offline {
+            found.iter_mut().for_each(|found| {
+                found.effects = found.effects.without(Effect::Network);
+            });
+        }
         self.parsed.base_effects.extend(found);
     }
 }

@@ -48,6 +48,7 @@ const OPTION: &[KeySpec] = &[
     key("instead"),
     key("touches"),
     key("only"),
+    key("offline"),
     key("targets"),
     key("first"),
     key("changes"),
@@ -281,7 +282,7 @@ fn options(reader: &mut YamlReader, node: &YamlNode) -> Vec<OptionSpec> {
         let mut truth =
             |name| section.get(name).and_then(|node| reader.boolean(node)).unwrap_or_default();
         let (attached, first, changes) = (truth("attached"), truth("first"), truth("changes"));
-        let (narrows, ends) = (truth("narrows"), truth("ends"));
+        let (narrows, ends, offline) = (truth("narrows"), truth("ends"), truth("offline"));
         let values = section.get("value").map(|node| operands(reader, node)).unwrap_or_default();
         options.push(OptionSpec {
             names,
@@ -292,6 +293,7 @@ fn options(reader: &mut YamlReader, node: &YamlNode) -> Vec<OptionSpec> {
             effect: effect_spec(reader, &section),
             except: texts(reader, section.get("except")),
             replaces_effects: section.get("only").map(|node| effects(reader, node)),
+            offline,
             value_effects: section
                 .get("targets")
                 .map(|node| targets(reader, node))

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
+use crate::confinement::NetworkAccess;
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
 use crate::policy::decide::call_restrictions::restrictions;
@@ -16,13 +17,13 @@ use crate::policy::decide::command_scope::{self, CommandScopes};
 use crate::policy::decide::default_verdict::default_verdict;
 use crate::policy::decide::judgement::{Judgement, PolicyCheck, strictest};
 use crate::policy::decide::{
-    apply, budget, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
+    apply, budget, effects, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
 };
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
-use capsule_command::specs::CommandLine;
+use capsule_command::specs::{CommandLine, Effect};
 
 /// Decides a case that is about one thing.
 pub(super) fn decide_single(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
@@ -74,7 +75,7 @@ pub(super) fn evaluate_call(
     let too_risky = risk::check(policy, input, risk, &hazards);
     let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line)).collect();
     found.extend([(PolicyCheck::Profile, ceiling), (PolicyCheck::Risk, too_risky)]);
-    found.extend(impossible(input, &found));
+    found.extend(impossible(policy, input, line, &found));
     let (decision, trace) = strictest(found, capabilities, risk);
     let bounds = match rule {
         Some(rule) if decision.verdict != Verdict::Deny => {
@@ -87,14 +88,39 @@ pub(super) fn evaluate_call(
 
 /// No person is asked about a call that cannot succeed.
 fn impossible(
+    policy: &Policy,
     input: &PolicyInput<'_>,
+    line: Option<&CommandLine<'_>>,
     found: &[(PolicyCheck, Vec<Finding>)],
 ) -> Option<(PolicyCheck, Vec<Finding>)> {
-    let CodedError { code, message, .. } = input.facts.impossible.as_ref()?;
-    let verdict =
-        found.iter().flat_map(|(_, findings)| findings).map(|finding| finding.verdict).max()?;
-    let is_asked = matches!(verdict, Verdict::Ask | Verdict::AskEach);
-    is_asked.then(|| (PolicyCheck::Rule, alloc::vec![Finding::deny(*code, message.clone())]))
+    let found = found.iter().flat_map(|(_, findings)| findings);
+    let strictest = found.max_by_key(|finding| finding.verdict)?;
+    if !matches!(strictest.verdict, Verdict::Ask | Verdict::AskEach) {
+        return None;
+    }
+    let finding = match &input.facts.impossible {
+        Some(CodedError { code, message, .. }) => Finding::deny(*code, message.clone()),
+        None => without_network(policy, input, line?)?,
+    };
+    Some((PolicyCheck::Rule, alloc::vec![Finding { rule: strictest.rule.clone(), ..finding }]))
+}
+
+/// A denial of a command that contacts another computer where commands have no network. Where commands are only
+/// judged, the answer is what the policy says of them.
+fn without_network(
+    policy: &Policy,
+    input: &PolicyInput<'_>,
+    line: &CommandLine<'_>,
+) -> Option<Finding> {
+    let is_confined = matches!(input.facts.sandbox, Some(Ok(_)));
+    let has_network = policy.sandbox.network != NetworkAccess::None;
+    if !is_confined || has_network || !line.effects().contains(Effect::Network) {
+        return None;
+    }
+    let name = line.display_name();
+    let reason = format!("`{name}` would contact another computer, and commands have no network");
+    let suggestion = effects::alternative(policy, Effect::Network);
+    Some(Finding::deny(Code::ExecNoNetwork, reason).with_suggestion(Some(suggestion)))
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.
