@@ -1,11 +1,9 @@
 //! Names that the runtime gives: runs.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use capsule_base::limits;
 
 /// Crockford's base 32: no letter that is taken for a digit.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -36,35 +34,6 @@ impl RunId {
         let bytes = value.to_be_bytes();
         Some(Self(bytes.get(6..)?.try_into().ok()?))
     }
-
-    /// The shortest prefix of at least four characters that no other run of `others` begins with.
-    #[must_use]
-    pub fn label<'a>(&self, others: impl Iterator<Item = &'a str> + Clone) -> String {
-        let full = self.to_string();
-        let shortest = "r-".len() + limits::RUN_LABEL_MIN;
-        for length in shortest..full.len() {
-            if let Some(prefix) = full.get(..length)
-                && !others.clone().any(|other| other != full && other.starts_with(prefix))
-            {
-                return prefix.into();
-            }
-        }
-        full
-    }
-}
-
-/// Brings what a person typed into the form that labels have: `7q3k` and `R-7q3k` become `r-7Q3K`.
-#[must_use]
-pub fn canonical_label(typed: &str) -> String {
-    let upper = typed.to_ascii_uppercase();
-    let digits = upper.strip_prefix("R-").unwrap_or(&upper);
-    let mut label = String::from("r-");
-    label.extend(digits.chars().map(|digit| match digit {
-        'O' => '0',
-        'I' | 'L' => '1',
-        other => other,
-    }));
-    label
 }
 
 impl fmt::Display for RunId {
@@ -105,6 +74,8 @@ impl<'de> Deserialize<'de> for RunId {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString as _;
+
     use super::*;
 
     #[test]
@@ -115,19 +86,5 @@ mod tests {
         }
         assert_eq!(RunId::from_bits([255; 10]).to_string(), "r-ZZZZZZZZZZZZZZZZ");
         assert_eq!(RunId::parse("r-UUUUUUUUUUUUUUUU"), None);
-    }
-
-    #[test]
-    fn a_label_is_the_shortest_that_is_unique() {
-        let id = RunId::parse("r-7Q3K000000000000").unwrap();
-        assert_eq!(id.label([].into_iter()), "r-7Q3K");
-        let others = ["r-7Q3KZ00000000000", "r-7Q3K000000000000"];
-        assert_eq!(id.label(others.into_iter()), "r-7Q3K0");
-    }
-
-    #[test]
-    fn typing_is_forgiven() {
-        assert_eq!(canonical_label("7q3k"), "r-7Q3K");
-        assert_eq!(canonical_label("R-OIL0"), "r-0110");
     }
 }

@@ -19,7 +19,7 @@ use capsule_core::lifecycle::BatchApproval;
 use capsule_core::policy::{Policy, Usage, written_by_words};
 use capsule_core::tool::{ArgumentKind, ToolName};
 use capsule_redact::Redactor;
-use capsule_store::{RunWriter, StoreError};
+use capsule_store::{RunWriter, StoreError, run_label};
 use capsule_tools::CATALOGUE;
 use serde_json::Value;
 
@@ -265,7 +265,7 @@ pub(crate) fn unique_label(writer: &RunWriter) -> Result<String, StoreError> {
     let id = writer.run();
     let beginning: String = id.to_string().chars().take(6).collect();
     let others = writer.store().runs_with_prefix(&beginning)?;
-    Ok(id.label(others.iter().map(String::as_str)))
+    Ok(run_label(id, others.iter().map(String::as_str)))
 }
 
 /// The program that runs things: its name, version and target.

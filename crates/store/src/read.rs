@@ -1,7 +1,6 @@
 //! Reading runs, events and payloads.
 
 use capsule_base::digest::Digest;
-use capsule_core::id::canonical_label;
 use capsule_core::journal::{
     Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,
 };
@@ -10,6 +9,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::checkpoint::SignedNote;
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::run_label::canonical_label;
 use crate::write::{load_frontier, payload_id};
 
 /// An event where it stands.

@@ -5,9 +5,11 @@
 //! however it was kept on the way.
 
 use capsule_core::action::{Action, Facts};
-use capsule_core::id::{RunId, canonical_label};
+use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, EntryHeader, Frontier, VERSION, leaf_hash};
-use capsule_store::{Checkpoint, SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints};
+use capsule_store::{
+    Checkpoint, SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints, canonical_label,
+};
 
 pub(super) fn run(bytes: &[u8]) {
     entry(bytes);
