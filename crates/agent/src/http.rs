@@ -90,7 +90,9 @@ pub(crate) fn ask(
             Ok((mut answer, tokens)) => {
                 answer.text = without_key(provider, &answer.text);
                 for call in &mut answer.calls {
-                    call.args = without_key(provider, &call.args);
+                    for text in [&mut call.id, &mut call.tool, &mut call.args] {
+                        *text = without_key(provider, text);
+                    }
                 }
                 return Ok((answer, tokens));
             }
@@ -143,6 +145,12 @@ fn ask_once(
                 }
             }
             Ok(Err(failure)) => return Ok(Err(failure)),
+            // A server may keep the connection open behind its answer.
+            Err(RecvTimeoutError::Timeout)
+                if reader.is_complete() && heard.elapsed() >= limits::MODEL_LAST_EVENTS =>
+            {
+                return Ok(Ok(reader.finish()));
+            }
             Err(RecvTimeoutError::Timeout) if heard.elapsed() < limits::MODEL_SILENCE => {}
             Err(RecvTimeoutError::Timeout) => {
                 let problem =

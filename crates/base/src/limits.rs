@@ -125,6 +125,8 @@ pub const MODEL_CONNECT: Duration = Duration::from_secs(10);
 /// How long a model's server may send nothing, also before its first byte: a local model reads a long
 /// conversation first.
 pub const MODEL_SILENCE: Duration = Duration::from_secs(300);
+/// How long events are waited for behind the end of an answer, such as its count of tokens.
+pub const MODEL_LAST_EVENTS: Duration = Duration::from_secs(2);
 /// How often a request is sent again that failed in a way which passes.
 pub const MODEL_RETRIES: u32 = 2;
 /// The longest that a model's server may ask to wait before the next request.

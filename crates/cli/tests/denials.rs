@@ -51,8 +51,9 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::BudgetWall,
     Code::BudgetWritten,
     Code::ChangeAsked,
-    Code::ChangeRefused,
     Code::ChangeProtected,
+    Code::ChangeRefused,
+    Code::ExecNoNetwork,
     Code::NetRedirect,
     Code::ProfileDenied,
     Code::QuotaBytes,
@@ -60,6 +61,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::QuotaPerHost,
     Code::QuotaWall,
     Code::RiskBlocked,
+    Code::TaskLimit,
 ];
 
 /// SAF-6: a refusal without a way forward is a dead end; the code's own next step is the least.

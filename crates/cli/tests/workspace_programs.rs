@@ -151,12 +151,13 @@ fn an_impossible_command_is_not_asked_about() {
         &["env", "wget", "http://localhost/"],
         &["git", "fetch"],
         &["true && git pull | cat"],
+        &["git", "fetch", "./elsewhere"],
     ] {
         let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
         args.extend(words);
         let done = capsule.run(&args);
         let (status, code) = match words {
-            ["env", "./run.sh"] => (4, "[approval.needed]"),
+            ["env", "./run.sh"] | ["git", "fetch", "./elsewhere"] => (4, "[approval.needed]"),
             ["./nothing" | "no-such-program"] => (1, "[exec.not-found]"),
             _ => (3, "[exec.no-network]"),
         };

@@ -4,7 +4,7 @@
 //! Anybody may write a `.git` file, so none is believed alone: the directory that it names must name this very
 //! workspace in turn, belong to the user to whom the workspace belongs, and be a repository.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -32,10 +32,9 @@ const WORKTREES: &str = "worktrees";
 const GITDIR: &str = "gitdir";
 
 /// Settings of a repository that say how it is built, or with what its branches are compared.
-const STRUCTURE: [(&str, &str); 17] = [
+const STRUCTURE: [(&str, &str); 16] = [
     ("branch", "merge"),
     ("branch", "rebase"),
-    ("branch", "remote"),
     ("core", "bare"),
     ("core", "filemode"),
     ("core", "ignorecase"),
@@ -182,20 +181,29 @@ fn belong_to_owner(root: &Path, places: impl Iterator<Item = PathBuf>) -> Result
     Ok(())
 }
 
-/// The paths in a repository's directory that commands do not see; none where there are too many of them.
+/// The paths in a repository's directory that commands do not see; none where there are too many of them, or where
+/// they cannot be listed.
 fn hidden_parts(directory: &Path) -> Option<Vec<PathBuf>> {
-    let names = |directory: &Path| {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name()).take(limits::HIDDEN_PATHS).collect::<Vec<_>>()
-    };
-    let is_hidden = |name: &&std::ffi::OsString| {
-        name.as_os_str() != CONFIG && !name.to_str().is_some_and(is_shown_outside)
+    let hidden_names = |directory: &Path| {
+        let names: Vec<OsString> = fs::read_dir(directory)
+            .ok()?
+            .take(limits::HIDDEN_PATHS)
+            .map(|entry| Some(entry.ok()?.file_name()))
+            .collect::<Option<_>>()?;
+        let is_hidden = |name: &OsString| {
+            name.as_os_str() != CONFIG && !name.to_str().is_some_and(is_shown_outside)
+        };
+        let is_whole = names.len() < limits::HIDDEN_PATHS;
+        is_whole.then(|| names.into_iter().filter(is_hidden).collect::<Vec<_>>())
     };
     let mut hidden: Vec<PathBuf> =
-        names(directory).iter().filter(is_hidden).map(PathBuf::from).collect();
-    for tree in names(&directory.join(WORKTREES)) {
-        for name in names(&directory.join(WORKTREES).join(&tree)).iter().filter(is_hidden) {
-            hidden.push(Path::new(WORKTREES).join(&tree).join(name));
+        hidden_names(directory)?.into_iter().map(PathBuf::from).collect();
+    let trees = directory.join(WORKTREES);
+    if fs::symlink_metadata(&trees).is_ok() {
+        for tree in fs::read_dir(&trees).ok()?.take(limits::HIDDEN_PATHS) {
+            let tree = Path::new(WORKTREES).join(tree.ok()?.file_name());
+            let names = hidden_names(&directory.join(&tree))?;
+            hidden.extend(names.into_iter().map(|name| tree.join(name)));
         }
     }
     (hidden.len() < limits::HIDDEN_PATHS).then_some(hidden)
@@ -208,9 +216,8 @@ fn is_shown(setting: &Setting) -> bool {
     let is_preference = || git_config::judge(&setting.name()) == Some(KeyJudgement::Preference);
     let is_plain_address = || {
         let value = setting.value.as_deref().unwrap_or_default();
-        setting.section == "remote"
-            && setting.key == "url"
-            && !value.contains(&b'@')
+        matches!((&*setting.section, &*setting.key), ("remote", "url") | ("branch", "remote"))
+            && !value.iter().any(|byte| b"@?".contains(byte))
             && !value.windows(2).any(|pair| pair == b"::")
     };
     is_structure || is_preference() || is_plain_address()

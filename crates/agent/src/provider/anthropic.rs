@@ -6,7 +6,7 @@ use capsule_core::outcome::CodedError;
 use capsule_runtime::{ModelTool, TokenCount};
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerReader, error_text, event_json};
+use crate::answer::{AnswerReader, check_call_count, cut_answer, error_text, event_json};
 use crate::message::{Message, ModelAnswer, ModelCall};
 
 /// The version of the interface.
@@ -103,6 +103,10 @@ impl AnswerReader for Reader {
             }
             "message_delta" => {
                 self.tokens.output = tokens(event.get("usage"), "output_tokens");
+                let reason = event.get("delta").and_then(|delta| delta.get("stop_reason"));
+                if reason.and_then(Value::as_str) == Some("max_tokens") {
+                    return Err(cut_answer());
+                }
             }
             "message_stop" => self.is_complete = true,
             "error" => {
@@ -126,11 +130,7 @@ impl AnswerReader for Reader {
 
 impl Reader {
     fn add_call(&mut self, call: ModelCall) -> Result<(), CodedError> {
-        if self.answer.calls.len() >= limits::MODEL_CALLS {
-            let most = limits::MODEL_CALLS;
-            let message = format!("the answer has more than {most} calls");
-            return Err(CodedError::new(Code::ModelProtocol, message));
-        }
+        check_call_count(self.answer.calls.len())?;
         self.answer.calls.push(call);
         Ok(())
     }

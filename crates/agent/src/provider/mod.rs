@@ -107,10 +107,12 @@ impl Provider {
             matches!(url.scheme(), "http" | "https")
                 && url.username().is_empty()
                 && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
         });
         let endpoint = endpoint.ok_or_else(|| {
             not_configured(
-                "the base URL of the model's server is no URL of http or https without a password",
+                "the base URL of the model's server is no URL of http or https without a password and without a query",
             )
         })?;
         let key = match key {

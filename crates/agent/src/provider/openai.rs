@@ -1,12 +1,11 @@
 //! OpenAI's chat completions, streamed.
 
 use capsule_base::code::Code;
-use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{ModelTool, TokenCount};
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerReader, error_text, event_json};
+use crate::answer::{AnswerReader, check_call_count, cut_answer, error_text, event_json};
 use crate::message::{Message, ModelAnswer, ModelCall};
 
 /// The body of a request.
@@ -79,8 +78,12 @@ impl AnswerReader for Reader {
         let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
             return Ok(());
         };
+        let reason = choice.get("finish_reason").and_then(Value::as_str);
+        if reason == Some("length") {
+            return Err(cut_answer());
+        }
         // Not every server ends with `[DONE]`.
-        self.is_complete |= choice.get("finish_reason").is_some_and(Value::is_string);
+        self.is_complete |= reason.is_some();
         let Some(delta) = choice.get("delta") else { return Ok(()) };
         let calls = delta.get("tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
@@ -116,11 +119,7 @@ impl Reader {
                 _ => calls.len(),
             },
         };
-        if at >= limits::MODEL_CALLS {
-            let most = limits::MODEL_CALLS;
-            let message = format!("the answer has more than {most} calls");
-            return Err(CodedError::new(Code::ModelProtocol, message));
-        }
+        check_call_count(at)?;
         if at >= calls.len() {
             calls.resize(at + 1, ModelCall::default());
         }

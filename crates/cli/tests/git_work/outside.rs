@@ -5,7 +5,8 @@ use super::*;
 /// A linked working tree beside the workspace, with a repository whose configuration and hooks are the user's own.
 const LINKED: &str = "git worktree add -q ../w -b w; echo SECRET > .git/hooks/pre-commit; \
     git config http.extraHeader 'Authorization: SECRET'; git config core.fsmonitor ./SECRET; \
-    git config remote.o.url https://ann:SECRET@example.org/x; git config branch.w.remote o; git config branch.w.merge refs/heads/w; \
+    git config remote.o.url https://ann:SECRET@example.org/x; \
+    git config remote.p.url 'https://example.org/x?token=SECRET'; git config branch.v.remote https://ann:SECRET@example.org/x; git config branch.w.remote o; git config branch.w.merge refs/heads/w; \
     echo SECRET > .git/notes.txt; mkdir -p .git/modules/x; echo SECRET > .git/modules/x/config; echo more >> ../w/a";
 
 /// A superproject beside the workspace with a submodule.

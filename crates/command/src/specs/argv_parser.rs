@@ -29,6 +29,7 @@ impl ParsedArgv {
             base_directory: None,
             starts_others: false,
             is_local: true,
+            offline: false,
         };
         if knowledge.is_none() {
             walk.parsed.base_effects.push(matched_effect(Effect::Unknown, &name));
@@ -53,6 +54,8 @@ pub(super) struct ArgvParser {
     pub(super) starts_others: bool,
     /// Whether it works here alone: what its words name is on this machine.
     is_local: bool,
+    /// An option keeps it from contacting another computer by itself.
+    pub(super) offline: bool,
 }
 
 /// The words that are left.
@@ -74,8 +77,6 @@ pub(super) struct LevelState {
     /// The same by a letter which asks for help where nothing else stands, and may be the name of a
     /// computer elsewhere.
     pub(super) help_effects: Option<Effects>,
-    /// An option keeps the command from contacting another computer by itself.
-    pub(super) offline: bool,
     /// An option says what is run.
     pub(super) runs_given_program: bool,
     /// A program that is run by its name, whose words follow.
@@ -243,12 +244,12 @@ impl ArgvParser {
         knowledge: Option<&CommandSpec>,
         seen: &mut LevelState,
     ) {
-        let (only, offline) = (seen.only, seen.offline);
+        let (only, offline) = (seen.only, self.offline);
         let answer = value.clone().filter(|_| option.value.is_none());
         self.record_option(level, option, spelled, value, seen);
         let Some(answer) = answer else { return };
         // `--dry-run=false` says the opposite.
-        (seen.only, seen.offline) = (only, offline);
+        (seen.only, self.offline) = (only, offline);
         if !is_boolean(&answer) {
             self.record_unknown_option(level, spelled, Some(&answer), knowledge);
         }
@@ -359,7 +360,7 @@ impl ArgvParser {
         seen.runs_given_program |= runs || added.is_some();
         let only = if spelled == "-h" { &mut seen.help_effects } else { &mut seen.only };
         *only = only.or(option.replaces_effects);
-        seen.offline |= option.offline;
+        self.offline |= option.offline;
         seen.changes |= option.modifies_operands;
         seen.ended |= option.ends;
         if option.value == Some(ArgKind::Module) {

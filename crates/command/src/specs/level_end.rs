@@ -110,7 +110,7 @@ impl ArgvParser {
         }
         let mut found: Vec<MatchedEffect> =
             found.into_iter().map(|(adds, word)| self.match_effect(adds, word)).collect();
-        if seen.offline {
+        if self.offline {
             found.iter_mut().for_each(|found| {
                 found.effects = found.effects.without(Effect::Network);
             });

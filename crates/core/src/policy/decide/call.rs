@@ -23,7 +23,7 @@ use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
-use capsule_command::specs::{CommandLine, Effect};
+use capsule_command::specs::{CommandLine, Effect, MatchedEffect, ParsedArgv};
 
 /// Decides a case that is about one thing.
 pub(super) fn decide_single(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
@@ -94,32 +94,39 @@ fn impossible(
     found: &[(PolicyCheck, Vec<Finding>)],
 ) -> Option<(PolicyCheck, Vec<Finding>)> {
     let found = found.iter().flat_map(|(_, findings)| findings);
-    let strictest = found.max_by_key(|finding| finding.verdict)?;
-    if !matches!(strictest.verdict, Verdict::Ask | Verdict::AskEach) {
-        return None;
-    }
+    let is_asked = |found: &&Finding| matches!(found.verdict, Verdict::Ask | Verdict::AskEach);
+    let strictest = found.max_by_key(|finding| finding.verdict).filter(is_asked)?;
     let finding = match &input.facts.impossible {
-        Some(CodedError { code, message, .. }) => Finding::deny(*code, message.clone()),
+        Some(CodedError { code, message, suggestion }) => {
+            Finding::deny(*code, message.clone()).with_suggestion(suggestion.clone())
+        }
         None => without_network(policy, input, line?)?,
     };
     Some((PolicyCheck::Rule, alloc::vec![Finding { rule: strictest.rule.clone(), ..finding }]))
 }
 
-/// A denial of a command that contacts another computer where commands have no network. Where commands are only
-/// judged, the answer is what the policy says of them.
+/// A denial of a command that contacts another computer where commands have no network. A path such as `./lib` may
+/// be what it takes in place of one. Where commands are only judged, the answer is what the policy says of them.
 fn without_network(
     policy: &Policy,
     input: &PolicyInput<'_>,
     line: &CommandLine<'_>,
 ) -> Option<Finding> {
     let is_confined = matches!(input.facts.sandbox, Some(Ok(_)));
-    let has_network = policy.sandbox.network != NetworkAccess::None;
-    if !is_confined || has_network || !line.effects().contains(Effect::Network) {
+    let names_host = |added: &MatchedEffect| added.effects.contains(Effect::Network);
+    let may_be_local = |argv: &ParsedArgv| {
+        let names_path = argv.paths.iter().any(|path| path.path.starts_with('.'));
+        names_path && !argv.argument_effects.iter().any(names_host)
+    };
+    let has_none = is_confined && policy.sandbox.network == NetworkAccess::None;
+    let needs_one = line.effects().contains(Effect::Network);
+    if !has_none || !needs_one || line.parsed_argvs().any(may_be_local) {
         return None;
     }
     let name = line.display_name();
     let reason = format!("`{name}` would contact another computer, and commands have no network");
-    let suggestion = effects::alternative(policy, Effect::Network);
+    let suggestion = effects::alternative(policy, Effect::Network)
+        + "; packages that are here already may do, by an option such as `--offline`";
     Some(Finding::deny(Code::ExecNoNetwork, reason).with_suggestion(Some(suggestion)))
 }
 

@@ -4,13 +4,14 @@
 //! Package managers write locks, indexes and unpacked archives into their caches even where they only
 //! read. The layer lets them, and nothing of it reaches the host or the next call.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, open, openat};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, open, openat};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -200,10 +201,31 @@ fn show_path(root: &mut Root, path: &Path, shown: &ToolchainPath) -> Result<bool
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let directory = openat(&root.tree, relative, flags, Mode::empty()).at(Step::Toolchain)?;
         let _ = hidden_paths::hide(&root.cover, directory.as_fd(), &shown.hidden)?;
+        allow_entries(root, relative).at(Step::Toolchain)?;
+        return Ok(is_directory);
     }
     let access = if is_directory { LandlockAccess::Read } else { LandlockAccess::ReadFile };
     root.allow(relative, access).at(Step::Toolchain)?;
     Ok(is_directory)
+}
+
+/// Allows what is in a directory now. A file that takes the place of a hidden one later is closed to commands.
+fn allow_entries(root: &mut Root, directory: &Path) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(&root.tree, directory, flags, Mode::empty())?;
+    root.allow(directory, LandlockAccess::List)?;
+    for entry in Dir::new(opened)? {
+        let entry = entry?;
+        let access = match entry.file_type() {
+            FileType::Directory => LandlockAccess::Read,
+            FileType::RegularFile => LandlockAccess::ReadFile,
+            _ => continue,
+        };
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            root.allow(directory.join(OsStr::from_bytes(entry.file_name().to_bytes())), access)?;
+        }
+    }
+    Ok(())
 }
 
 fn open_path(path: &Path) -> Result<OwnedFd, Errno> {
