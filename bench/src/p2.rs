@@ -196,6 +196,7 @@ impl Walls {
             programs: Vec::new(),
             git: GitFiles::default(),
             toolchains: Vec::new(),
+            repository: None,
         };
         executor.enter(view).map_err(failed)?;
         Ok(Self { executor, program: Executable { path, identity } })
