@@ -8,23 +8,25 @@ use serde_json::Value;
 
 use crate::message::ModelAnswer;
 
-/// Reads an answer out of the events of its stream.
-pub(crate) trait AnswerReader {
-    /// Takes the data of the next event.
-    ///
-    /// # Errors
-    /// When the event is none of the format, says that something went wrong, or asks for more calls than
-    /// are taken.
-    fn take(&mut self, event: &[u8]) -> Result<(), CodedError>;
-
+/// The part of an answer that has been read.
+#[derive(Debug, Default)]
+pub(crate) struct PartialAnswer {
+    /// The text and the calls.
+    pub(crate) answer: ModelAnswer,
+    /// The tokens that the server counted.
+    pub(crate) tokens: TokenCount,
+    /// The block of the stream that is the last call, in a format that has blocks.
+    pub(crate) open_call: Option<u64>,
     /// Whether the answer has come to its end.
-    fn is_complete(&self) -> bool;
-
-    /// The answer, and what it cost.
-    fn finish(self: Box<Self>) -> (ModelAnswer, TokenCount);
+    pub(crate) is_complete: bool,
 }
 
-/// What an event of a stream says, as JSON.
+/// The text of a field; an empty one where there is none.
+pub(crate) fn text_field(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// The data of an event of a stream, as JSON.
 pub(crate) fn event_json(event: &[u8]) -> Result<Value, CodedError> {
     serde_json::from_slice(event).map_err(|error| {
         CodedError::new(Code::ModelProtocol, format!("an event is no JSON: {error}"))
@@ -47,7 +49,7 @@ pub(crate) fn check_call_count(at: usize) -> Result<(), CodedError> {
     (at < most).then_some(()).ok_or_else(too_many)
 }
 
-/// What a server says went wrong, in the formats of all of them.
+/// The error that a server reports, in the formats of all of them.
 pub(crate) fn error_text(value: &Value) -> Option<String> {
     let error = value.get("error").filter(|error| !error.is_null())?;
     let text = error.get("message").unwrap_or(error);

@@ -1,7 +1,7 @@
 //! A request to a model's server, and the events of its answer.
 //!
 //! The connection lives on a thread of its own, so that a task can be cancelled at any instant: the thread ends
-//! with its next event, or when the server has been silent for too long.
+//! with its next event, or with the connection.
 
 use std::io::{BufReader, Read as _};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -17,7 +17,7 @@ use ureq::http::{Response, header};
 use ureq::{Agent, Body};
 use zeroize::Zeroizing;
 
-use crate::answer::error_text;
+use crate::answer::{PartialAnswer, error_text};
 use crate::message::ModelAnswer;
 use crate::provider::Provider;
 use crate::sse::next_event;
@@ -129,7 +129,7 @@ fn ask_once(
         is_local: provider.is_local(),
     };
     std::thread::spawn(move || request.send(&sender));
-    let mut reader = provider.reader();
+    let mut partial = PartialAnswer::default();
     let (mut bytes, mut heard) = (0, Instant::now());
     loop {
         until.check()?;
@@ -140,16 +140,16 @@ fn ask_once(
                 if bytes > limits::MODEL_ANSWER_BYTES {
                     return Ok(Err(protocol_failure("the answer is too long")));
                 }
-                if let Err(problem) = reader.take(&event) {
+                if let Err(problem) = provider.read_event(&mut partial, &event) {
                     return Ok(Err(Failure::lasting(problem)));
                 }
             }
             Ok(Err(failure)) => return Ok(Err(failure)),
             // A server may keep the connection open behind its answer.
             Err(RecvTimeoutError::Timeout)
-                if reader.is_complete() && heard.elapsed() >= limits::MODEL_LAST_EVENTS =>
+                if partial.is_complete && heard.elapsed() >= limits::MODEL_LAST_EVENTS =>
             {
-                return Ok(Ok(reader.finish()));
+                return Ok(Ok((partial.answer, partial.tokens)));
             }
             Err(RecvTimeoutError::Timeout) if heard.elapsed() < limits::MODEL_SILENCE => {}
             Err(RecvTimeoutError::Timeout) => {
@@ -157,8 +157,8 @@ fn ask_once(
                     CodedError::new(Code::ModelUnavailable, "the server sent nothing for too long");
                 return Ok(Err(Failure::lasting(problem)));
             }
-            Err(RecvTimeoutError::Disconnected) if reader.is_complete() => {
-                return Ok(Ok(reader.finish()));
+            Err(RecvTimeoutError::Disconnected) if partial.is_complete => {
+                return Ok(Ok((partial.answer, partial.tokens)));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let mut failure = protocol_failure("the stream ended before the answer did");
@@ -242,14 +242,14 @@ impl Request {
     }
 }
 
-/// What an answer says that is none.
+/// The failure that a status other than 200 reports.
 fn status_failure(status: u16, response: Response<Body>) -> Failure {
     let wait = response.headers().get(header::RETRY_AFTER);
     let wait =
         wait.and_then(|value| value.to_str().ok()?.trim().parse().ok()).map(Duration::from_secs);
     let mut body = Vec::new();
     let reader = response.into_body().into_reader();
-    // What was read until then is said.
+    // Where reading fails, the message holds the part that was read.
     let _ = reader.take(limits::MODEL_ERROR_BYTES).read_to_end(&mut body);
     let text = serde_json::from_slice::<Value>(&body).ok().and_then(|value| error_text(&value));
     let text = text.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());

@@ -1,7 +1,7 @@
 //! `agent` asks: the loop in which a model calls tools, and the providers that it is reached by.
 //!
 //! A model is untrusted. Its calls enter a [`ModelSession`](capsule_runtime::ModelSession), which takes them
-//! down the one path; there is no other way from here to a tool. Whatever a server sends is bounded before
+//! down the one path; there is no other way from here to a tool. Every message of a server is bounded before
 //! it is read, and an answer is used only once it has come to its end.
 
 mod answer;

@@ -9,7 +9,7 @@ pub(crate) enum Message {
     User(String),
     /// The model's answer.
     Model(ModelAnswer),
-    /// What came of a call of the model.
+    /// The result of a call of the model.
     ToolResult {
         /// The id that the model gave the call.
         id: String,
@@ -18,7 +18,7 @@ pub(crate) enum Message {
     },
 }
 
-/// What a model answered: text, calls, or both.
+/// An answer of a model: text, calls, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelAnswer {
     /// The text.

@@ -3,10 +3,12 @@
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{ModelTool, TokenCount};
+use capsule_runtime::ModelTool;
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerReader, check_call_count, cut_answer, error_text, event_json};
+use crate::answer::{
+    PartialAnswer, check_call_count, cut_answer, error_text, event_json, text_field,
+};
 use crate::message::{Message, ModelAnswer, ModelCall};
 
 /// The version of the interface.
@@ -61,77 +63,50 @@ fn answer_blocks(answer: &ModelAnswer) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
-/// Reads the events of an answer.
-#[derive(Debug, Default)]
-pub(super) struct Reader {
-    answer: ModelAnswer,
-    tokens: TokenCount,
-    /// The block of the stream that is the last call.
-    open_call: Option<u64>,
-    is_complete: bool,
-}
-
-impl AnswerReader for Reader {
-    fn take(&mut self, event: &[u8]) -> Result<(), CodedError> {
-        let event = event_json(event)?;
-        let text_of =
-            |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-        let index = event.get("index").and_then(Value::as_u64);
-        let tokens = |usage: Option<&Value>, name| usage?.get(name)?.as_u64();
-        match event.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "message_start" => {
-                let usage = event.get("message").and_then(|message| message.get("usage"));
-                self.tokens.input = tokens(usage, "input_tokens");
-            }
-            "content_block_start" => {
-                let block = event.get("content_block").unwrap_or(&Value::Null);
-                if block.get("type").and_then(Value::as_str) == Some("tool_use") {
-                    self.open_call = index;
-                    let (id, tool) = (text_of(block.get("id")), text_of(block.get("name")));
-                    self.add_call(ModelCall { id, tool, args: String::new() })?;
-                }
-            }
-            "content_block_delta" => {
-                let delta = event.get("delta").unwrap_or(&Value::Null);
-                if let (Some(piece), Some(call)) = (
-                    delta.get("partial_json").and_then(Value::as_str),
-                    self.answer.calls.last_mut().filter(|_| index == self.open_call),
-                ) {
-                    call.args.push_str(piece);
-                }
-                self.answer.text.push_str(&text_of(delta.get("text")));
-            }
-            "message_delta" => {
-                self.tokens.output = tokens(event.get("usage"), "output_tokens");
-                let reason = event.get("delta").and_then(|delta| delta.get("stop_reason"));
-                if reason.and_then(Value::as_str) == Some("max_tokens") {
-                    return Err(cut_answer());
-                }
-            }
-            "message_stop" => self.is_complete = true,
-            "error" => {
-                let text = error_text(&event).unwrap_or_default();
-                return Err(CodedError::new(Code::ModelUnavailable, text));
-            }
-            // `ping`, the end of a block, and what later versions add.
-            _ => {}
+/// Takes the next event of an answer.
+pub(super) fn read_event(partial: &mut PartialAnswer, event: &[u8]) -> Result<(), CodedError> {
+    let event = event_json(event)?;
+    let index = event.get("index").and_then(Value::as_u64);
+    let tokens = |usage: Option<&Value>, name| usage?.get(name)?.as_u64();
+    let answer = &mut partial.answer;
+    match event.get("type").and_then(Value::as_str).unwrap_or_default() {
+        "message_start" => {
+            let usage = event.get("message").and_then(|message| message.get("usage"));
+            partial.tokens.input = tokens(usage, "input_tokens");
         }
-        Ok(())
+        "content_block_start" => {
+            let block = event.get("content_block").unwrap_or(&Value::Null);
+            if block.get("type").and_then(Value::as_str) == Some("tool_use") {
+                partial.open_call = index;
+                check_call_count(answer.calls.len())?;
+                let (id, tool) = (text_field(block, "id"), text_field(block, "name"));
+                answer.calls.push(ModelCall { id, tool, args: String::new() });
+            }
+        }
+        "content_block_delta" => {
+            let delta = event.get("delta").unwrap_or(&Value::Null);
+            if let (Some(piece), Some(call)) = (
+                delta.get("partial_json").and_then(Value::as_str),
+                answer.calls.last_mut().filter(|_| index == partial.open_call),
+            ) {
+                call.args.push_str(piece);
+            }
+            answer.text.push_str(&text_field(delta, "text"));
+        }
+        "message_delta" => {
+            partial.tokens.output = tokens(event.get("usage"), "output_tokens");
+            let reason = event.get("delta").and_then(|delta| delta.get("stop_reason"));
+            if reason.and_then(Value::as_str) == Some("max_tokens") {
+                return Err(cut_answer());
+            }
+        }
+        "message_stop" => partial.is_complete = true,
+        "error" => {
+            let text = error_text(&event).unwrap_or_default();
+            return Err(CodedError::new(Code::ModelUnavailable, text));
+        }
+        // `ping`, the end of a block, and what later versions add.
+        _ => {}
     }
-
-    fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
-    fn finish(self: Box<Self>) -> (ModelAnswer, TokenCount) {
-        (self.answer, self.tokens)
-    }
-}
-
-impl Reader {
-    fn add_call(&mut self, call: ModelCall) -> Result<(), CodedError> {
-        check_call_count(self.answer.calls.len())?;
-        self.answer.calls.push(call);
-        Ok(())
-    }
+    Ok(())
 }

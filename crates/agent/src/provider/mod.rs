@@ -14,7 +14,7 @@ use serde_json::Value;
 use url::{Host, Url};
 use zeroize::Zeroizing;
 
-use crate::answer::AnswerReader;
+use crate::answer::PartialAnswer;
 use crate::message::Message;
 
 /// The format that a provider speaks.
@@ -48,7 +48,7 @@ pub struct ProviderVariables<'v> {
 const OLLAMA: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 11434);
 const OLLAMA_WAIT: Duration = Duration::from_millis(200);
 
-/// What is said where no provider is found: what was looked for, and how to set one up.
+/// How to set a provider up, where none is found.
 const HOW_TO: &str = "set OPENAI_BASE_URL (and OPENAI_API_KEY) for a server that speaks OpenAI's format, \
      ANTHROPIC_API_KEY for Anthropic, or start Ollama on 127.0.0.1:11434; name the model with `--model` \
      or CAPSULE_MODEL";
@@ -84,8 +84,7 @@ impl Provider {
                 return Err(not_configured(message));
             }
         };
-        let named = model.map(str::to_owned).or_else(|| variable("CAPSULE_MODEL"));
-        let Some(model) = named else {
+        let Some(model) = model.map(str::to_owned) else {
             return Err(not_configured(&format!("no model is named for {base}")));
         };
         Self::new(kind, &base, model, variable(key).map(|value| (key, value)))
@@ -161,11 +160,19 @@ impl Provider {
         }
     }
 
-    /// What reads an answer.
-    pub(crate) fn reader(&self) -> Box<dyn AnswerReader> {
+    /// Takes the data of the next event of an answer.
+    ///
+    /// # Errors
+    /// When the event is none of the format, says that something went wrong or that the answer was cut off, or
+    /// asks for more calls than are taken.
+    pub(crate) fn read_event(
+        &self,
+        answer: &mut PartialAnswer,
+        event: &[u8],
+    ) -> Result<(), CodedError> {
         match self.kind {
-            ProviderKind::OpenAi => Box::<openai::Reader>::default(),
-            ProviderKind::Anthropic => Box::<anthropic::Reader>::default(),
+            ProviderKind::OpenAi => openai::read_event(answer, event),
+            ProviderKind::Anthropic => anthropic::read_event(answer, event),
         }
     }
 }
@@ -236,11 +243,12 @@ data: {"type":"message_stop"}
     /// Reads a stream; none where it is no whole answer.
     fn read(kind: ProviderKind, mut stream: &[u8]) -> Option<(ModelAnswer, TokenCount)> {
         let model = String::new();
-        let mut reader = Provider::new(kind, "http://127.0.0.1:1", model, None).unwrap().reader();
+        let provider = Provider::new(kind, "http://127.0.0.1:1", model, None).unwrap();
+        let mut partial = PartialAnswer::default();
         while let Some(event) = next_event(&mut stream).ok()? {
-            reader.take(&event).ok()?;
+            provider.read_event(&mut partial, &event).ok()?;
         }
-        reader.is_complete().then(|| reader.finish())
+        partial.is_complete.then_some((partial.answer, partial.tokens))
     }
 
     #[test]

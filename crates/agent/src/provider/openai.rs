@@ -2,11 +2,13 @@
 
 use capsule_base::code::Code;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{ModelTool, TokenCount};
+use capsule_runtime::ModelTool;
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerReader, check_call_count, cut_answer, error_text, event_json};
-use crate::message::{Message, ModelAnswer, ModelCall};
+use crate::answer::{
+    PartialAnswer, check_call_count, cut_answer, error_text, event_json, text_field,
+};
+use crate::message::{Message, ModelCall};
 
 /// The body of a request.
 pub(super) fn body(model: &str, system: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
@@ -54,82 +56,58 @@ fn message(message: &Message) -> Value {
     }
 }
 
-/// Reads the chunks of an answer.
-#[derive(Debug, Default)]
-pub(super) struct Reader {
-    answer: ModelAnswer,
-    tokens: TokenCount,
-    is_complete: bool,
+/// Takes the next chunk of an answer.
+pub(super) fn read_event(partial: &mut PartialAnswer, event: &[u8]) -> Result<(), CodedError> {
+    if event == b"[DONE]" {
+        partial.is_complete = true;
+        return Ok(());
+    }
+    let chunk = event_json(event)?;
+    if let Some(text) = error_text(&chunk) {
+        return Err(CodedError::new(Code::ModelUnavailable, text));
+    }
+    let tokens = |name| chunk.get("usage")?.get(name)?.as_u64();
+    partial.tokens.input = tokens("prompt_tokens").or(partial.tokens.input);
+    partial.tokens.output = tokens("completion_tokens").or(partial.tokens.output);
+    let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
+        return Ok(());
+    };
+    let reason = choice.get("finish_reason").and_then(Value::as_str);
+    if reason == Some("length") {
+        return Err(cut_answer());
+    }
+    // Not every server ends with `[DONE]`.
+    partial.is_complete |= reason.is_some();
+    let Some(delta) = choice.get("delta") else { return Ok(()) };
+    let calls = delta.get("tool_calls").and_then(Value::as_array);
+    for call in calls.into_iter().flatten() {
+        read_call(&mut partial.answer.calls, call)?;
+    }
+    partial.answer.text.push_str(&text_field(delta, "content"));
+    Ok(())
 }
 
-impl AnswerReader for Reader {
-    fn take(&mut self, event: &[u8]) -> Result<(), CodedError> {
-        if event == b"[DONE]" {
-            self.is_complete = true;
-            return Ok(());
-        }
-        let chunk = event_json(event)?;
-        if let Some(text) = error_text(&chunk) {
-            return Err(CodedError::new(Code::ModelUnavailable, text));
-        }
-        let tokens = |name| chunk.get("usage")?.get(name)?.as_u64();
-        self.tokens.input = tokens("prompt_tokens").or(self.tokens.input);
-        self.tokens.output = tokens("completion_tokens").or(self.tokens.output);
-        let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
-            return Ok(());
-        };
-        let reason = choice.get("finish_reason").and_then(Value::as_str);
-        if reason == Some("length") {
-            return Err(cut_answer());
-        }
-        // Not every server ends with `[DONE]`.
-        self.is_complete |= reason.is_some();
-        let Some(delta) = choice.get("delta") else { return Ok(()) };
-        let calls = delta.get("tool_calls").and_then(Value::as_array);
-        for call in calls.into_iter().flatten() {
-            self.take_call(call)?;
-        }
-        let text = delta.get("content").and_then(Value::as_str).unwrap_or_default();
-        self.answer.text.push_str(text);
-        Ok(())
+/// Takes a piece of a call.
+fn read_call(calls: &mut Vec<ModelCall>, piece: &Value) -> Result<(), CodedError> {
+    let (id, function) = (text_field(piece, "id"), piece.get("function").unwrap_or(&Value::Null));
+    let at = match piece.get("index").and_then(Value::as_u64) {
+        Some(index) => usize::try_from(index).unwrap_or(usize::MAX),
+        // Some servers send each call whole, and leave its place out.
+        None => match calls.iter().position(|call| call.id == id) {
+            Some(at) if !id.is_empty() => at,
+            _ => calls.len(),
+        },
+    };
+    check_call_count(at)?;
+    if at >= calls.len() {
+        calls.resize(at + 1, ModelCall::default());
     }
-
-    fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
-    fn finish(self: Box<Self>) -> (ModelAnswer, TokenCount) {
-        (self.answer, self.tokens)
-    }
-}
-
-impl Reader {
-    /// Takes a piece of a call.
-    fn take_call(&mut self, piece: &Value) -> Result<(), CodedError> {
-        let field = |value: &Value, name: &str| {
-            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let (id, function) = (field(piece, "id"), piece.get("function").unwrap_or(&Value::Null));
-        let calls = &mut self.answer.calls;
-        let at = match piece.get("index").and_then(Value::as_u64) {
-            Some(index) => usize::try_from(index).unwrap_or(usize::MAX),
-            // Some servers send each call whole, and leave its place out.
-            None => match calls.iter().position(|call| call.id == id) {
-                Some(at) if !id.is_empty() => at,
-                _ => calls.len(),
-            },
-        };
-        check_call_count(at)?;
-        if at >= calls.len() {
-            calls.resize(at + 1, ModelCall::default());
+    if let Some(call) = calls.get_mut(at) {
+        if call.id.is_empty() {
+            call.id = id;
         }
-        if let Some(call) = calls.get_mut(at) {
-            if call.id.is_empty() {
-                call.id = id;
-            }
-            call.tool.push_str(&field(function, "name"));
-            call.args.push_str(&field(function, "arguments"));
-        }
-        Ok(())
+        call.tool.push_str(&text_field(function, "name"));
+        call.args.push_str(&text_field(function, "arguments"));
     }
+    Ok(())
 }

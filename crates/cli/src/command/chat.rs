@@ -1,30 +1,23 @@
 //! `capsule chat`: a model works on a task through tools, under a policy.
 
 use std::io::{self, Read as _};
-use std::rc::Rc;
 
 use capsule_agent::{Provider, ProviderVariables, TaskEnd, TaskLimits, run_task};
 use capsule_base::limits;
 use capsule_base::units::parse_duration;
-use capsule_core::capability::Capabilities;
 use capsule_core::journal::RunKind;
 use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{
-    BoundPolicy, CommandRunner, LiveRunOptions, ModelSession, NullSink, SessionChoice,
-    SessionRequest, now_micros,
+    BoundPolicy, CommandRunner, LiveRunOptions, ModelSession, SessionChoice, SessionRequest,
+    now_micros,
 };
-use serde_json::json;
 
 use crate::args::ChatArgs;
-use crate::card;
-use crate::command::layers::{show_layer_changes, tell_key};
-use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run::RunEnding;
-use crate::command::run_end::show_copied;
+use crate::command::run_start::{prompt_for_calls, run_options, show_start};
 use crate::command::session_choice::find_session;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
-use crate::repository::require_clean_copy;
 use crate::screen::{ERROR, HINT, Screen, hint, problem_text};
 use crate::signal;
 use crate::timeline::Timeline;
@@ -49,35 +42,14 @@ pub(crate) fn run(args: &ChatArgs, ctx: &CliContext, screen: &Screen) -> Result<
     let commands = CommandRunner::default();
     commands.start();
     let mut timeline = Timeline::new(*screen, screen.json);
+    let prompt = prompt_for_calls(args.ask, (&bound, &ctx), &cancel, screen);
     let options = LiveRunOptions {
-        policy: &bound,
-        store: &ctx.store,
-        kind: RunKind::Chat,
-        subject: None,
-        name: String::new(),
-        plan: None,
-        steps: 0,
-        inputs: json!({}),
-        command_runner: commands.clone(),
-        capabilities: Capabilities::NONE,
-        cancel: cancel.clone(),
-        sink: Rc::new(NullSink),
-        why_not_disposable: Box::new(|| require_clean_copy(&ctx, bound.workspace.path())),
-        env: Box::new(CliContext::variable),
-        prompt: card::make_prompt(
-            (args.ask.unattended, false),
-            screen,
-            &cancel,
-            rule_patch_lookup(&bound, &ctx),
-        ),
         accepts_layer: args.layer.accept_layer,
-        observer: &mut timeline,
+        ..run_options((&bound, &ctx), RunKind::Chat, (&commands, &cancel), prompt, &mut timeline)
     };
     let request = SessionRequest { choice: &choice, policy: &bound, idle: limits::SESSION_IDLE };
     let mut session = ModelSession::open(options, request)?;
-    show_layer_changes(&session.live().layer_changes, screen);
-    tell_key(session.live().made_key.as_deref(), screen);
-    show_copied(session.live().copy_reason.as_deref(), screen);
+    show_start(session.live(), screen);
     let end = run_task(&mut session, &provider, &task, (limits, &cancel))?;
     let named = (session.live().id.to_string(), session.live().label.clone());
     let (exit, waiting) = (end.exit(), session.waiting());

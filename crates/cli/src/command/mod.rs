@@ -29,6 +29,7 @@ mod resume;
 mod rule_hints;
 mod run;
 mod run_end;
+mod run_start;
 mod session;
 mod session_choice;
 mod show_run;

@@ -20,11 +20,11 @@ use crate::command::exec::show_result;
 use crate::command::open_store;
 use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run::{RunEnding, read_plan};
+use crate::command::run_start::{prompt_for_calls, run_options, show_start};
 use crate::command::single_call::SingleCall;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::output_relay::OutputRelay;
-use crate::repository::require_clean_copy;
 use crate::screen::Screen;
 use crate::signal;
 use crate::timeline::Timeline;
@@ -128,34 +128,20 @@ fn resume_plan_run(
     }
     let mut timeline = Timeline::new(*screen, screen.json);
     let cancel = signal::cancel_on_signal();
+    let prompt = prompt_for_calls(args.ask, (&bound, ctx), &cancel, screen);
+    let start =
+        run_options((&bound, ctx), RunKind::Resume, (&commands, &cancel), prompt, &mut timeline);
     let start = LiveRunOptions {
-        policy: &bound,
-        store: &ctx.store,
-        kind: RunKind::Resume,
         subject: Some(with.pending.run),
         name: plan.name.clone(),
         plan: Some((place, &text.text)),
         steps: u64::try_from(plan.steps.len()).unwrap_or(u64::MAX),
         inputs: Value::Object(with.inputs.clone()),
-        command_runner: commands.clone(),
         capabilities,
-        cancel: cancel.clone(),
-        sink: Rc::new(NullSink),
-        env: Box::new(CliContext::variable),
-        prompt: card::make_prompt(
-            (args.ask.unattended, false),
-            screen,
-            &cancel,
-            rule_patch_lookup(&bound, ctx),
-        ),
-        observer: &mut timeline,
-        accepts_layer: false,
-        why_not_disposable: Box::new(|| require_clean_copy(ctx, bound.workspace.path())),
+        ..start
     };
     let mut live = LiveRun::resume(start, &with)?;
-    super::layers::show_layer_changes(&live.layer_changes, screen);
-    super::layers::tell_key(live.made_key.as_deref(), screen);
-    super::run_end::show_copied(live.copy_reason.as_deref(), screen);
+    show_start(&live, screen);
     let executed = resume_plan(&mut live.run, &plan, with.inputs.clone(), with.progress.clone())?;
     let ending = RunEnding::finish(live, &executed, &cancel, out)?;
     commands.detach();

@@ -1,7 +1,6 @@
 //! `capsule run`: a plan, step by step, under a policy.
 
 use std::path::Path;
-use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
@@ -13,19 +12,17 @@ use capsule_core::policy::{PayloadRetention, SourceText};
 use capsule_report::{RunHeader, write_run};
 use capsule_runtime::plan::{Plan, PlanResult, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, CommandRunner, FinishedRun, LiveRun, LiveRunOptions, NullSink, read_text,
-    real_path,
+    CATALOGUE, Cancel, CommandRunner, FinishedRun, LiveRun, LiveRunOptions, read_text, real_path,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::RunArgs;
-use crate::card;
 use crate::command::plan_preview::PlanPreview;
-use crate::command::rule_hints::{rule_patch_lookup, show_rule_commands};
-use crate::command::run_end::{show_copied, show_late_error, show_staged, show_waiting};
+use crate::command::rule_hints::show_rule_commands;
+use crate::command::run_end::{show_late_error, show_staged, show_waiting};
+use crate::command::run_start::{prompt_for_calls, run_options, show_start};
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
-use crate::repository::require_clean_copy;
 use crate::screen::{HINT, Screen};
 use crate::signal;
 use crate::timeline::Timeline;
@@ -48,33 +45,19 @@ pub(crate) fn run(args: &RunArgs, ctx: &CliContext, screen: &Screen) -> Result<u
     let path = real_path(&args.plan);
     let path = path.to_string_lossy();
     let cancel = signal::cancel_on_signal();
+    let prompt = prompt_for_calls(args.ask, (&bound, ctx), &cancel, screen);
+    let options =
+        run_options((&bound, ctx), RunKind::Plan, (&commands, &cancel), prompt, &mut timeline);
     let mut live = LiveRun::open(LiveRunOptions {
-        policy: &bound,
-        store: &ctx.store,
-        kind: RunKind::Plan,
-        subject: None,
         name: plan.name.clone(),
         plan: Some((&path, &text.text)),
         steps: u64::try_from(plan.steps.len()).unwrap_or(u64::MAX),
         inputs: Value::Object(inputs.clone()),
-        command_runner: commands.clone(),
         capabilities,
-        cancel: cancel.clone(),
-        sink: Rc::new(NullSink),
-        why_not_disposable: Box::new(|| require_clean_copy(ctx, bound.workspace.path())),
-        env: Box::new(CliContext::variable),
-        prompt: card::make_prompt(
-            (args.ask.unattended, false),
-            screen,
-            &cancel,
-            rule_patch_lookup(&bound, ctx),
-        ),
         accepts_layer: args.layer.accept_layer,
-        observer: &mut timeline,
+        ..options
     })?;
-    super::layers::show_layer_changes(&live.layer_changes, screen);
-    super::layers::tell_key(live.made_key.as_deref(), screen);
-    show_copied(live.copy_reason.as_deref(), screen);
+    show_start(&live, screen);
     let executed = execute(&mut live.run, &plan, inputs)?;
     let ending = RunEnding::finish(live, &executed, &cancel, out.as_deref())?;
     commands.detach();

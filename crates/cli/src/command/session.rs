@@ -1,26 +1,23 @@
 //! `capsule session`: opens, lists, shows and ends sessions.
 
-use std::rc::Rc;
-
 use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::units::{counted, parse_duration};
 use capsule_core::journal::RunKind;
 use capsule_report::age_text;
 use capsule_runtime::{
-    Cancel, CommandRunner, EndedSession, LiveRun, LiveRunOptions, NoPrompt, NullObserver, NullSink,
-    OpenSession, SessionChoice, SessionRequest, end_session, now_micros, open_sessions,
+    Cancel, CommandRunner, EndedSession, LiveRun, NoPrompt, NullObserver, OpenSession,
+    SessionChoice, SessionRequest, end_session, now_micros, open_sessions,
 };
 use serde_json::{Value, json};
 
 use crate::args::{ReportArgs, ReportFormat, SessionCommand, SessionId, SessionStartArgs};
-use crate::command::layers::{show_layer_changes, tell_key};
 use crate::command::report;
-use crate::command::run_end::{show_copied, show_staged};
+use crate::command::run_end::show_staged;
+use crate::command::run_start::{run_options, show_start};
 use crate::command::session_choice::find_session;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
-use crate::repository::require_clean_copy;
 use crate::screen::{HINT, SUCCESS, Screen};
 use crate::signal;
 
@@ -41,31 +38,13 @@ fn start(args: &SessionStartArgs, ctx: &CliContext, screen: &Screen) -> Result<u
     let mut silent = NullObserver;
     // No other call finds it by its name: it is named by its id.
     let choice = SessionChoice::Named(format!("started:{}:{}", std::process::id(), now_micros()));
-    let options = LiveRunOptions {
-        policy: &bound,
-        store: &ctx.store,
-        kind: RunKind::Session,
-        subject: None,
-        name: String::new(),
-        plan: None,
-        steps: 0,
-        inputs: json!({}),
-        command_runner: commands.clone(),
-        capabilities: capsule_core::capability::Capabilities::NONE,
-        cancel: signal::cancel_on_signal(),
-        sink: Rc::new(NullSink),
-        why_not_disposable: Box::new(|| require_clean_copy(ctx, bound.workspace.path())),
-        env: Box::new(CliContext::variable),
-        prompt: Box::new(NoPrompt),
-        accepts_layer: false,
-        observer: &mut silent,
-    };
+    let steered = (&commands, &signal::cancel_on_signal());
+    let prompt = Box::new(NoPrompt);
+    let options = run_options((&bound, ctx), RunKind::Session, steered, prompt, &mut silent);
     let live = LiveRun::join(options, SessionRequest { choice: &choice, policy: &bound, idle })?;
     let label = live.label.clone();
-    show_layer_changes(&live.layer_changes, screen);
-    tell_key(live.made_key.as_deref(), screen);
+    show_start(&live, screen);
     let copied = live.copy_reason.clone();
-    show_copied(copied.as_deref(), screen);
     live.end_call(Exit::Ok, None)?;
     commands.detach();
     if let Some(why) = copied {

@@ -21,9 +21,9 @@ use crate::args::LayerArg;
 use crate::command::layers::{show_layer_changes, tell_key};
 use crate::command::rule_hints;
 use crate::command::run_end::{show_late_error, show_staged, show_waiting};
+use crate::command::run_start::run_options;
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::repository::require_clean_copy;
 use crate::screen::{HINT, Screen};
 
 /// A run of one call.
@@ -125,24 +125,14 @@ impl SingleCall<'_> {
         let needed = signature.map(|signature| signature.capabilities).unwrap_or_default();
         let (cancel, commands) = (self.cancel, self.command_runner.clone());
         let mut silent = NullObserver;
+        let steered = (&self.command_runner, &cancel);
         let start = LiveRunOptions {
-            policy: self.policy,
-            store: &ctx.store,
-            kind: self.kind,
             subject: self.subject,
             name: self.name,
-            plan: None,
-            steps: 0,
-            inputs: json!({}),
-            command_runner: self.command_runner,
             capabilities: needed.iter().copied().collect(),
-            cancel: cancel.clone(),
             sink: self.sink,
-            why_not_disposable: Box::new(|| require_clean_copy(ctx, self.policy.workspace.path())),
-            env: Box::new(CliContext::variable),
-            prompt: self.prompt,
             accepts_layer: self.layer.accept_layer,
-            observer: &mut silent,
+            ..run_options((self.policy, ctx), self.kind, steered, self.prompt, &mut silent)
         };
         let mut live = match (self.resumption, &self.session) {
             (Some(with), _) => LiveRun::resume(start, with)?,

@@ -112,15 +112,15 @@ impl Hierarchies {
 const FLAGS: MountFlags =
     MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC).union(MountFlags::RDONLY);
 
-/// Mounts the newer hierarchy. Its top is the group of this process, so it tells of no other one, unless that
-/// has groups in it; and a group without a limit of memory has no place for the files.
+/// Mounts the newer hierarchy. Its top is the group of this process, so other groups are not in it, unless the group
+/// of this process has groups of its own; and a group without a limit of memory has no place for the files.
 fn mount_newer_hierarchy() -> bool {
     if mount(c"cgroup2", PLACE, c"cgroup2", FLAGS, c"").is_err() {
         return false;
     }
     let is_alone = stat(PLACE).is_ok_and(|found| found.st_nlink == 2);
     let is_usable = is_alone && Path::new(PLACE).join("memory.max").exists();
-    // One that cannot be taken away is covered.
+    // Where the mount cannot be taken away, the files of the call cover it.
     let _ = is_usable || unmount(PLACE, UnmountFlags::DETACH).is_ok();
     is_usable
 }

@@ -1,0 +1,66 @@
+//! The beginning of a run: the options that every run of this program has, and what is said of it first.
+
+use std::rc::Rc;
+
+use capsule_core::capability::Capabilities;
+use capsule_core::journal::RunKind;
+use capsule_runtime::{
+    BoundPolicy, Cancel, CommandRunner, LiveRun, LiveRunOptions, NullSink, Observer, Prompt,
+};
+use serde_json::json;
+
+use crate::args::UnattendedArg;
+use crate::card;
+use crate::command::layers::{show_layer_changes, tell_key};
+use crate::command::rule_hints::rule_patch_lookup;
+use crate::command::run_end::show_copied;
+use crate::context::CliContext;
+use crate::repository::require_clean_copy;
+use crate::screen::Screen;
+
+/// The options of a run that has no plan, no subject and no name, and whose tools need nothing yet.
+pub(super) fn run_options<'s, 'o>(
+    (policy, ctx): (&'s BoundPolicy, &'s CliContext),
+    kind: RunKind,
+    (command_runner, cancel): (&CommandRunner, &Cancel),
+    prompt: Box<dyn Prompt>,
+    observer: &'o mut dyn Observer,
+) -> LiveRunOptions<'s, 'o> {
+    LiveRunOptions {
+        policy,
+        store: &ctx.store,
+        kind,
+        subject: None,
+        name: String::new(),
+        plan: None,
+        steps: 0,
+        inputs: json!({}),
+        command_runner: command_runner.clone(),
+        capabilities: Capabilities::NONE,
+        cancel: cancel.clone(),
+        sink: Rc::new(NullSink),
+        why_not_disposable: Box::new(|| require_clean_copy(ctx, policy.workspace.path())),
+        env: Box::new(CliContext::variable),
+        prompt,
+        accepts_layer: false,
+        observer,
+    }
+}
+
+/// The prompt of a run of several calls.
+pub(super) fn prompt_for_calls(
+    ask: UnattendedArg,
+    (policy, ctx): (&BoundPolicy, &CliContext),
+    cancel: &Cancel,
+    screen: &Screen,
+) -> Box<dyn Prompt> {
+    let rules = rule_patch_lookup(policy, ctx);
+    card::make_prompt((ask.unattended, false), screen, cancel, rules)
+}
+
+/// Says what is new about the layers and the key of a run, and whether it works in a copy.
+pub(super) fn show_start(live: &LiveRun<'_>, screen: &Screen) {
+    show_layer_changes(&live.layer_changes, screen);
+    tell_key(live.made_key.as_deref(), screen);
+    show_copied(live.copy_reason.as_deref(), screen);
+}
