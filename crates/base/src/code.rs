@@ -433,7 +433,8 @@ codes! {
     ExecNoNetwork = "exec.no-network", Policy, Denied,
         "The command would contact another computer, and commands have no network.",
         "It fetches, sends or asks a service; the policy asks about such commands.",
-        "Run it on the host, or let `http.get` fetch an address that the policy names.";
+        "Let the person run it on the host; `http.get` fetches an address that the policy names; packages that are \
+         here already may do, by an option such as `--offline`.";
     ExecFailed = "exec.exit-nonzero", Environment, ToolFailed,
         "The program ended with a status other than 0.", "It says so on its standard error.",
         "Read its output.";

@@ -169,6 +169,13 @@ fn an_impossible_command_is_not_asked_about() {
         let _replayed = capsule.run(&["replay", "latest"]).exits(status);
         let explained = capsule.run(&["policy", "explain", "latest:1", "--json"]);
         assert_eq!(explained.json()["code"], done_code(code), "{}", explained.stdout);
+        if code == "[exec.no-network]" {
+            assert!(
+                done.stderr.contains("effects.network · builtin:developer:"),
+                "{}",
+                done.stderr
+            );
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::policy::decide::command_scope::{self, CommandScopes};
 use crate::policy::decide::default_verdict::default_verdict;
 use crate::policy::decide::judgement::{Judgement, PolicyCheck, strictest};
 use crate::policy::decide::{
-    apply, budget, effects, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
+    apply, budget, exec, fetch, files, git_and_tests, hard_deny, quota, risk, sandbox,
 };
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
@@ -102,7 +102,8 @@ fn impossible(
         }
         None => without_network(policy, input, line?)?,
     };
-    Some((PolicyCheck::Rule, alloc::vec![Finding { rule: strictest.rule.clone(), ..finding }]))
+    let (rule, at) = (strictest.rule.clone(), strictest.at.clone());
+    Some((PolicyCheck::Rule, alloc::vec![Finding { rule, at, ..finding }]))
 }
 
 /// A denial of a command that contacts another computer where commands have no network. A path such as `./lib` may
@@ -125,9 +126,7 @@ fn without_network(
     }
     let name = line.display_name();
     let reason = format!("`{name}` would contact another computer, and commands have no network");
-    let suggestion = effects::alternative(policy, Effect::Network)
-        + "; packages that are here already may do, by an option such as `--offline`";
-    Some(Finding::deny(Code::ExecNoNetwork, reason).with_suggestion(Some(suggestion)))
+    Some(Finding::deny(Code::ExecNoNetwork, reason))
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.

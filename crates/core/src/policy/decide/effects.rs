@@ -71,7 +71,7 @@ pub(super) fn tools(policy: &Policy, does: Effects) -> Option<String> {
 
 /// What to do instead of a command with this effect, where the table of programs knows nothing
 /// better.
-pub(super) fn alternative(policy: &Policy, effect: Effect) -> String {
+fn alternative(policy: &Policy, effect: Effect) -> String {
     let tools = tools(policy, Effects::of(effect));
     match (effect, tools) {
         (Effect::Reads | Effect::Opens, Some(tools)) => {
