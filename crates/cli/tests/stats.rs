@@ -107,12 +107,18 @@ fn safety_and_friction_are_measured() {
     assert_eq!(safety["prevented"], json!({ "no-publishing": 1 }));
     assert_eq!(safety["effects"]["publishes"], 1);
     assert_eq!((&safety["false_alarms"], &safety["missed"]), (&json!(0), &json!(0)));
+    assert_eq!(safety["prevented_per_mille"], 1_000);
     let friction = stats(&capsule, "friction", &[])["friction"].clone();
     assert_eq!(friction["refusals"], 6);
     assert_eq!((&friction["rows"], &friction["overcome"]), (&json!(2), &json!(1)));
     assert_eq!(friction["ended_the_run"], 1);
     assert_eq!(friction["refusals_until_accepted"], json!({ "median": 4, "most": 4 }));
     assert_eq!(friction["repeated"], 1);
+    let adapted =
+        json!({ "rows": 1, "overcome": 1, "proposals_until_accepted": { "median": 4, "most": 4 } });
+    assert_eq!(friction["by_code"]["path.not-allowed"], adapted, "{friction:#}");
+    let text = capsule.run(&["stats", "friction"]).exits(0).stdout;
+    assert!(text.contains("· 1 of 1 · median 4 · at most 4"), "{text}");
     assert!(friction["millis_until_accepted"]["median"].is_u64(), "{friction}");
     // Nothing is younger than the run that was just made, and nothing is as young as this.
     assert_eq!(stats(&capsule, "denials", &["--since", "1d"])["runs"], 1);

@@ -49,6 +49,6 @@ pub use rule_changes::{RuleChange, RuleChanges};
 pub use rule_line::{RuleLine, RuleProperty};
 pub use run_view::{AnswerView, ResumedView, RunHeader, RunView, SealedView, StepView};
 pub use runs::{run_line, time_text};
-pub use stats::{FrictionStats, RefusalCount, RefusalPattern, SafetyStats, Stats};
+pub use stats::{CodeFriction, FrictionStats, RefusalCount, RefusalPattern, SafetyStats, Stats};
 pub use summary::Summary;
 pub use trace::trace_lines;

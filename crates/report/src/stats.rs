@@ -76,6 +76,19 @@ pub struct FrictionStats {
     pub millis_until_accepted: Distribution,
     /// Refusals of a call that the same run had asked for in the same words and was refused.
     pub repeated: u64,
+    /// The same by the kind of refusal with which a row began: how soon it is adapted to.
+    pub by_code: BTreeMap<Code, CodeFriction>,
+}
+
+/// How soon one kind of refusal is adapted to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CodeFriction {
+    /// Rows of refusals that began with it.
+    pub rows: u64,
+    /// Those that an accepted call ended.
+    pub overcome: u64,
+    /// Proposals from that refusal to the accepted call, of those rows.
+    pub proposals_until_accepted: Distribution,
 }
 
 /// What was prevented, and what people said was wrong.
@@ -87,6 +100,9 @@ pub struct SafetyStats {
     pub effects: BTreeMap<&'static str, u64>,
     /// All refused calls.
     pub denied: u64,
+    /// Of a thousand dangerous calls, as far as people reported those that were not refused, how many were
+    /// refused.
+    pub prevented_per_mille: Option<u64>,
     /// Refusals that people called wrong.
     pub false_alarms: u64,
     /// Calls that people say should have been refused.
@@ -177,13 +193,15 @@ impl Stats {
     pub fn safety(&self) -> SafetyStats {
         let count = |set: &BTreeSet<_>| u64::try_from(set.len()).unwrap_or(u64::MAX);
         let denied: u64 = self.refused.values().map(|(count, _)| count).sum();
-        let false_alarms = count(&self.wrong_denials);
+        let (false_alarms, missed) = (count(&self.wrong_denials), count(&self.wrong_allows));
+        let prevented: u64 = self.prevented.values().sum();
         SafetyStats {
             prevented: self.prevented.clone(),
             effects: self.effects.clone(),
             denied,
+            prevented_per_mille: prevented.saturating_mul(1_000).checked_div(prevented + missed),
             false_alarms,
-            missed: count(&self.wrong_allows),
+            missed,
             false_alarms_per_mille: false_alarms.saturating_mul(1_000).checked_div(denied),
         }
     }
@@ -206,13 +224,21 @@ impl Stats {
 struct OpenRefusals<'s> {
     since: Option<u64>,
     count: u64,
+    /// The code with which the row began.
+    first: Option<Code>,
     asked: Vec<(&'s str, &'s Value)>,
 }
 
 impl<'s> OpenRefusals<'s> {
     fn refuse(&mut self, call: &'s CallView, friction: &mut FrictionStats) {
         friction.refusals += 1;
-        friction.rows += u64::from(self.count == 0);
+        if self.count == 0 {
+            friction.rows += 1;
+            self.first = refusal_code(call);
+            if let Some(code) = self.first {
+                friction.by_code.entry(code).or_default().rows += 1;
+            }
+        }
         self.since.get_or_insert(call.proposed_at);
         self.count += 1;
         if let Some(args) = &call.args {
@@ -227,7 +253,12 @@ impl<'s> OpenRefusals<'s> {
     fn accept(&mut self, call: &CallView, friction: &mut FrictionStats) {
         let Some(since) = self.since.take() else { return };
         friction.overcome += 1;
-        friction.refusals_until_accepted.add(std::mem::take(&mut self.count));
+        let refusals = std::mem::take(&mut self.count);
+        friction.refusals_until_accepted.add(refusals);
+        if let Some(of_code) = self.first.take().and_then(|code| friction.by_code.get_mut(&code)) {
+            of_code.overcome += 1;
+            of_code.proposals_until_accepted.add(refusals);
+        }
         let waited = call.proposed_at.saturating_sub(since) / 1_000;
         friction.millis_until_accepted.add(waited);
     }
@@ -237,10 +268,14 @@ impl<'s> OpenRefusals<'s> {
     }
 }
 
+/// The kind of a refusal: a call that was allowed and refused while it ran has the code of that.
+fn refusal_code(call: &CallView) -> Option<Code> {
+    let ran = call.finished.as_ref().and_then(|(_, finished)| finished.code);
+    ran.or_else(|| call.decision.as_ref().map(|decision| decision.code))
+}
+
 fn refusal_pattern(call: &CallView) -> Option<RefusalPattern> {
     let decision = call.decision.as_ref()?;
-    // What was allowed and refused while it ran has the code of that.
-    let ran = call.finished.as_ref().and_then(|(_, finished)| finished.code);
     let lines = command_lines(call);
     let mut programs: Vec<String> = Vec::new();
     for name in lines.iter().filter_map(|argv| program_name(argv)) {
@@ -250,7 +285,7 @@ fn refusal_pattern(call: &CallView) -> Option<RefusalPattern> {
     }
     Some(RefusalPattern {
         tool: known_name(call.tool.as_str()).to_owned(),
-        code: ran.unwrap_or(decision.code),
+        code: refusal_code(call)?,
         rule: decision.rule.as_deref().map(plain_rule),
         program: (!programs.is_empty()).then(|| programs.join(" | ")),
     })

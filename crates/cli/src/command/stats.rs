@@ -3,7 +3,8 @@
 use capsule_base::escape;
 use capsule_base::units::counted;
 use capsule_report::{
-    Distribution, FrictionStats, PromptStats, RefusalCount, RulePromptStats, SafetyStats, Stats,
+    CodeFriction, Distribution, FrictionStats, PromptStats, RefusalCount, RulePromptStats,
+    SafetyStats, Stats,
 };
 use capsule_store::RunFilter;
 use serde_json::{Value, json};
@@ -133,10 +134,20 @@ fn show_safety(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), F
     if screen.json {
         return print_json(stats, args, json!({ "safety": safety }), screen);
     }
-    let SafetyStats { prevented, effects, denied, false_alarms, missed, false_alarms_per_mille } =
-        safety;
+    let SafetyStats {
+        prevented,
+        effects,
+        denied,
+        prevented_per_mille,
+        false_alarms,
+        missed,
+        false_alarms_per_mille,
+    } = safety;
     screen.print_line(&counts_text(stats))?;
-    screen.print_line(&format!("prevented     {}", prevented.values().sum::<u64>()))?;
+    let rate = prevented_per_mille
+        .map(|rate| format!(" ({}.{} % of what was dangerous)", rate / 10, rate % 10));
+    let number = prevented.values().sum::<u64>();
+    screen.print_line(&format!("prevented     {number}{}", rate.unwrap_or_default()))?;
     for (rule, count) in &prevented {
         screen.print_line(&format!("{count:>6}  {}", escape::line(rule)))?;
     }
@@ -167,6 +178,7 @@ fn show_friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(),
         refusals_until_accepted,
         millis_until_accepted,
         repeated,
+        by_code,
     } = friction;
     let spread =
         |distribution: &Distribution, unit: &str| match (distribution.median, distribution.most) {
@@ -182,5 +194,13 @@ fn show_friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(),
         .print_line(&format!("refusals until then    {}", spread(refusals_until_accepted, "")))?;
     screen
         .print_line(&format!("time until then        {}", spread(millis_until_accepted, " ms")))?;
-    screen.print_line(&format!("asked again unchanged  {repeated}"))
+    screen.print_line(&format!("asked again unchanged  {repeated}"))?;
+    if !by_code.is_empty() {
+        screen.print_line("proposals until a valid one, by the refusal that came first")?;
+    }
+    for (code, CodeFriction { rows, overcome, proposals_until_accepted }) in by_code {
+        let proposals = spread(proposals_until_accepted, "");
+        screen.print_line(&format!("        {code} · {overcome} of {rows} · {proposals}"))?;
+    }
+    Ok(())
 }
