@@ -15,6 +15,7 @@ mod coverage;
 mod deny;
 mod dist;
 mod docs;
+mod models;
 mod repository;
 mod rust;
 mod tidy;
@@ -39,6 +40,14 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
     (
         "nightly",
         "everything that the gate checks, with long fuzzing, all suites and optimised builds",
+    ),
+    (
+        "adapt",
+        "measure how soon a model adapts to refusals that teach and to bare ones: --endpoint, --model",
+    ),
+    (
+        "e2e-model",
+        "let a small real model of this machine do tasks; they stay within policy and bounds",
     ),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];
@@ -68,6 +77,8 @@ fn run_task(words: &[&str]) -> TaskResult<bool> {
         ["deny", "--advisories"] => deny::run(&root, true),
         ["dist"] => dist::build(&root).map(|()| true),
         ["nightly"] => nightly(&root),
+        ["adapt", options @ ..] => models::adapt::run(&root, options),
+        ["e2e-model"] => models::local_model::run(&root),
         ["bench", options @ ..] => bench::run(&root, options),
         _ => {
             let lines =
