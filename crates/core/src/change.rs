@@ -99,6 +99,9 @@ pub struct Change {
     /// What a person is asked before it is applied, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// The path by which rules judge it, where what it holds is exactly what git itself writes there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_as: Option<String>,
 }
 
 impl Change {
@@ -132,7 +135,7 @@ impl Change {
             }
             other => other,
         });
-        Self { path: self.path, before: self.after, after, refused: None, asked: None }
+        Self { before: self.after, after, refused: None, asked: None, ..self }
     }
 
     /// Why a change like this is never applied, whatever a policy says.
@@ -204,7 +207,7 @@ mod tests {
     }
 
     fn change(path: &str, before: Option<FileState>, after: Option<FileState>) -> Change {
-        Change { path: path.into(), before, after, refused: None, asked: None }
+        Change { path: path.into(), before, after, refused: None, asked: None, judged_as: None }
     }
 
     #[test]

@@ -379,6 +379,7 @@ fn within(
                     }),
                     refused: None,
                     asked: None,
+                    judged_as: None,
                 };
                 let may = |own: &Option<PathScope>| {
                     own.as_ref().is_some_and(|own| own.judge_change(&change).is_ok())

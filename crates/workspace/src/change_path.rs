@@ -99,3 +99,17 @@ pub(crate) fn split_os_path(path: &OsStr) -> (&OsStr, &OsStr) {
     let folder = path.parent().map_or(OsStr::new(""), Path::as_os_str);
     (folder, path.file_name().unwrap_or_default())
 }
+
+/// A path that is named in a directory, as one inside of the workspace; none where it leads out.
+pub(crate) fn inner_path(directory: &str, named: &Path) -> Option<String> {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in named.to_str()?.split('/') {
+        match part {
+            "" if named.is_absolute() => return None,
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}

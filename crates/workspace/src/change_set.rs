@@ -44,6 +44,7 @@ impl ChangeSet {
             after: change.before.clone(),
             refused: None,
             asked: None,
+            judged_as: None,
         }));
         between.sort_by(|one, other| one.path.cmp(&other.path));
         between
@@ -74,7 +75,7 @@ mod tests {
     }
 
     fn change(path: &str, before: Option<FileState>, after: Option<FileState>) -> Change {
-        Change { path: path.into(), before, after, refused: None, asked: None }
+        Change { path: path.into(), before, after, refused: None, asked: None, judged_as: None }
     }
 
     #[test]

@@ -61,14 +61,15 @@ fn the_orders_of_a_submodule_are_protected() {
     }
 }
 
-/// New working trees and submodules are for the user, and the denial says so before anything runs.
+/// New submodules are for the user, and so are working trees outside; the denial says so before anything runs.
 #[test]
-fn new_working_trees_are_denied() {
+fn what_lies_elsewhere_is_denied() {
     let bed = Bed::new(SUBMODULE);
     for (line, code) in [
-        ("git worktree add ../w", "policy.never"),
-        ("git worktree add w", "policy.never"),
-        ("git worktree remove tree", "policy.never"),
+        ("git worktree add ../w", "path.outside-workspace"),
+        ("git worktree add -b w ../w", "path.outside-workspace"),
+        ("git worktree add /srv/w", "path.outside-workspace"),
+        ("git worktree move tree ../tree", "path.outside-workspace"),
         ("git submodule add ./sub again", "policy.never"),
         ("git submodule update --init", "policy.base-denied"),
     ] {

@@ -348,7 +348,7 @@ pub(crate) fn restorable_path(change: &Change) -> Result<WorkspacePath, String> 
     if change.path.split('/').count() > limits::STAGED_DEPTH {
         return Err(format!("it is nested deeper than {} folders", limits::STAGED_DEPTH));
     }
-    WorkspacePath::from_fs_name(&change.path)
+    WorkspacePath::from_fs_name(change.judged_as.as_ref().unwrap_or(&change.path))
         .ok_or_else(|| "it has a name that no call can name".to_string())
 }
 

@@ -96,7 +96,14 @@ mod tests {
     }
 
     fn change(before: Option<FileState>, after: Option<FileState>) -> Vec<Change> {
-        vec![Change { path: "a".into(), before, after, refused: None, asked: None }]
+        vec![Change {
+            path: "a".into(),
+            before,
+            after,
+            refused: None,
+            asked: None,
+            judged_as: None,
+        }]
     }
 
     #[test]
@@ -140,6 +147,7 @@ mod tests {
             after: file("1", 0o755),
             refused: None,
             asked: None,
+            judged_as: None,
         };
         let between = vec![file("1", 0o4755), file("2", 0o755)];
         assert_eq!(chain.inverse(), [(back, between)]);

@@ -17,7 +17,7 @@ use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Ending, Outcome};
 use capsule_core::policy::{PathScope, Restrictions};
 use capsule_redact::{Redactor, excerpt};
-use capsule_workspace::{HiddenPaths, Reviewed, Staging, Workspace, has_apply_name};
+use capsule_workspace::{HiddenPaths, LinkedTrees, Reviewed, Staging, Workspace, has_apply_name};
 use serde_json::json;
 
 pub use mount::SandboxMount;
@@ -143,6 +143,8 @@ struct Reasons<'r> {
     by_name: &'r AliasCheck<'r>,
     /// Why changes may not be made for the sake of what git would make of them.
     reviewed: &'r Reviewed,
+    /// The working trees that changes link or unlink.
+    linked: &'r LinkedTrees,
     /// What a person is asked before a change is applied.
     question: &'r Question<'r>,
 }
@@ -172,14 +174,17 @@ fn write_scope(bounds: &Restrictions) -> Option<WriteScope<'_>> {
 /// would make of them.
 fn judge_collected(
     staging: &Staging,
-    (outcome, changes): (Outcome, Vec<Change>),
+    (outcome, mut changes): (Outcome, Vec<Change>),
     writes: WriteScope<'_>,
     (hidden_paths, aliases): (&HiddenPaths, &PathAliases),
     redactor: &Redactor,
 ) -> Outcome {
     let by_name =
         |change: &Change, aliases: &PathAliases| hidden_paths.alias_refusal(aliases, change);
-    let reviewed = staging.review(&changes, (aliases, &hidden_paths.protecting(aliases)));
+    let protects = hidden_paths.protecting(aliases);
+    let linked = staging.linked_trees(&changes, (aliases, &protects));
+    linked.mark(&mut changes);
+    let reviewed = staging.review(&changes, (aliases, &protects), &linked);
     let scope = match writes {
         WriteScope::Command(scope) => Some(scope),
         WriteScope::File | WriteScope::Deletion(_) => None,
@@ -188,8 +193,13 @@ fn judge_collected(
         let is_new = |path: &WorkspacePath| staging.is_new(path);
         hidden_paths.question(aliases, change, scope, &is_new)
     };
-    let reasons =
-        Reasons { orders: aliases, by_name: &by_name, reviewed: &reviewed, question: &question };
+    let reasons = Reasons {
+        orders: aliases,
+        by_name: &by_name,
+        reviewed: &reviewed,
+        linked: &linked,
+        question: &question,
+    };
     judge_changes(staging, outcome, changes, (writes, redactor), &reasons)
 }
 
@@ -200,7 +210,7 @@ fn judge_changes(
     (writes, redactor): (WriteScope<'_>, &Redactor),
     reasons: &Reasons<'_>,
 ) -> Outcome {
-    let Reasons { orders: aliases, by_name, reviewed, question } = reasons;
+    let Reasons { orders: aliases, by_name, reviewed, linked, question } = reasons;
     let item = match writes {
         WriteScope::Command(_) | WriteScope::Deletion(_) => None,
         WriteScope::File => changes
@@ -221,8 +231,9 @@ fn judge_changes(
         };
         let refused = by_rule().or_else(|| by_name(change, aliases));
         let refused = refused.or_else(|| change_refusal(change, redactor));
-        let refused =
-            refused.or_else(|| staging.repository_refusal(change)).or_else(|| staging.twin(change));
+        let refused = refused
+            .or_else(|| staging.repository_refusal(change, linked))
+            .or_else(|| staging.twin(change));
         let refused = refused.or_else(|| reviewed.get(&change.path).cloned());
         change.refused =
             refused.or_else(|| by_name(change, &staging.enclosing_repositories(change)));
@@ -322,6 +333,7 @@ fn unreadable_outcome(outcome: Outcome, problem: CodedError) -> Outcome {
         after: Some(FileState::Special),
         refused: Some(problem.message.clone()),
         asked: None,
+        judged_as: None,
     };
     Outcome { changes: vec![spoiled], ..replace_problem(outcome, problem) }
 }

@@ -292,7 +292,13 @@ impl CallBackup<'_> {
         before: Option<FileState>,
         after: Option<FileState>,
     ) {
-        self.changes.push(Change { path, before, after, refused: None, asked: None });
+        let change = Change { path, before, after, refused: None, asked: None, judged_as: None };
+        self.changes.push(change);
+    }
+
+    /// The same of one that was judged before.
+    pub(crate) fn add(&mut self, change: Change) {
+        self.changes.push(Change { refused: None, asked: None, ..change });
     }
 
     /// Has everything on the disk: file by file, or where they are many, whatever the file system still

@@ -26,7 +26,7 @@ use crate::change::applier::{
 use crate::change_path::{ChangePath, split_parent};
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
-use crate::repository::{Reviewed, RunChanges};
+use crate::repository::{LinkedTrees, Reviewed, RunChanges};
 use crate::resolve::{LookupError, Workspace};
 use crate::staging::{Staging, is_index};
 use crate::temporary_names::apply_name;
@@ -96,9 +96,10 @@ impl StagedApply {
     pub fn back_up(&self) -> Result<SavedUndo, CodedError> {
         let mut backup = self.backups.begin(self.changes.iter().filter_map(replaced_size));
         let mut apart = Vec::new();
-        let reviewed = self.reviewed();
+        let linked = self.linked();
+        let reviewed = self.reviewed(&linked);
         for change in &self.changes {
-            let before = match self.require_unchanged(change, &reviewed) {
+            let before = match self.require_unchanged(change, (&reviewed, &linked)) {
                 Ok(before) => before,
                 // Whoever has to put things right is told of all of them at once.
                 Err(problem) if problem.code == Code::ChangeConflict => {
@@ -117,7 +118,7 @@ impl StagedApply {
                 }
             }
             self.keep_index(&mut backup, change)?;
-            backup.add_change(change.path.clone(), before, change.after.clone());
+            backup.add(Change { before, ..change.clone() });
         }
         if apart.is_empty() { backup.finish() } else { Err(self.combine_conflicts(&apart)) }
     }
@@ -142,14 +143,24 @@ impl StagedApply {
         Ok(self.staging.is_same(other, change, &self.applier.open_current(change)?))
     }
 
-    /// Why some of the changes may not be made for the sake of what git would make of them.
-    fn reviewed(&self) -> Reviewed {
+    /// The working trees that the changes link or unlink.
+    fn linked(&self) -> LinkedTrees {
         let (hidden_paths, aliases) = &self.aliases;
         let hidden_paths = hidden_paths.borrow();
         let protects = hidden_paths.protecting(aliases);
         let known = BTreeMap::new();
         let all = RunChanges::new(&known, &self.changes);
-        self.staging.reviewed((all, self.changes.iter()), (aliases, &protects))
+        self.staging.linked((all, &self.changes), (aliases, &protects))
+    }
+
+    /// Why some of the changes may not be made for the sake of what git would make of them.
+    fn reviewed(&self, linked: &LinkedTrees) -> Reviewed {
+        let (hidden_paths, aliases) = &self.aliases;
+        let hidden_paths = hidden_paths.borrow();
+        let protects = hidden_paths.protecting(aliases);
+        let known = BTreeMap::new();
+        let all = RunChanges::new(&known, &self.changes);
+        self.staging.reviewed((all, self.changes.iter()), (aliases, &protects), linked)
     }
 
     /// What stands at the place of a change, if that is what the record says, or the change is made there
@@ -157,7 +168,7 @@ impl StagedApply {
     fn require_unchanged(
         &self,
         change: &Change,
-        reviewed: &Reviewed,
+        (reviewed, linked): (&Reviewed, &LinkedTrees),
     ) -> Result<Option<FileState>, CodedError> {
         let here = self.applier.current_node(change)?;
         if here == change.after || self.is_same(change, change.after.as_ref())? {
@@ -173,8 +184,9 @@ impl StagedApply {
         let in_git = || reviewed.get(&change.path).cloned();
         if let Some(why) = by_name
             .or_else(in_git)
-            .or_else(|| self.staging.repository_refusal(change))
+            .or_else(|| self.staging.repository_refusal(change, linked))
             .or_else(around)
+            .or_else(|| unlinked(change, linked))
         {
             let message = format!("`{}`: {why}", change.path);
             return Err(CodedError::new(Code::ChangeRefused, message));
@@ -359,4 +371,11 @@ fn conflict_problem(message: String) -> CodedError {
 /// What is said of a path that is something else by now.
 fn differs_problem(change: &Change) -> CodedError {
     conflict_problem(format!("`{}` is not what it was when the command ran", change.path))
+}
+
+/// Why a change may not be judged by another path any more, if it may not.
+fn unlinked(change: &Change, linked: &LinkedTrees) -> Option<String> {
+    let is_linked = change.judged_as.as_deref() == linked.judged_as(&change.path);
+    (change.judged_as.is_some() && !is_linked)
+        .then(|| "without the rest of what git writes for a working tree, it is protected".into())
 }

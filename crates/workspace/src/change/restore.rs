@@ -339,7 +339,7 @@ impl Restoration {
                     return Err(differs_problem(change));
                 }
             }
-            backup.add_change(change.path.clone(), change.before.clone(), change.after.clone());
+            backup.add(change.clone());
         }
         backup.finish().map(Some)
     }
@@ -426,8 +426,8 @@ impl Restoration {
             let now = applier.current_node(change).unwrap_or_default();
             let is_ours = now == change.after || is_half_applied(change, now.as_ref());
             if now != change.before && is_ours {
-                let (path, after) = (change.path.clone(), change.before.clone());
-                made.push(Change { path, before: now, after, refused: None, asked: None });
+                let after = change.before.clone();
+                made.push(Change { before: now, after, ..change.clone() });
             }
         }
         let back = UndoPlan {
@@ -513,6 +513,7 @@ mod tests {
             after,
             refused: None,
             asked: None,
+            judged_as: None,
         };
         item.map(change).to_vec()
     }

@@ -19,6 +19,7 @@ pub(super) fn is_before(change: &Change, now: Option<&FileState>) -> bool {
         after: None,
         refused: None,
         asked: None,
+        judged_as: None,
     });
     now.and_then(|change| change.reverted().after) == change.after
 }

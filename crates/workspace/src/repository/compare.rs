@@ -242,6 +242,7 @@ impl<'c> Comparison<'c> {
             after: None,
             refused: None,
             asked: None,
+            judged_as: None,
         };
         match self.by_path(path, &|path| self.protects.refuse(&gone(path))) {
             Some(why) if !self.own.lacks(path)? => {
@@ -274,7 +275,14 @@ impl<'c> Comparison<'c> {
         };
         let change = |path| {
             let after = Some(after.clone());
-            self.protects.refuse(&Change { path, before: None, after, refused: None, asked: None })
+            self.protects.refuse(&Change {
+                path,
+                before: None,
+                after,
+                refused: None,
+                asked: None,
+                judged_as: None,
+            })
         };
         Ok(self.by_path(path, &change))
     }

@@ -37,7 +37,7 @@ pub(super) trait Files {
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>, Flaw>;
 
     /// Whether something stands at a path.
-    fn stands(&self, path: &str) -> bool;
+    fn exists(&self, path: &str) -> bool;
 
     /// What a file holds, of at most so many bytes.
     ///
@@ -93,7 +93,7 @@ impl Files for Disk<'_> {
         }
     }
 
-    fn stands(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         let (folder, name) = split_parent(path);
         let folder = self.folder(folder);
         folder.is_some_and(|fd| {
@@ -148,7 +148,7 @@ impl Files for Outside {
         }
     }
 
-    fn stands(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         self.0.join(path).symlink_metadata().is_ok()
     }
 }
@@ -171,7 +171,7 @@ impl<'c> RunChanges<'c> {
         Self { known, newest }
     }
 
-    fn get(&self, path: &str) -> Option<&'c Change> {
+    pub(super) fn get(&self, path: &str) -> Option<&'c Change> {
         self.newest.get(path).copied().or_else(|| self.known.get(path))
     }
 
@@ -228,10 +228,10 @@ impl Files for Changed<'_> {
         Ok(names.into_iter().collect())
     }
 
-    fn stands(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         match self.changes.get(path) {
             Some(change) => change.after.is_some(),
-            None => self.before.stands(path),
+            None => self.before.exists(path),
         }
     }
 }

@@ -3,6 +3,9 @@
 use super::id::{Format, ObjectId};
 use super::{commit_graph, loose};
 
+/// The directory of the links to other working trees.
+pub(super) const WORKTREES: &str = "worktrees";
+
 /// What a file is to git.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<'p> {
@@ -45,7 +48,7 @@ pub(super) enum Part<'p> {
 }
 
 /// Texts, each for a person or for a message.
-const TEXTS: [&str; 19] = [
+const TEXTS: [&str; 20] = [
     "ADD_EDIT.patch",
     "BISECT_ANCESTORS_OK",
     "BISECT_FIRST_PARENT",
@@ -65,6 +68,8 @@ const TEXTS: [&str; 19] = [
     "gc.log",
     "gc.pid",
     "info/exclude",
+    // Why a working tree is kept.
+    "locked",
 ];
 
 /// What invariants protect, beneath which folder or as which file.
@@ -106,7 +111,7 @@ const FIXED: [(&str, &str); 8] = [
     ("refs/replace", "it puts one object in another's place"),
     ("reftable", "references in this form cannot be compared"),
     ("shallow", "it says where the history ends"),
-    ("worktrees", "it belongs to another working tree"),
+    (WORKTREES, "it belongs to another working tree"),
 ];
 
 /// What may be removed and not changed, and why.
@@ -199,7 +204,7 @@ const STATE: [&str; 8] = [
     "reftable",
     "sequencer",
     "shallow",
-    "worktrees",
+    WORKTREES,
 ];
 
 /// Whether commands see a file or directory of a repository that lies outside of the workspace, by its name there.

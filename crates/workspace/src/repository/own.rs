@@ -141,7 +141,7 @@ impl<'o> Own<'o> {
     pub(super) fn lacks(&self, path: &[u8]) -> Result<bool, Flaw> {
         let is_staged = self.index.has(path);
         let Ok(path) = std::str::from_utf8(path) else { return Ok(!is_staged) };
-        let stands = self.trees.iter().any(|tree| self.disk.stands(&join(tree, path)));
+        let stands = self.trees.iter().any(|tree| self.disk.exists(&join(tree, path)));
         Ok(!is_staged || !stands)
     }
 
@@ -193,6 +193,19 @@ fn read(file: File) -> Result<Vec<u8>, Flaw> {
     match u64::try_from(read).is_ok_and(|read| read < most) {
         true => Ok(bytes),
         false => Err(Flaw::new("a protected file is too large to be compared")),
+    }
+}
+
+impl Content {
+    /// A file of a working tree.
+    pub(super) fn file(format: Format, mode: u32, bytes: &[u8]) -> Self {
+        let kind = if mode & 0o100 == 0 { EntryKind::File } else { EntryKind::Executable };
+        Self { kind, id: blob(format, bytes) }
+    }
+
+    /// A link of one.
+    pub(super) fn link(format: Format, target: &str) -> Self {
+        Self { kind: EntryKind::Link, id: blob(format, target.as_bytes()) }
     }
 }
 

@@ -169,7 +169,7 @@ impl Parts<'_> {
     /// A reference that was changed, made or removed.
     fn reference(&self, name: &str) -> Refusal {
         let now = self.refs.1.loose(name)?;
-        if now.is_none() && self.files.1.stands(&join(self.place, name)) {
+        if now.is_none() && self.files.1.exists(&join(self.place, name)) {
             return Err(Flaw::new("it is no reference"));
         }
         let is_head = name == "HEAD";

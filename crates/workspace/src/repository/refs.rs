@@ -74,7 +74,7 @@ impl<'f> Refs<'f> {
         let [local, shared] = self.folders;
         let folder = if is_of_tree(name) { local } else { shared };
         let path = join(folder, name);
-        if !self.files.stands(&path) {
+        if !self.files.exists(&path) {
             return Ok(None);
         }
         let text = self.files.read(&path, limits::GIT_REF_BYTES)?;

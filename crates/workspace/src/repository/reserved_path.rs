@@ -13,7 +13,7 @@ use crate::resolve::Workspace;
 pub(crate) fn reserved_path_reason(workspace: &Workspace, path: &WorkspacePath) -> Option<String> {
     let disk = Disk { workspace, root: workspace.root() };
     let is_repository =
-        |item: &WorkspacePath| has_repository_parts(|part| disk.stands(item.join(part).as_str()));
+        |item: &WorkspacePath| has_repository_parts(|part| disk.exists(item.join(part).as_str()));
     let folder = path.ancestors().skip(1).find(is_repository)?;
     let depth = folder.components().count();
     let name: Vec<&str> = path.components().skip(depth).collect();

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::path_aliases::PathAliases;
-use capsule_core::change::Change;
+use capsule_core::change::{Change, FileState};
 
 use super::compare::{Comparison, Moved, Protects, Refusal};
 use super::database::Database;
@@ -15,10 +14,12 @@ use super::files::{Changed, Disk, Files, RunChanges};
 use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 use super::index::{Index, read_index};
+use super::linked_trees::{LinkSearch, LinkedTrees};
+use super::object::Content;
 use super::own::Own;
 use super::parts::{Parts, lent};
 use super::refs::Refs;
-use crate::change_path::{join, split_parent};
+use crate::change_path::{inner_path, join, split_parent};
 use crate::control_files::git_pointer::{COMMONDIR, git_path, named};
 use crate::control_files::{GIT_NAME, has_repository_parts};
 use crate::git_config;
@@ -38,6 +39,7 @@ pub(crate) struct Review<'r> {
     objects: Vec<&'r dyn Files>,
     aliases: &'r PathAliases,
     protects: &'r dyn Protects,
+    linked: Option<&'r LinkedTrees>,
 }
 
 /// Why some changes may not be made, among all that a run made: `before` is the workspace without them,
@@ -47,6 +49,7 @@ pub(crate) fn review<'r>(
     (before, staged): (BorrowedFd<'r>, BorrowedFd<'r>),
     (all, some): (RunChanges<'r>, impl Iterator<Item = &'r Change>),
     (aliases, protects): (&'r PathAliases, &'r dyn Protects),
+    linked: &'r LinkedTrees,
 ) -> Reviewed {
     let disk = |root| Disk { workspace, root };
     let (before, staged) = (disk(before), disk(staged));
@@ -54,7 +57,43 @@ pub(crate) fn review<'r>(
     // Those that the changes remove are still there.
     let objects: Vec<&dyn Files> = vec![&after, &before];
     let files = (&before as &dyn Files, &after as &dyn Files);
-    Review::new((workspace, before), files, objects, (aliases, protects)).of(some)
+    let review = Review::new((workspace, before), files, objects, (aliases, protects));
+    Review { linked: Some(linked), ..review }.of(some)
+}
+
+/// The working trees that some changes link or unlink, among all that a run made. See [`LinkedTrees`].
+pub(crate) fn linked_trees<'r>(
+    workspace: &'r Workspace,
+    (before, staged): (BorrowedFd<'r>, BorrowedFd<'r>),
+    (all, some): (RunChanges<'r>, &[Change]),
+    (aliases, protects): (&'r PathAliases, &'r dyn Protects),
+) -> LinkedTrees {
+    let disk = |root| Disk { workspace, root };
+    let (before, staged) = (disk(before), disk(staged));
+    let after = Changed { before, staged, changes: all };
+    let files = (&before as &dyn Files, &after as &dyn Files);
+    let search = LinkSearch { root: workspace.path(), files, all: &after.changes };
+    let mut found = search.find(some.iter());
+    if found.trees.is_empty() {
+        return found;
+    }
+    let review =
+        Review::new((workspace, before), files, vec![&after, &before], (aliases, protects));
+    let plain: Vec<(&str, &str)> = some
+        .iter()
+        .filter(|change| found.judged_as(&change.path).is_none())
+        .filter(|change| {
+            // By its path, whatever was found of it before.
+            let unmarked = Change { judged_as: None, ..(*change).clone() };
+            protects.refuse(&unmarked).is_some()
+        })
+        .filter_map(|change| {
+            let (repository, rest) = found.tree_of(&change.path)?;
+            review.had(repository, rest, change).ok()?.then_some((change.path.as_str(), rest))
+        })
+        .collect();
+    plain.iter().for_each(|(path, rest)| found.add_content(path, rest));
+    found
 }
 
 /// The folder of a repository, and the one that it shares with others.
@@ -72,14 +111,15 @@ impl<'r> Review<'r> {
         objects: Vec<&'r dyn Files>,
         (aliases, protects): (&'r PathAliases, &'r dyn Protects),
     ) -> Self {
-        Self { workspace, disk, before, after, objects, aliases, protects }
+        Self { workspace, disk, before, after, objects, aliases, protects, linked: None }
     }
 
     /// Why some of the changes may not be made.
     pub(super) fn of<'c>(&self, changes: impl Iterator<Item = &'c Change>) -> Reviewed {
         let (mut known, mut all) = (BTreeMap::new(), Reviewed::new());
         let mut by_repository: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
-        for change in changes {
+        let is_link = |path: &str| self.linked.is_some_and(|all| all.judged_as(path).is_some());
+        for change in changes.filter(|change| !is_link(&change.path)) {
             let folder = split_parent(&change.path).0;
             let found = known.entry(folder.to_owned()).or_insert_with(|| self.repository(folder));
             match found {
@@ -103,7 +143,7 @@ impl<'r> Review<'r> {
     fn repository(&self, folder: &str) -> Option<String> {
         let is_repository = |folder: &str| {
             let has =
-                |files: &dyn Files| has_repository_parts(|part| files.stands(&join(folder, part)));
+                |files: &dyn Files| has_repository_parts(|part| files.exists(&join(folder, part)));
             has(self.before) || has(self.after)
         };
         let mut way = Some(folder);
@@ -117,6 +157,10 @@ impl<'r> Review<'r> {
     }
 
     fn place(&self, folder: &str) -> Result<Place, Flaw> {
+        if let Some((shared, tree)) = self.linked.and_then(|all| all.links.get(folder)) {
+            let trees = vec![tree.clone()];
+            return Ok(Place { own: folder.to_owned(), shared: shared.clone(), trees });
+        }
         let names =
             self.aliases.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
         let names = names.into_iter().chain(WorkspacePath::from_fs_name(folder));
@@ -131,7 +175,7 @@ impl<'r> Review<'r> {
         let text = self.before.read(&join(folder, COMMONDIR), most)?;
         let shared = match text.as_deref().and_then(git_path) {
             None => item.clone(),
-            Some(named) => beneath(folder, &named).ok_or_else(|| {
+            Some(named) => inner_path(folder, &named).ok_or_else(|| {
                 Flaw::new("it shares its objects with one outside of the workspace")
             })?,
         };
@@ -196,6 +240,27 @@ impl<'r> Review<'r> {
         })
     }
 
+    /// Whether what a change brings to a path of a working tree, or takes from there, is what the user's own side
+    /// of the repository had at that path.
+    fn had(&self, repository: &str, path: &str, change: &Change) -> Result<bool, Flaw> {
+        let (state, files) = match &change.after {
+            Some(after) => (after, self.after),
+            None => (change.before.as_ref().unwrap_or(&FileState::Special), self.before),
+        };
+        let place = self.place(repository)?;
+        let format = self.format(&place)?;
+        let content = match state {
+            FileState::Directory { .. } => return Ok(true),
+            FileState::Special => return Ok(false),
+            FileState::Link { target } => Content::link(format, target),
+            FileState::File { mode, .. } => {
+                let bytes = files.read(&change.path, limits::GIT_OBJECT_BYTES)?;
+                Content::file(format, *mode, &bytes.unwrap_or_default())
+            }
+        };
+        self.opened(&place, &|parts| parts.comparison.own.has(path.as_bytes(), content))
+    }
+
     /// What a submodule would bring that is to be at another commit.
     fn submodule(&self, place: &Place, path: &str, id: &ObjectId) -> Refusal {
         for tree in &place.trees {
@@ -212,15 +277,15 @@ impl<'r> Review<'r> {
     /// The folder of the repository whose files stand in another one.
     fn repository_of(&self, files: &str) -> Result<Option<String>, Flaw> {
         let pointer = join(files, GIT_NAME);
-        if self.before.stands(&join(&pointer, "HEAD")) {
+        if self.before.exists(&join(&pointer, "HEAD")) {
             return Ok(Some(pointer));
         }
-        if !self.before.stands(&pointer) {
+        if !self.before.exists(&pointer) {
             return Ok(None);
         }
         let most = u64::try_from(limits::PATH_BYTES).unwrap_or(u64::MAX);
         let text = self.before.read(&pointer, most)?.unwrap_or_default();
-        Ok(named(&text).and_then(|named| beneath(files, &named)))
+        Ok(named(&text).and_then(|named| inner_path(files, &named)))
     }
 
     /// A folder that lends its objects to a repository, and is in none itself.
@@ -243,18 +308,4 @@ impl<'r> Review<'r> {
 
 fn told(why: &str) -> String {
     format!("git would take it for content of files: {why}")
-}
-
-/// A path that is named in a folder, as one beneath the workspace; none where it leads out.
-fn beneath(folder: &str, named: &Path) -> Option<String> {
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    for part in named.to_str()?.split('/') {
-        match part {
-            "" if named.is_absolute() => return None,
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            name => parts.push(name),
-        }
-    }
-    Some(parts.join("/"))
 }

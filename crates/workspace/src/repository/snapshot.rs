@@ -91,6 +91,7 @@ impl RepositorySnapshot {
                     after: Some(after),
                     refused: None,
                     asked: None,
+                    judged_as: None,
                 };
                 if change.before != change.after {
                     changes.push(change);
@@ -104,6 +105,7 @@ impl RepositorySnapshot {
             after: None,
             refused: None,
             asked: None,
+            judged_as: None,
         }));
         changes
     }
@@ -179,7 +181,7 @@ impl Files for Before<'_> {
         Ok(names.collect())
     }
 
-    fn stands(&self, path: &str) -> bool {
+    fn exists(&self, path: &str) -> bool {
         self.0.stood.contains_key(path)
     }
 

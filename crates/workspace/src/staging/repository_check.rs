@@ -17,7 +17,7 @@ use crate::control_files::{
 };
 use crate::directory_entries::entry_names;
 use crate::node;
-use crate::repository::{Protects, Reviewed, RunChanges, review};
+use crate::repository::{LinkedTrees, Protects, Reviewed, RunChanges, linked_trees, review};
 use crate::resolve::{LookupError, file_type, listed};
 use crate::store_files::{is_store, stores_of};
 
@@ -31,10 +31,32 @@ impl Staging {
         &self,
         changes: &[Change],
         (aliases, protects): (&PathAliases, &dyn Protects),
+        linked: &LinkedTrees,
     ) -> Reviewed {
         let known = self.last_scan.borrow();
         let all = RunChanges::new(&known.0, changes);
-        self.reviewed((all, changes.iter()), (aliases, protects))
+        self.reviewed((all, changes.iter()), (aliases, protects), linked)
+    }
+
+    /// The working trees that some changes of a call link or unlink, among all that the run made.
+    pub fn linked_trees(
+        &self,
+        changes: &[Change],
+        (aliases, protects): (&PathAliases, &dyn Protects),
+    ) -> LinkedTrees {
+        let known = self.last_scan.borrow();
+        let all = RunChanges::new(&known.0, changes);
+        self.linked((all, changes), (aliases, protects))
+    }
+
+    /// The working trees that some changes link or unlink, among all that the run made.
+    pub(crate) fn linked<'c>(
+        &'c self,
+        (all, some): (RunChanges<'c>, &[Change]),
+        (aliases, protects): (&'c PathAliases, &'c dyn Protects),
+    ) -> LinkedTrees {
+        let seen = (self.layers.lower.root(), self.layers.upper.as_fd());
+        linked_trees(&self.layers.lower, seen, (all, some), (aliases, protects))
     }
 
     /// Why some changes may not be made for the sake of what git would make of them, among all that the run
@@ -43,13 +65,14 @@ impl Staging {
         &'c self,
         (all, some): (RunChanges<'c>, impl Iterator<Item = &'c Change>),
         (aliases, protects): (&'c PathAliases, &'c dyn Protects),
+        linked: &'c LinkedTrees,
     ) -> Reviewed {
         let seen = (self.layers.lower.root(), self.layers.upper.as_fd());
-        review(&self.layers.lower, seen, (all, some), (aliases, protects))
+        review(&self.layers.lower, seen, (all, some), (aliases, protects), linked)
     }
 
     /// What is odd about a change where it stands.
-    pub fn repository_refusal(&self, change: &Change) -> Option<String> {
+    pub fn repository_refusal(&self, change: &Change, linked: &LinkedTrees) -> Option<String> {
         if self.touches_store(change) {
             return Some("it is a store of Capsule, or lies beside one by its name".into());
         }
@@ -65,7 +88,14 @@ impl Staging {
         let is_part = is_one(&REPOSITORY_PARTS) && !was() || is_one(&["config", "hooks"]);
         let is_now = || has_repository_parts(|part| self.staged_kind(folder, part).is_some());
         let item = self.layers.lower.spelling().is_same(split_parent(folder).1, GIT_NAME);
-        if change.after.is_some() && (is_one(&GIT_POINTERS) || is_part && !item && is_now()) {
+        let is_link = || match is_one(&GIT_POINTERS) {
+            true => linked.judged_as(&change.path).is_some(),
+            false => linked.is_link(folder),
+        };
+        if change.after.is_some()
+            && (is_one(&GIT_POINTERS) || is_part && !item && is_now())
+            && !is_link()
+        {
             return Some(
                 "git would take orders from its folder, which looks like a repository".into(),
             );

@@ -382,7 +382,8 @@ impl<'s> ChangeScan<'s> {
             let copied = self.staging.copied.as_ref();
             let refused = refused
                 .or_else(|| copied.and_then(|workspace| workspace.refusal(&path, after.is_none())));
-            let change = Change { path: path.clone(), before, after, refused, asked: None };
+            let change =
+                Change { path: path.clone(), before, after, refused, asked: None, judged_as: None };
             self.found.0.insert(path, change);
         }
     }

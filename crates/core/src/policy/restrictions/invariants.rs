@@ -57,7 +57,7 @@ impl Invariants {
     /// Why a change may not be made for the sake of other names than its own, if it may not.
     #[must_use]
     pub fn refusal_reason(&self, change: &Change, aliases: &PathAliases) -> Option<String> {
-        let path = WorkspacePath::from_fs_name(&change.path)?;
+        let path = WorkspacePath::from_fs_name(change.judged_as.as_ref().unwrap_or(&change.path))?;
         let capabilities = Capabilities::of(change.kind().capability());
         let names = aliases.aliases_of(&path);
         let is_folder = |node: &FileState| matches!(node, FileState::Directory { .. });
