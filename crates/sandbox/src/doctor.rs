@@ -219,12 +219,26 @@ impl TestSandbox {
             is_there(self.bait.workspace()),
         ) {
             (Termination::Exited(code), true, false) if code == i32::from(PROBE_SUCCEEDED) => {
-                Ok("written, and the workspace is as it was".into())
+                let sockets = match self.makes_local_sockets()? {
+                    true => "local sockets between processes of a call",
+                    false => {
+                        "no local sockets: a directory is shown over which the kernel lays no layer"
+                    }
+                };
+                Ok(format!("written, and the workspace is as it was; {sockets}"))
             }
             (_, _, true) => Err("it was written into the workspace".into()),
             (how, false, false) => Err(format!("the attempt ended with {how:?}: {said}")),
             (how, true, false) => Err(format!("written, and ended with {how:?}")),
         }
+    }
+
+    /// Whether commands that write make sockets in the file system.
+    fn makes_local_sockets(&mut self) -> Result<bool, String> {
+        let words =
+            ["capsule-doctor", EXECUTOR_ARGUMENT, PROBE_ARGUMENT, "listen", "/tmp/capsule-doctor"];
+        let exit = self.execute(None, &words, PROBE_TIMEOUT, true)?;
+        Ok(exit.termination == Termination::Exited(i32::from(PROBE_SUCCEEDED)))
     }
 
     fn run(&mut self) -> Vec<SelfTestResult> {
@@ -453,6 +467,9 @@ fn attempt(what: &OsStr, aim: &OsStr) -> Option<std::io::Result<()>> {
             TcpStream::connect_timeout(&host, Duration::from_secs(1)).map(drop)
         }
         "local" => UnixStream::connect(aim).map(drop),
+        "listen" => {
+            UnixListener::bind(aim).and_then(|_listener| UnixStream::connect(aim)).map(drop)
+        }
         "signal" => {
             let process = aim.to_str()?.parse().ok().and_then(Pid::from_raw)?;
             test_kill_process(process).map_err(std::io::Error::from)

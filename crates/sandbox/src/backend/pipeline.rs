@@ -59,12 +59,13 @@ pub(super) fn start_programs(
     run: &CommandMessage,
     all: Vec<ProgramStreams>,
     rules: Option<BorrowedFd<'_>>,
+    host_device: &dyn Fn(u64) -> u64,
 ) -> Result<StartedPrograms, ExecutorError> {
     let mut started = Vec::with_capacity(run.stages.len());
     for ((number, stage), ends) in enumerate_indices(&run.stages).zip(all) {
         if number > 0 {
             // Those that run may have changed it.
-            program::check_program(number, stage, CWD)?;
+            program::check_program(number, stage, CWD, host_device)?;
         }
         let connected = dup2_stdin(&ends.input)
             .and_then(|()| dup2_stdout(&ends.output))

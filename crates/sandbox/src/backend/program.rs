@@ -81,9 +81,11 @@ pub(super) fn enumerate_indices<T>(items: &[T]) -> impl Iterator<Item = (ListInd
 pub(super) fn check_programs(
     run: &CommandMessage,
     cwd: Option<&OwnedFd>,
+    host_device: &dyn Fn(u64) -> u64,
 ) -> Result<(), ExecutorError> {
     let cwd = cwd.map_or(CWD, |cwd| cwd.as_fd());
-    enumerate_indices(&run.stages).try_for_each(|(number, stage)| check_program(number, stage, cwd))
+    enumerate_indices(&run.stages)
+        .try_for_each(|(number, stage)| check_program(number, stage, cwd, host_device))
 }
 
 /// The same for one of them.
@@ -94,13 +96,20 @@ pub(super) fn check_program(
     number: ListIndex,
     stage: &StageMessage,
     cwd: BorrowedFd<'_>,
+    host_device: &dyn Fn(u64) -> u64,
 ) -> Result<(), ExecutorError> {
     let (path, identity) = &stage.program;
     match statat(cwd, host_path::bytes_to_path(path), AtFlags::empty()) {
-        Ok(found) if identity_of(&found) == *identity => Ok(()),
+        Ok(found) if is_same(&found, identity, host_device) => Ok(()),
         Ok(_) => Err(ExecutorError::ProgramChanged(number)),
         Err(_) => Err(ExecutorError::ProgramMissing(number)),
     }
+}
+
+/// Whether a file is the one that was decided on. One that is seen through a layer has another device than on the host.
+fn is_same(found: &Stat, decided: &FileIdentity, host_device: &dyn Fn(u64) -> u64) -> bool {
+    let here = identity_of(found);
+    here == *decided || FileIdentity { device: host_device(here.device), ..here } == *decided
 }
 
 fn identity_of(found: &Stat) -> FileIdentity {

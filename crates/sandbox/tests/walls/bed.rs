@@ -19,6 +19,9 @@ use crate::{probe, world};
 /// Where the probe appears inside.
 pub(crate) const PROBE: &str = "/probe";
 
+/// Where a directory of a program appears inside, if the workspace is staged.
+pub(crate) const TOOL: &str = "/tool";
+
 pub(crate) struct Bed {
     pub(crate) executor: Executor,
     /// What else runs commands, in a world where the executor does not.
@@ -71,6 +74,7 @@ impl Bed {
             changes: own_folder("changes"),
             work: own_folder("work"),
         });
+        let tool = staged.then(|| (PathBuf::from(TOOL), own_folder("tool")));
         let masks: Vec<HiddenPath> = masks.iter().map(|path| mask(path)).collect();
         let view = SandboxView {
             git: capsule_sandbox::GitFiles::default(),
@@ -79,7 +83,7 @@ impl Bed {
             root_names: RootNames::default(),
             staging,
             hidden: masks.clone(),
-            programs: own(),
+            programs: own().into_iter().chain(tool).collect(),
             toolchains: Vec::new(),
             repository: None,
         };
@@ -118,6 +122,11 @@ impl Bed {
     /// Where the changes of a staged workspace lie.
     pub(crate) fn changes(&self) -> PathBuf {
         self.folder.path().join("changes")
+    }
+
+    /// A directory of the host that commands of a staged workspace see at [`TOOL`].
+    pub(crate) fn tool_directory(&self) -> PathBuf {
+        self.changes().with_file_name("tool")
     }
 
     /// Runs a line of a shell that may write.

@@ -64,6 +64,8 @@ const OTHERS: &[&str] = &[
     "one_view_for_both_sides",
     "what_is_hidden_stays_hidden",
     "the_host_is_not_reached_through_it",
+    "sockets_of_a_call_work",
+    "sockets_of_the_host_lead_nowhere",
     // What is hidden is not in a copy there; the tests of the binary show it.
     "a_copy_is_written_in_its_place",
     // Nothing is changed directly.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 
 use capsule_sandbox::Termination;
 use rustix::fs::{Mode, OFlags, openat};
@@ -19,6 +19,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_is_hidden_stays_hidden", what_is_hidden_stays_hidden),
     ("a_copy_is_written_in_its_place", a_copy_is_written_in_its_place),
     ("the_host_is_not_reached_through_it", the_host_is_not_reached_through_it),
+    ("sockets_of_a_call_work", sockets_of_a_call_work),
+    ("sockets_of_the_host_lead_nowhere", sockets_of_the_host_lead_nowhere),
 ];
 
 fn lay(workspace: &std::path::Path) {
@@ -52,10 +54,6 @@ fn changes_are_collected() {
     let kind = |path: &str| fs::symlink_metadata(changes.join(path)).unwrap().file_type();
     assert!(kind("d/gone").is_char_device(), "a mark in place of what was removed");
     assert!(kind("d/e").is_dir() && kind("link").is_symlink() && kind("pipe").is_fifo());
-    let socket = "use Socket; socketpair A, B, AF_UNIX, SOCK_STREAM, 0 or die; \
-                  bind A, pack_sockaddr_un(q(socket)) or exit 7";
-    let exit = bed.write(&format!("exec perl -e '{socket}'"));
-    assert_eq!(exit.termination, Termination::Exited(7), "{}", text(&exit.stderr.bytes));
     // The next command of the run sees what this one left.
     assert_eq!(text(&bed.run("/bin/ls", &["ls", "new"]).stdout.bytes), "m\n");
 }
@@ -171,4 +169,73 @@ fn the_host_is_not_reached_through_it() {
     assert_ne!(exit.termination, Termination::Exited(0));
     let connect = "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => q(socket)) or exit 9'";
     assert_eq!(bed.write(connect).termination, Termination::Exited(9));
+}
+
+/// Processes of a call reach each other by the names of sockets, wherever they may write.
+fn sockets_of_a_call_work() {
+    let (mut bed, _shared) = Bed::staged(lay, &[]);
+    for kind in ["SOCK_STREAM", "SOCK_DGRAM", "SOCK_SEQPACKET"] {
+        for place in ["/tmp/s", "/workspace/s", "/workspace/d/e/s", "/dev/shm/t", "/var/tmp/u"] {
+            let talk = format!(
+                "use Socket; my $at = pack_sockaddr_un(q({place})); unlink q({place}); \
+                 socket(my $s, AF_UNIX, {kind}, 0) or die qq(socket $!); bind($s, $at) or die qq(bind $!); \
+                 {kind} == SOCK_DGRAM or listen($s, 1) or die qq(listen $!); \
+                 if (!fork) {{ socket(my $c, AF_UNIX, {kind}, 0); connect($c, $at) or die qq(connect $!); \
+                 send($c, q(hello), 0); exit 0 }} my $r = $s; \
+                 {kind} == SOCK_DGRAM or accept($r = undef, $s) or die qq(accept $!); \
+                 recv($r, my $got, 9, 0); wait; $got eq q(hello) && !$? or die qq(got $got)"
+            );
+            let exit = bed.write(&format!("exec perl -e '{talk}'"));
+            let said = text(&exit.stderr.bytes);
+            assert_eq!(exit.termination, Termination::Exited(0), "{kind} {place}: {said}");
+        }
+    }
+}
+
+/// Sockets of the host lead nowhere, wherever they are seen and whenever they were made.
+fn sockets_of_the_host_lead_nowhere() {
+    let mut listeners = Vec::new();
+    let mut listen = |path: std::path::PathBuf| {
+        let datagram = UnixDatagram::bind(path.with_extension("datagram")).unwrap();
+        datagram.set_nonblocking(true).unwrap();
+        let listener = UnixListener::bind(path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        listeners.push((listener, datagram));
+    };
+    let lay = |workspace: &std::path::Path| listen(workspace.join("early"));
+    let (mut bed, _shared) = Bed::staged(lay, &[]);
+    let tool = bed.tool_directory();
+    listen(bed.workspace().join("late"));
+    listen(tool.join("late"));
+    for (round, change) in
+        ["true", "chmod 777 early*", "ln early linked", "mv early moved"].iter().enumerate()
+    {
+        for path in [
+            "early",
+            "late",
+            "linked",
+            "moved",
+            "early.datagram",
+            "/tool/late",
+            "/tool/late.datagram",
+        ] {
+            let attempt = format!(
+                "use Socket; for my $kind (SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET) {{ \
+                 socket(my $s, AF_UNIX, $kind, 0) or next; my $at = pack_sockaddr_un(q({path})); \
+                 exit 9 if connect($s, $at) || defined send($s, q(x), 0, $at); \
+                 socketpair(my $a, my $b, AF_UNIX, $kind, 0) or next; \
+                 $kind == SOCK_DGRAM && defined send($a, q(x), 0, $at) && exit 8 }}"
+            );
+            let exit = bed.write(&format!("{change} 2> /dev/null; exec perl -e '{attempt}'"));
+            assert_eq!(
+                exit.termination,
+                Termination::Exited(0),
+                "{round} {path}: {}",
+                text(&exit.stderr.bytes)
+            );
+        }
+    }
+    for (listener, datagram) in listeners {
+        assert!(listener.accept().is_err() && datagram.recv(&mut [0; 8]).is_err());
+    }
 }

@@ -213,6 +213,10 @@ impl<'s> ChangeScan<'s> {
             Err(errno) => (FileState::Special, Some(format!("it cannot be read ({errno})"))),
         };
         let mut before = self.original_node(&path, name, beneath.map(AsFd::as_fd))?;
+        // The process that listened there has ended with the call: it is no part of what the call leaves.
+        if file_type(&stat) == FileType::Socket && before.node.is_none() {
+            return Ok(false);
+        }
         before.refusal = before.refusal.or(why);
         let after = match &before.node {
             Some(known) if *known != after && self.is_same_index(&path, known, changed, &stat) => {

@@ -21,7 +21,7 @@ use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 use super::NamespaceSandbox;
 use super::direct_writes;
 use super::machine_files;
-use super::probe::{MIN_PID_MAX, SETUP_CAPABILITIES};
+use super::probe::{CommandFilters, MIN_PID_MAX, SETUP_CAPABILITIES};
 use crate::backend::capabilities;
 use crate::backend::init_process::InitOptions;
 use crate::backend::pipeline::{self, StartedPrograms};
@@ -87,7 +87,10 @@ fn raise_sandbox(
         write_to("/proc/sys/kernel/pid_max", &MIN_PID_MAX.to_string()).at(Step::Limits)?;
     }
     mount_proc().at(Step::Proc)?;
-    let mut open = view.toolchains.open_for_call(built.tmp_bytes).at(Step::Toolchain)?;
+    let layers =
+        view.toolchains.open_for_call(built.tmp_bytes, &view.root.cover).at(Step::Toolchain)?;
+    let has_sockets = view.root.directories.bound.is_none() && !layers.is_bound;
+    let mut open = layers.opened;
     let toolchains = view.toolchains.take_from_tmp().at(Step::Toolchain)?;
     mount_terminals().at(Step::Terminals)?;
     let workspace = view.mount.take_from_tmp().at(Step::Workspace)?;
@@ -105,7 +108,11 @@ fn raise_sandbox(
         // In this call's own mounts: no other call's workspace becomes writable by it.
         kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
     }
-    open.extend(written.map(|fd| (fd, LandlockAccess::ChangeStaged)));
+    let staged = match has_sockets {
+        true => LandlockAccess::Change,
+        false => LandlockAccess::ChangeStaged,
+    };
+    open.extend(written.map(|fd| (fd, staged)));
     if let Some(direct) = direct {
         open.extend(direct_writes::open_writable(&view.mount, direct)?);
     }
@@ -114,7 +121,9 @@ fn raise_sandbox(
     drop(open);
     umask(Mode::from_raw_mode(0o022));
     drop_capabilities().at(Step::Capabilities)?;
-    kernel::attach_filter(&view.filter).at(Step::Filter)?;
+    let CommandFilters { with_sockets, without_sockets } = &view.filters;
+    kernel::attach_filter(if has_sockets { with_sockets } else { without_sockets })
+        .at(Step::Filter)?;
     // In the place of the executor's own socket, which it stands on.
     dup2_stdin(&view.empty_stdin).at(Step::Streams)?;
     program::close_all_but(own_end).at(Step::Descriptors)?;
@@ -136,7 +145,8 @@ fn execute_request(
     }
     let CallRequest { run, streams, .. } = order;
     let folder = program::open_cwd(&run).at(Step::Folder)?;
-    program::check_programs(&run, folder.as_ref())?;
+    let host_device = |seen| view.root.directories.host_device(seen);
+    program::check_programs(&run, folder.as_ref(), &host_device)?;
     let ends = pipeline::connect(&run, streams)?;
     folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
     if direct {
@@ -146,7 +156,7 @@ fn execute_request(
         filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
     }
     program::set_limits(&run.limits, Some(OWN_PROCESSES)).at(Step::Limits)?;
-    wait_for_programs(pipeline::start_programs(&run, ends, None)?, tmp_names)
+    wait_for_programs(pipeline::start_programs(&run, ends, None, &host_device)?, tmp_names)
 }
 
 /// Makes sure that this process ends with the executor, also if that ended just now.

@@ -12,6 +12,7 @@ mod direct_writes;
 mod generated_files;
 mod git_files;
 mod hidden_paths;
+mod host_directories;
 mod init_process;
 mod isolate;
 mod machine_files;

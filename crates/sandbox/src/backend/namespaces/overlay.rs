@@ -40,3 +40,21 @@ pub(super) fn overlay(
     fsconfig_create(context)?;
     fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES)
 }
+
+/// Shows a directory of the host through a layer of its own, so that no socket in it leads to a process of the host,
+/// also none that is made later: to the kernel what a layer shows is another file, and nothing listens at that. `below`
+/// is an empty directory, since the kernel wants two.
+///
+/// # Errors
+/// The kernel refused: something is mounted in the directory, or it is a layer above layers itself.
+pub(super) fn overlay_alone(directory: &OwnedFd, below: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let context = context.as_fd();
+    fsconfig_set_string(context, "source", "capsule")?;
+    fsconfig_set_flag(context, "userxattr")?;
+    let layers =
+        format!("/proc/self/fd/{}:/proc/self/fd/{}", directory.as_raw_fd(), below.as_raw_fd());
+    fsconfig_set_string(context, "lowerdir", layers)?;
+    fsconfig_create(context)?;
+    fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES)
+}

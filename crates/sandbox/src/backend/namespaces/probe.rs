@@ -43,10 +43,29 @@ pub(crate) struct PreparedNamespaces {
     pub(super) cgroups: Cgroups,
     /// Processes are bounded by their highest number.
     pub(super) pid_max: bool,
-    /// The filter that each command gets.
-    pub(super) filter: seccomp::Filter,
+    /// The filters that commands get.
+    pub(super) filters: CommandFilters,
     /// Its work is done; it is taken in when the ground is entered.
     pub(super) holder: NamespaceHolder,
+}
+
+/// The filters of commands: one for those that may make local sockets, and one for the others.
+pub(super) struct CommandFilters {
+    pub(super) with_sockets: seccomp::Filter,
+    pub(super) without_sockets: seccomp::Filter,
+}
+
+impl CommandFilters {
+    fn compile(abi: i32, cgroups: &Cgroups) -> Result<Self, seccomp::TooLong> {
+        let compile = |sockets| {
+            seccomp::command_filter(seccomp::FilterOptions {
+                controls_local_sockets: sockets || landlock::controls_local_sockets(abi),
+                memory_is_counted: cgroups.memory_mechanism().is_some(),
+                namespaces: true,
+            })
+        };
+        Ok(Self { with_sockets: compile(true)?, without_sockets: compile(false)? })
+    }
 }
 
 /// Why these walls cannot be raised here, and what was found on the way.
@@ -81,7 +100,7 @@ pub(crate) fn prepare() -> Result<(SandboxStatus, PreparedNamespaces), Unavailab
     let built = holder.and_then(|(holder, abi)| {
         build_root(holder, &mounts, &cgroups, pid_max, abi).map(|built| (built, abi))
     });
-    let ((root, filter, holder), known) = match built {
+    let ((root, filters, holder), known) = match built {
         Ok(built) => built,
         Err(gap) => return Err(UnavailableNamespaces { gap, abi, cgroups }),
     };
@@ -94,7 +113,7 @@ pub(crate) fn prepare() -> Result<(SandboxStatus, PreparedNamespaces), Unavailab
             limit_status::TMP_SIZE,
         ),
     };
-    Ok((status, PreparedNamespaces { root, abi: known, cgroups, pid_max, filter, holder }))
+    Ok((status, PreparedNamespaces { root, abi: known, cgroups, pid_max, filters, holder }))
 }
 
 fn start_namespaces(abi: Result<i32, Errno>) -> Result<(NamespaceHolder, i32), MissingLayer> {
@@ -115,7 +134,7 @@ fn build_root(
     cgroups: &Cgroups,
     pid_max: bool,
     abi: i32,
-) -> Result<(Root, seccomp::Filter, NamespaceHolder), MissingLayer> {
+) -> Result<(Root, CommandFilters, NamespaceHolder), MissingLayer> {
     holder.enter().map_err(missing_namespace)?;
     // From here on other processes of the same user cannot look into this one, nor can commands
     // look into the first process of their call, which is a copy of it.
@@ -137,14 +156,9 @@ fn build_root(
     let filter = seccomp::executor_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.and_then(|filter| kernel::attach_filter(&filter));
     filter.at(Step::Filter).or_missing(SandboxLayer::Seccomp)?;
-    let filter = seccomp::command_filter(seccomp::FilterOptions {
-        controls_local_sockets: landlock::controls_local_sockets(abi),
-        memory_is_counted: cgroups.memory_mechanism().is_some(),
-        namespaces: true,
-    });
-    let filter = filter.map_err(|seccomp::TooLong| Errno::TOOBIG);
-    let filter = filter.at(Step::Filter).or_missing(SandboxLayer::Seccomp)?;
-    Ok((root, filter, holder))
+    let filters = CommandFilters::compile(abi, cgroups).map_err(|seccomp::TooLong| Errno::TOOBIG);
+    let filters = filters.at(Step::Filter).or_missing(SandboxLayer::Seccomp)?;
+    Ok((root, filters, holder))
 }
 
 /// Adds the files that tell a call of itself.

@@ -22,6 +22,8 @@ use rustix::mount::{
     open_tree,
 };
 
+use super::host_directories::HostDirectories;
+use super::overlay;
 use crate::backend::system::{CONFIGURATION, COVERED, DEVICES, DIRECTORIES, LINKS, VisiblePath};
 use crate::kernel::{errno, set_mount_attributes};
 use crate::landlock::LandlockAccess;
@@ -37,6 +39,10 @@ pub(super) const READ_ONLY_ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_AT
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
+/// How a directory of the host is opened to be shown.
+const HOST_DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// The root of a run while it is being built.
 pub(super) struct Root {
     /// The root itself; everything is made relative to it.
@@ -45,6 +51,8 @@ pub(super) struct Root {
     pub(super) cover: Cover,
     /// What Landlock will allow, by folder.
     pub(super) access: Vec<(OwnedFd, LandlockAccess)>,
+    /// How the directories of the host are shown in it.
+    pub(super) directories: HostDirectories,
 }
 
 /// What is laid over hidden paths.
@@ -55,7 +63,7 @@ pub(super) struct Cover {
     /// nothing. They may not look up a name in it, so that none takes what is hidden for deleted.
     pub(super) directory: OwnedFd,
     /// Everybody's to list, with nothing in it.
-    empty_directory: OwnedFd,
+    pub(super) empty_directory: OwnedFd,
 }
 
 impl Root {
@@ -69,7 +77,8 @@ impl Root {
             .at(Step::PrivateMounts)?;
         let tree = empty_root().at(Step::Root)?;
         let cover = Cover::create(tree.as_fd()).at(Step::Root)?;
-        let mut root = Self { tree, cover, access: Vec::new() };
+        let directories = HostDirectories::default();
+        let mut root = Self { tree, cover, access: Vec::new(), directories };
         root.allow(".", LandlockAccess::List).at(Step::Root)?;
         for folder in DIRECTORIES {
             root.show_directory(folder).at(Step::SystemFolder)?;
@@ -120,7 +129,10 @@ impl Root {
     pub(super) fn shows(&self, path: &Path, place: &HostPath) -> bool {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(&self.tree, path, flags, Mode::empty()).and_then(|file| fstat(&file));
-        found.is_ok_and(|found| (found.st_dev, found.st_ino) == (place.device, place.inode))
+        found.is_ok_and(|found| {
+            let device = self.directories.host_device(found.st_dev);
+            (device, found.st_ino) == (place.device, place.inode)
+        })
     }
 
     /// Shows a folder of the host at its own path, or makes the link that it is.
@@ -131,11 +143,54 @@ impl Root {
             FileType::Symlink => self.copy_link(shown.path),
             FileType::Directory => {
                 self.make_directory(Path::new(name))?;
-                self.bind(Path::new(shown.path), Path::new(name), READ_ONLY_ATTRIBUTES)?;
+                let source = open(shown.path, HOST_DIRECTORY, Mode::empty())?;
+                self.show_host_directory(&source, Path::new(name), READ_ONLY_ATTRIBUTES)?;
                 self.allow(name, LandlockAccess::Read)
             }
             _ => Ok(()),
         }
+    }
+
+    /// Shows a directory of the host at a path of the root.
+    ///
+    /// # Errors
+    /// It can be shown in neither way.
+    pub(super) fn show_host_directory(
+        &mut self,
+        source: &OwnedFd,
+        target: &Path,
+        attributes: MountAttrFlags,
+    ) -> Result<(), Errno> {
+        if let Ok(layer) = self.layer_of(source)
+            && self.attach(layer.as_fd(), target, attributes).is_ok()
+        {
+            return Ok(());
+        }
+        self.bind_host_directory(source, target, attributes)
+    }
+
+    /// Binds a directory of the host at a path of the root.
+    ///
+    /// # Errors
+    /// It cannot be bound.
+    pub(super) fn bind_host_directory(
+        &mut self,
+        source: &OwnedFd,
+        target: &Path,
+        attributes: MountAttrFlags,
+    ) -> Result<(), Errno> {
+        self.directories.add_bound(&Path::new("/").join(target));
+        let copy = copy_mount(source, Submounts::Copied)?;
+        self.attach(copy.as_fd(), target, attributes)
+    }
+
+    /// A layer that shows a directory, in which the files that were judged can be known again.
+    fn layer_of(&mut self, source: &OwnedFd) -> Result<OwnedFd, Errno> {
+        // Mounts in it would not be seen.
+        drop(copy_mount(source, Submounts::Excluded)?);
+        let layer = overlay::overlay_alone(source, &self.cover.empty_directory)?;
+        self.directories.add_layer(source.as_fd(), layer.as_fd())?;
+        Ok(layer)
     }
 
     /// Covers a folder within a shown one, if it is there.
@@ -154,7 +209,7 @@ impl Root {
     }
 
     fn show_configuration(
-        &self,
+        &mut self,
         shown: &VisiblePath,
         names: &[String],
         buffer: &mut [u8],
@@ -169,7 +224,7 @@ impl Root {
     /// Shows one entry of the configuration: links as links, small files as copies (each bind would
     /// cost every call a little), folders and large files bound. What is absent, or not ours to
     /// read, is left out.
-    fn show_entry(&self, path: &str, buffer: &mut [u8]) -> Result<(), Errno> {
+    fn show_entry(&mut self, path: &str, buffer: &mut [u8]) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let source = match open(path, flags, Mode::empty()) {
             Ok(source) => source,
@@ -192,7 +247,8 @@ impl Root {
             }
             FileType::Directory => {
                 self.make_directory(name)?;
-                self.bind(Path::new(path), name, READ_ONLY_ATTRIBUTES)
+                let source = open(path, HOST_DIRECTORY, Mode::empty())?;
+                self.show_host_directory(&source, name, READ_ONLY_ATTRIBUTES)
             }
             _ => Ok(()),
         }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
 
-use super::probe::PreparedNamespaces;
+use super::probe::{CommandFilters, PreparedNamespaces};
 use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::spawn::StandbyInit;
 use super::toolchains::Toolchains;
@@ -23,7 +23,6 @@ use crate::landlock::LandlockAccess;
 use crate::protocol::{
     AtStep as _, EnterRequest, ExecutorError, HostPath, SetupError, StagingPaths, Step,
 };
-use crate::seccomp::Filter;
 
 /// What a run sees, and what each call of it needs.
 pub(crate) struct NamespaceSandbox {
@@ -39,7 +38,7 @@ pub(crate) struct NamespaceSandbox {
     /// Whether its changes are collected, so that commands may make some.
     pub(super) staged: bool,
     pub(super) abi: i32,
-    pub(super) filter: Filter,
+    pub(super) filters: CommandFilters,
     pub(super) pid_max: bool,
     pub(crate) cgroups: Cgroups,
     /// The standard input of commands that are given none.
@@ -55,10 +54,13 @@ impl PreparedNamespaces {
         self,
         enter: &EnterRequest,
     ) -> Result<(NamespaceSandbox, Option<OwnedFd>), ExecutorError> {
-        let Self { mut root, abi, cgroups, pid_max, filter, holder } = self;
+        let Self { mut root, abi, cgroups, pid_max, filters, holder } = self;
         let mount = WorkspaceMount::parse(&enter.names).at(Step::Workspace)?;
         mount.prepare(&root).at(Step::Workspace)?;
         let AttachedWorkspace { with_mounts, shared } = attach_workspace(&root, &mount, enter)?;
+        if !matches!(enter.staging, Some(StagingPaths::Overlay(_))) {
+            root.directories.add_bound(mount.path());
+        }
         hide_original_workspace(&root, enter)?;
         for (target, place) in &enter.programs {
             show_program(&mut root, &mount, host_path::bytes_to_path(target), place)?;
@@ -87,7 +89,7 @@ impl PreparedNamespaces {
             toolchains,
             staged: enter.staging.is_some(),
             abi,
-            filter,
+            filters,
             pid_max,
             cgroups,
             empty_stdin: nothing,
@@ -184,8 +186,12 @@ fn show_program(
         root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop)
     };
     made.at(Step::Program)?;
-    let copy = root::copy_mount(&file, Submounts::Copied).at(Step::Program)?;
-    root.attach(copy.as_fd(), relative, READ_ONLY_ATTRIBUTES).at(Step::Program)?;
+    let attached = match folder {
+        true => root.show_host_directory(&file, relative, READ_ONLY_ATTRIBUTES),
+        false => root::copy_mount(&file, Submounts::Copied)
+            .and_then(|copy| root.attach(copy.as_fd(), relative, READ_ONLY_ATTRIBUTES)),
+    };
+    attached.at(Step::Program)?;
     root.allow(relative, reach).at(Step::Program)
 }
 

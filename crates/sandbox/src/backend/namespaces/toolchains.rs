@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::init_process::mount_memory;
-use super::root::{self, READ_ONLY_ATTRIBUTES, Root, Submounts};
+use super::root::{self, Cover, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::workspace_mount::{WorkspaceMount, make_directories};
 use super::{hidden_paths, overlay};
 use crate::backend::host_path::{self, reopen};
@@ -37,6 +37,17 @@ struct Shown {
     path: PathBuf,
     is_directory: bool,
     discards_writes: bool,
+    /// What is hidden in it.
+    hidden: Vec<Vec<u8>>,
+}
+
+/// The layers of a call over directories of toolchains.
+#[derive(Default)]
+pub(super) struct CallLayers {
+    /// What Landlock has to allow in addition.
+    pub(super) opened: Vec<(OwnedFd, LandlockAccess)>,
+    /// Whether one could not be had, so that sockets in its directory lead to the host.
+    pub(super) is_bound: bool,
 }
 
 impl Toolchains {
@@ -65,37 +76,35 @@ impl Toolchains {
             all.push(Shown {
                 path: path.to_owned(),
                 is_directory,
-                discards_writes: shown.discards_writes && is_directory && shown.hidden.is_empty(),
+                discards_writes: shown.discards_writes && is_directory,
+                hidden: shown.hidden.clone(),
             });
         }
         Ok(Self(all))
     }
 
-    /// Lays an empty layer over each directory in which a call may write, in the mounts of that call. Gives
-    /// what Landlock has to allow in addition. Where the kernel refuses such a layer, the directory stays
+    /// Lays an empty layer over each directory in which a call may write, in the mounts of that call. Where the kernel refuses such a layer, the directory stays
     /// read-only.
     ///
     /// # Errors
     /// The memory for the layers cannot be mounted.
-    pub(super) fn open_for_call(
-        &self,
-        bytes: u64,
-    ) -> Result<Vec<(OwnedFd, LandlockAccess)>, Errno> {
-        let mut opened = Vec::new();
+    pub(super) fn open_for_call(&self, bytes: u64, cover: &Cover) -> Result<CallLayers, Errno> {
+        let mut layers = CallLayers::default();
         let writable: Vec<&Shown> = self.0.iter().filter(|shown| shown.discards_writes).collect();
         if writable.is_empty() {
-            return Ok(opened);
+            return Ok(layers);
         }
         let place = CString::new(LAYERS).map_err(|_| Errno::INVAL)?;
         mount_memory(&place, bytes)?;
         for (number, shown) in writable.into_iter().enumerate() {
-            if let Ok(layer) = self.lay_over(shown, number) {
-                opened.push((layer, LandlockAccess::ChangeStaged));
+            match self.lay_over(cover, (shown, number)) {
+                Ok(layer) => layers.opened.push((layer, LandlockAccess::ChangeStaged)),
+                Err(_) => layers.is_bound = true,
             }
         }
         // The layers hold what they need of it.
         unmount(LAYERS, UnmountFlags::DETACH)?;
-        Ok(opened)
+        Ok(layers)
     }
 
     /// The mounts of those that lie in `/tmp`, before the directory of the call covers them.
@@ -138,7 +147,7 @@ impl Toolchains {
 
     /// Lays an empty layer over a directory, and what is shown in it over that again; gives the directory as
     /// the call sees it then.
-    fn lay_over(&self, shown: &Shown, number: usize) -> Result<OwnedFd, Errno> {
+    fn lay_over(&self, cover: &Cover, (shown, number): (&Shown, usize)) -> Result<OwnedFd, Errno> {
         let directory = |kind: &str| {
             let path = Path::new(LAYERS).join(format!("{kind}{number}"));
             mkdirat(CWD, &path, Mode::from_raw_mode(0o755))?;
@@ -154,6 +163,8 @@ impl Toolchains {
             inner.iter().map(|inner| copy(inner)).collect::<Result<_, _>>()?;
         let layer = overlay::overlay(&lower, &changes, &work)?;
         root::attach_over(&layer, lower.as_fd())?;
+        let shows = open_path(&shown.path)?;
+        hidden_paths::hide(cover, shows.as_fd(), &shown.hidden).map_err(|failed| failed.errno)?;
         for (inner, copy) in inner.iter().zip(&copies) {
             root::attach_over(copy, open_path(&inner.path)?.as_fd())?;
         }
@@ -195,14 +206,24 @@ fn show_path(root: &mut Root, path: &Path, shown: &ToolchainPath) -> Result<bool
         false => root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop),
     };
     made.at(Step::Toolchain)?;
-    let copy = root::copy_mount(&source, Submounts::Copied).at(Step::Toolchain)?;
-    root.attach(copy.as_fd(), relative, READ_ONLY_ATTRIBUTES).at(Step::Toolchain)?;
+    let has_call_layer = shown.discards_writes;
+    let attached = match is_directory {
+        // Over others each call lays a layer, and the kernel takes no more than two above each other.
+        true if !has_call_layer => {
+            root.show_host_directory(&source, relative, READ_ONLY_ATTRIBUTES)
+        }
+        _ => root::copy_mount(&source, Submounts::Copied)
+            .and_then(|copy| root.attach(copy.as_fd(), relative, READ_ONLY_ATTRIBUTES)),
+    };
+    attached.at(Step::Toolchain)?;
     if !shown.hidden.is_empty() {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let directory = openat(&root.tree, relative, flags, Mode::empty()).at(Step::Toolchain)?;
         let _ = hidden_paths::hide(&root.cover, directory.as_fd(), &shown.hidden)?;
-        allow_entries(root, relative).at(Step::Toolchain)?;
-        return Ok(is_directory);
+        if !has_call_layer {
+            allow_entries(root, relative).at(Step::Toolchain)?;
+            return Ok(is_directory);
+        }
     }
     let access = if is_directory { LandlockAccess::Read } else { LandlockAccess::ReadFile };
     root.allow(relative, access).at(Step::Toolchain)?;

@@ -106,7 +106,7 @@ fn execute_request(
     }
     let CallRequest { run, streams, .. } = order;
     let folder = program::open_cwd(&run).at(Step::Folder)?;
-    program::check_programs(&run, folder.as_ref())?;
+    program::check_programs(&run, folder.as_ref(), &|seen| seen)?;
     let ends = pipeline::connect(&run, streams)?;
     folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
     let (rules, limits) = match bound {
@@ -122,7 +122,8 @@ fn execute_request(
         ProgramConfinement::Unconfined => (None, run.limits),
     };
     program::set_limits(&limits, others.map(|others| others.saturating_add(1))).at(Step::Limits)?;
-    let started = pipeline::start_programs(&run, ends, rules.as_ref().map(AsFd::as_fd))?;
+    let started =
+        pipeline::start_programs(&run, ends, rules.as_ref().map(AsFd::as_fd), &|seen| seen)?;
     drop(rules);
     wait_for_programs(started, own_end)
 }
