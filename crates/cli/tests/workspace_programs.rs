@@ -139,6 +139,62 @@ fn links_to_known_programs_are_judged_as_those() {
     assert_ne!(exec(&["./cat", "hello.py"]).status, 0);
 }
 
+/// W1: what a project installs is judged as what its interpreter loads by the same name, and no milder.
+#[test]
+fn installed_programs_are_the_projects_own() {
+    let (capsule, _) = capsule();
+    let hello = "#!/bin/sh\necho hello\n";
+    for path in [
+        ".venv/bin/pytest",
+        "node_modules/.bin/tsc",
+        "vendor/bin/phpunit",
+        "bin/mine",
+        "pytest",
+        ".venv/bin/git",
+    ] {
+        let path = capsule.write_file(path, hello);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for (words, status) in [
+        (&[".venv/bin/pytest", "-q"][..], 0),
+        (&["env", ".venv/bin/pytest"], 0),
+        (&["node_modules/.bin/tsc", "--noEmit"], 0),
+        (&["vendor/bin/phpunit"], 0),
+        // Nothing is known of it, or it lies where anything may lie.
+        (&["bin/mine"], 4),
+        (&["./pytest"], 4),
+        // What the name stands for is judged, too.
+        (&[".venv/bin/git", "clean", "-fd"], 4),
+        (&[".venv/bin/git", "push"], 3),
+    ] {
+        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        args.extend(words);
+        let done = capsule.run(&args);
+        assert_eq!(done.status, status, "{words:?}: {}{}", done.stdout, done.stderr);
+    }
+}
+
+/// W19: what may work without a network is asked about, and not said to be impossible.
+#[test]
+fn what_is_there_is_not_impossible() {
+    let (capsule, _) = capsule();
+    capsule.write_file("requirements.txt", "./wheels/x.whl\n");
+    capsule.write_file("lib/HEAD", "ref: refs/heads/main\n");
+    for (words, code) in [
+        (&["git", "clone", "lib", "copy"][..], "[approval.needed]"),
+        (&["git", "clone", "./lib", "copy"], "[approval.needed]"),
+        (&["pip", "install", "-r", "requirements.txt"], "[approval.needed]"),
+        (&["git", "clone", "other", "copy"], "[exec.no-network]"),
+        (&["git", "clone", "https://example.org/lib", "lib"], "[exec.no-network]"),
+        (&["pip", "install", "requests"], "[exec.no-network]"),
+    ] {
+        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        args.extend(words);
+        let done = capsule.run(&args);
+        assert!(done.stderr.contains(code), "{words:?}: {}", done.stderr);
+    }
+}
+
 /// W19: no person is asked about a program that is not there, or one that would need a network.
 #[test]
 fn an_impossible_command_is_not_asked_about() {

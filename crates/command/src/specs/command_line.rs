@@ -82,7 +82,7 @@ impl<'c> CommandLine<'c> {
         if let Some(word) =
             argv.first().filter(|word| word.contains('/') && !is_found_by_path(word, program))
         {
-            let is_known = program.is_some_and(is_known_elsewhere);
+            let is_known = program.is_some_and(is_known_elsewhere) || is_installed(word);
             let mark = |reading: &mut ParsedArgv| reading.mark_workspace_program(word, is_known);
             readings.iter_mut().for_each(|(_, reading)| mark(reading));
         }
@@ -191,6 +191,13 @@ fn is_known_elsewhere(program: &ProgramFact) -> bool {
     let name = base_name(&program.real);
     let is_known = |name| find_spec(name).is_some();
     program.real.starts_with('/') && [name, strip_version(name)].into_iter().any(is_known)
+}
+
+/// Whether a word names a known program where package managers put what a project installs. It is the project's own,
+/// as is what its interpreter loads by the same name (`python -m pytest`).
+fn is_installed(word: &str) -> bool {
+    let (directory, name) = word.rsplit_once('/').unwrap_or_default();
+    matches!(base_name(directory), "bin" | ".bin") && find_spec(name).is_some()
 }
 
 /// A name without its version or variant: `bash5.2`, `nc.openbsd`.

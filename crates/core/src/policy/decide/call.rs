@@ -5,7 +5,7 @@ use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, ParsedUrl, UrlTarget};
+use crate::action::{Action, FileKind, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::NetworkAccess;
 use crate::decision::Verdict;
@@ -23,7 +23,7 @@ use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{Restrictions, applicable_path, restorable_path};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
-use capsule_command::specs::{CommandLine, Effect, MatchedEffect, ParsedArgv};
+use capsule_command::specs::{CommandLine, Effect, ParsedArgv, PathAccess};
 
 /// Decides a case that is about one thing.
 pub(super) fn decide_single(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
@@ -106,27 +106,28 @@ fn impossible(
     Some((PolicyCheck::Rule, alloc::vec![Finding { rule, at, ..finding }]))
 }
 
-/// A denial of a command that contacts another computer where commands have no network. A path such as `./lib` may
-/// be what it takes in place of one. Where commands are only judged, the answer is what the policy says of them.
+/// A denial of a command that contacts another computer where commands have no network. A path such as `./lib`, or
+/// something of the workspace that it reads, may be what it takes in place of one. Where commands are only judged, the
+/// answer is what the policy says of them.
 fn without_network(
     policy: &Policy,
     input: &PolicyInput<'_>,
     line: &CommandLine<'_>,
 ) -> Option<Finding> {
     let is_confined = matches!(input.facts.sandbox, Some(Ok(_)));
-    let names_host = |added: &MatchedEffect| added.effects.contains(Effect::Network);
+    let there = input.facts.paths.iter().filter(|fact| fact.kind != FileKind::Missing);
+    let is_there = |path: &str| there.clone().any(|fact| fact.path.as_str().ends_with(path));
     let may_be_local = |argv: &ParsedArgv| {
-        let names_path = argv.paths.iter().any(|path| path.path.starts_with('.'));
-        names_path && !argv.argument_effects.iter().any(names_host)
+        let mut read = argv.paths.iter().filter(|found| found.access == PathAccess::Read);
+        let names_path = read.any(|found| found.path.starts_with('.') || is_there(&found.path));
+        names_path && !argv.argument_effects.iter().any(|all| all.effects.contains(Effect::Network))
     };
     let has_none = is_confined && policy.sandbox.network == NetworkAccess::None;
     let needs_one = line.effects().contains(Effect::Network);
-    if !has_none || !needs_one || line.parsed_argvs().any(may_be_local) {
-        return None;
-    }
+    let is_certain = has_none && needs_one && !line.parsed_argvs().any(may_be_local);
     let name = line.display_name();
     let reason = format!("`{name}` would contact another computer, and commands have no network");
-    Some(Finding::deny(Code::ExecNoNetwork, reason))
+    is_certain.then(|| Finding::deny(Code::ExecNoNetwork, reason))
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.
@@ -186,9 +187,8 @@ fn check_constraints(
             findings.extend(git_and_tests::check_test(policy, (rule, test), input, asked));
         }
         (Constraint::Apply, Action::Apply { changes, .. }) => {
-            findings.extend(apply::check_changes(policy, changes, |change| {
-                applicable_path(policy, change)
-            }));
+            let path = |change: &_| applicable_path(policy, change);
+            findings.extend(apply::check_changes(policy, changes, path));
         }
         (Constraint::Apply, Action::Undo { changes, .. }) => {
             findings.extend(apply::check_changes(policy, changes, restorable_path));
