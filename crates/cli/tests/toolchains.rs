@@ -368,3 +368,60 @@ fn toolchains_are_listed_before_they_are_added() {
     let policy = bed.capsule.write_file(".capsule/policy.yaml", used);
     let _ = bed.capsule.run(&["policy", "check", "--policy", policy.to_str().unwrap()]).exits(0);
 }
+
+/// Package caches hold addresses from which something was fetched, some with a token in them: no command reads those,
+/// and the rest of the cache is read and written as before.
+#[test]
+fn addresses_in_caches_are_hidden() {
+    let bed = Bed::new("[cargo, uv-cache, go, composer-cache, miniconda]");
+    let hidden = [
+        ".cargo/git/db/x-0123/FETCH_HEAD",
+        ".cargo/git/db/x-0123/logs/HEAD",
+        ".cargo/git/checkouts/x-0123/abc/.git/FETCH_HEAD",
+        ".cargo/registry/index/github.com-1/.git/FETCH_HEAD",
+        ".cache/uv/git-v0/db/0123/FETCH_HEAD",
+        "go/pkg/mod/cache/vcs/0123/config",
+        "go/pkg/mod/cache/vcs/0123.info",
+        ".cache/composer/vcs/x/config",
+        "miniconda3/pkgs/urls.txt",
+    ];
+    let shown = [
+        ".cargo/git/db/x-0123/HEAD",
+        ".cargo/git/checkouts/x-0123/abc/src/lib.rs",
+        ".cargo/registry/cache/x/a.crate",
+        ".cache/uv/wheels/x",
+        "go/pkg/mod/a@v1/a.go",
+        ".cache/composer/files/x.zip",
+        "miniconda3/pkgs/x/info.json",
+    ];
+    for path in hidden.iter().chain(&shown) {
+        let _ = bed.write_home(path, b"https://ann:TOKEN@example.org\n");
+    }
+    let home = bed.capsule.home();
+    let paths = |paths: &[&str]| -> Vec<String> {
+        paths.iter().map(|path| home.join(path).to_str().unwrap().to_owned()).collect()
+    };
+    for path in paths(&hidden) {
+        let done = bed.exec(&["perl", "-pe", "1", &path]);
+        let all = bed.exec(&[
+            "perl",
+            "-e",
+            "use File::Copy; copy($ARGV[0], '/tmp/x') and print qq(got\\n)",
+            &path,
+        ]);
+        assert!(
+            !format!("{}{}", done.stdout, all.stdout).contains("TOKEN"),
+            "{path}: {}",
+            done.stdout
+        );
+        assert!(!all.stdout.contains("got"), "{path}");
+    }
+    for path in paths(&shown) {
+        assert!(bed.exec(&["cat", &path]).exits(0).stdout.contains("TOKEN@"), "{path}");
+    }
+    for place in [".cargo/git/db/new", ".cargo/registry/new", "go/pkg/mod/new", ".cache/uv/new"] {
+        let place = home.join(place);
+        let _ = bed.exec(&["touch", place.to_str().unwrap()]).exits(0);
+        assert!(!place.exists());
+    }
+}

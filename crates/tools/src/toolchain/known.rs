@@ -27,6 +27,9 @@ pub(super) struct Part {
     /// Whether commands may write there, which vanishes with the call: a cache in which the tool puts locks
     /// and indexes also where it only reads.
     pub(super) discards_writes: bool,
+    /// What is hidden in it, with `*` for any name: it may hold the address of a repository or registry, with a
+    /// token in it.
+    pub(super) hidden: &'static [&'static str],
 }
 
 /// Directories of programs.
@@ -43,11 +46,16 @@ pub(super) enum Programs {
 use Programs::{In, InEach, InVersion};
 
 const fn part(path: &'static str) -> Part {
-    Part { path, discards_writes: false }
+    Part { path, discards_writes: false, hidden: &[] }
 }
 
 const fn cache(path: &'static str) -> Part {
-    Part { path, discards_writes: true }
+    Part { path, discards_writes: true, hidden: &[] }
+}
+
+/// A cache in which some paths are hidden.
+const fn cache_without(path: &'static str, hidden: &'static [&'static str]) -> Part {
+    Part { path, discards_writes: true, hidden }
 }
 
 const fn known(
@@ -72,7 +80,20 @@ pub(super) const KNOWN: &[KnownToolchain] = &[
     known(
         "cargo",
         (Some("CARGO_HOME"), ".cargo"),
-        &[part("bin"), part("env"), cache("registry"), cache("git")],
+        &[
+            part("bin"),
+            part("env"),
+            cache_without("registry", &["index/*/.git/FETCH_HEAD", "index/*/.git/logs"]),
+            cache_without(
+                "git",
+                &[
+                    "db/*/FETCH_HEAD",
+                    "db/*/logs",
+                    "checkouts/*/*/.git/FETCH_HEAD",
+                    "checkouts/*/*/.git/logs",
+                ],
+            ),
+        ],
         &[In("bin")],
         // Commands have no network, so cargo need not try.
         &[("CARGO_HOME", "{}"), ("CARGO_NET_OFFLINE", "true")],
@@ -103,7 +124,10 @@ pub(super) const KNOWN: &[KnownToolchain] = &[
     known(
         "uv-cache",
         (Some("UV_CACHE_DIR"), ".cache/uv"),
-        &[cache(".")],
+        &[cache_without(
+            ".",
+            &["git-v*/db/*/FETCH_HEAD", "git-v*/db/*/logs", "git-v*/checkouts/*/*/.git/FETCH_HEAD"],
+        )],
         &[],
         &[("UV_CACHE_DIR", "{}"), ("UV_OFFLINE", "1")],
     ),
@@ -201,7 +225,8 @@ pub(super) const KNOWN: &[KnownToolchain] = &[
     known(
         "go",
         (Some("GOPATH"), "go"),
-        &[part("bin"), cache("pkg")],
+        // Repositories as they were fetched; what go builds from is in the cache of downloads.
+        &[part("bin"), cache_without("pkg", &["mod/cache/vcs"])],
         &[In("bin")],
         &[("GOPATH", "{}"), ("GOPROXY", "off"), ("GOTOOLCHAIN", "local")],
     ),
@@ -311,7 +336,7 @@ pub(super) const KNOWN: &[KnownToolchain] = &[
     known(
         "composer-cache",
         (Some("COMPOSER_CACHE_DIR"), ".cache/composer"),
-        &[cache(".")],
+        &[cache_without(".", &["vcs"])],
         &[],
         &[("COMPOSER_CACHE_DIR", "{}")],
     ),
@@ -328,7 +353,7 @@ const CONDA: &[Part] = &[
     part("include"),
     part("lib"),
     part("libexec"),
-    part("pkgs"),
+    Part { path: "pkgs", discards_writes: false, hidden: &["urls.txt", "urls", "cache"] },
     part("share"),
     part("shell"),
     part("ssl"),

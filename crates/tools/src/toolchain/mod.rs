@@ -190,7 +190,7 @@ impl Toolchains {
             let path = if part.path == "." { home.clone() } else { home.join(part.path) };
             let Ok(real) = path.canonicalize() else { continue };
             checks.check_known(&path, &real)?;
-            let hidden = Vec::new();
+            let hidden = part.hidden.iter().flat_map(|pattern| matching(&real, pattern)).collect();
             let discards_writes = part.discards_writes;
             found.push(ToolchainDirectory { path, real, discards_writes, hidden });
         }
@@ -274,6 +274,23 @@ fn unknown_name(name: &str) -> Refusal {
         None => "name a directory by an absolute path or `~/…`; `capsule doctor` lists the known toolchains that are there".to_owned(),
     };
     Refusal { is_error: true, message: format!("no toolchain is called `{name}`"), hint }
+}
+
+/// The paths in a directory that a pattern means, in which `*` stands for the rest of a name.
+fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.split('/') {
+        let next = |above: &PathBuf| -> Vec<PathBuf> {
+            let Some(start) = part.strip_suffix('*') else { return vec![above.join(part)] };
+            let entries = std::fs::read_dir(directory.join(above)).into_iter().flatten().flatten();
+            let names = entries.map(|entry| entry.file_name());
+            let names = names.filter(|name| name.as_encoded_bytes().starts_with(start.as_bytes()));
+            names.map(|name| above.join(name)).collect()
+        };
+        found = found.iter().flat_map(next).collect();
+    }
+    found.retain(|path| directory.join(path).symlink_metadata().is_ok());
+    found
 }
 
 /// The home directory of a known toolchain. A variable counts where it names an absolute path.
