@@ -11,7 +11,7 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_redact::{Redactor, excerpt};
-use capsule_runtime::{Cancel, TokenCount};
+use capsule_runtime::{MaskedText, TokenCount};
 use serde_json::Value;
 use ureq::http::{Response, header};
 use ureq::{Agent, Body};
@@ -19,25 +19,14 @@ use zeroize::Zeroizing;
 
 use crate::answer::{PartialAnswer, error_text};
 use crate::message::ModelAnswer;
+use crate::model::{AnswerPiece, RequestError, TICK, Until};
 use crate::provider::Provider;
 use crate::sse::next_event;
 
-/// How often a request that goes on is asked whether it should.
-const TICK: Duration = Duration::from_millis(20);
 /// The wait before the first repetition, where the server names none.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// How many characters of a server's own words are shown.
 const SHOWN_CHARS: usize = 500;
-
-/// Why there is no answer.
-pub(crate) enum RequestError {
-    /// The user wants the task to end.
-    Cancelled,
-    /// The time of the task is over.
-    OutOfTime,
-    /// The server did not give one.
-    Failed(CodedError),
-}
 
 /// A failure of one attempt.
 struct Failure {
@@ -54,41 +43,18 @@ impl Failure {
     }
 }
 
-/// When a request has to end before its answer.
-pub(crate) struct Until<'u> {
-    pub(crate) cancel: &'u Cancel,
-    pub(crate) deadline: Instant,
-}
-
-impl Until<'_> {
-    fn check(&self) -> Result<(), RequestError> {
-        if self.cancel.is_set() {
-            return Err(RequestError::Cancelled);
-        }
-        if Instant::now() >= self.deadline { Err(RequestError::OutOfTime) } else { Ok(()) }
-    }
-
-    fn pause(&self, time: Duration) -> Result<(), RequestError> {
-        let end = Instant::now() + time;
-        while Instant::now() < end {
-            self.check()?;
-            std::thread::sleep(TICK);
-        }
-        Ok(())
-    }
-}
-
 /// Sends a request, again where that may help, and reads the answer to its end.
 pub(crate) fn ask(
     provider: &Provider,
     body: &[u8],
     until: &Until<'_>,
+    on_piece: &mut dyn FnMut(AnswerPiece<'_>),
 ) -> Result<(ModelAnswer, TokenCount), RequestError> {
     let mut wait = FIRST_WAIT;
     for attempt in 0.. {
-        let failure = match ask_once(provider, body, until)? {
+        let mut attempted = Attempt::new(provider);
+        let failure = match attempted.run(body, until, on_piece)? {
             Ok((mut answer, tokens)) => {
-                answer.text = without_key(provider, &answer.text);
                 for call in &mut answer.calls {
                     for text in [&mut call.id, &mut call.tool, &mut call.args] {
                         *text = without_key(provider, text);
@@ -103,68 +69,118 @@ pub(crate) fn ask(
             let message = without_key(provider, &failure.problem.message);
             return Err(RequestError::Failed(CodedError { message, ..failure.problem }));
         }
+        if !attempted.text.is_empty() {
+            on_piece(AnswerPiece::Restart);
+        }
         until.pause(pause)?;
         wait *= 2;
     }
     Err(RequestError::OutOfTime)
 }
 
-/// A text of a server, which may repeat the key that it was given.
-fn without_key(provider: &Provider, text: &str) -> String {
-    let known: Vec<_> = provider.key.iter().cloned().collect();
-    let mut masked = 0;
-    Redactor::with(&known, &[]).text(text, &mut masked).into_owned()
+/// What masks the key that a server was given, and may repeat.
+fn key_redactor(provider: &Provider) -> Redactor {
+    Redactor::with(provider.key.as_slice(), &[])
 }
 
-fn ask_once(
-    provider: &Provider,
-    body: &[u8],
-    until: &Until<'_>,
-) -> Result<Result<(ModelAnswer, TokenCount), Failure>, RequestError> {
-    let (sender, receiver) = sync_channel(8);
-    let request = Request {
-        url: provider.endpoint.to_string(),
-        headers: provider.headers(),
-        body: body.to_vec(),
-        is_local: provider.is_local(),
-    };
-    std::thread::spawn(move || request.send(&sender));
-    let mut partial = PartialAnswer::default();
-    let (mut bytes, mut heard) = (0, Instant::now());
-    loop {
-        until.check()?;
-        match receiver.recv_timeout(TICK) {
-            Ok(Ok(event)) => {
-                heard = Instant::now();
-                bytes += event.len();
-                if bytes > limits::MODEL_ANSWER_BYTES {
-                    return Ok(Err(protocol_failure("the answer is too long")));
+/// A text of a server, which may repeat the key that it was given.
+fn without_key(provider: &Provider, text: &str) -> String {
+    let mut masked = 0;
+    key_redactor(provider).text(text, &mut masked).into_owned()
+}
+
+/// One attempt of a request.
+struct Attempt<'p> {
+    provider: &'p Provider,
+    masking: MaskedText,
+    partial: PartialAnswer,
+    /// The text so far, without the key.
+    text: String,
+    bytes: usize,
+}
+
+impl<'p> Attempt<'p> {
+    fn new(provider: &'p Provider) -> Self {
+        let masking = MaskedText::new(key_redactor(provider));
+        let partial = PartialAnswer::default();
+        Self { provider, masking, partial, text: String::new(), bytes: 0 }
+    }
+
+    fn run(
+        &mut self,
+        body: &[u8],
+        until: &Until<'_>,
+        on_piece: &mut dyn FnMut(AnswerPiece<'_>),
+    ) -> Result<Result<(ModelAnswer, TokenCount), Failure>, RequestError> {
+        let (sender, receiver) = sync_channel(8);
+        let request = Request {
+            url: self.provider.endpoint.to_string(),
+            headers: self.provider.headers(),
+            body: body.to_vec(),
+            is_local: self.provider.is_local(),
+        };
+        std::thread::spawn(move || request.send(&sender));
+        let mut heard = Instant::now();
+        loop {
+            until.check()?;
+            match receiver.recv_timeout(TICK) {
+                Ok(Ok(event)) => {
+                    heard = Instant::now();
+                    if let Err(failure) = self.take_event(&event, on_piece) {
+                        return Ok(Err(failure));
+                    }
                 }
-                if let Err(problem) = provider.read_event(&mut partial, &event) {
+                Ok(Err(failure)) => return Ok(Err(failure)),
+                // A server may keep the connection open behind its answer.
+                Err(RecvTimeoutError::Timeout)
+                    if self.partial.is_complete && heard.elapsed() >= limits::MODEL_LAST_EVENTS =>
+                {
+                    return Ok(Ok(self.finish(on_piece)));
+                }
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() < limits::MODEL_SILENCE => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let message = "the server sent nothing for too long";
+                    let problem = CodedError::new(Code::ModelUnavailable, message);
                     return Ok(Err(Failure::lasting(problem)));
                 }
+                Err(RecvTimeoutError::Disconnected) if self.partial.is_complete => {
+                    return Ok(Ok(self.finish(on_piece)));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let mut failure = protocol_failure("the stream ended before the answer did");
+                    failure.passes = true;
+                    return Ok(Err(failure));
+                }
             }
-            Ok(Err(failure)) => return Ok(Err(failure)),
-            // A server may keep the connection open behind its answer.
-            Err(RecvTimeoutError::Timeout)
-                if partial.is_complete && heard.elapsed() >= limits::MODEL_LAST_EVENTS =>
-            {
-                return Ok(Ok((partial.answer, partial.tokens)));
-            }
-            Err(RecvTimeoutError::Timeout) if heard.elapsed() < limits::MODEL_SILENCE => {}
-            Err(RecvTimeoutError::Timeout) => {
-                let problem =
-                    CodedError::new(Code::ModelUnavailable, "the server sent nothing for too long");
-                return Ok(Err(Failure::lasting(problem)));
-            }
-            Err(RecvTimeoutError::Disconnected) if partial.is_complete => {
-                return Ok(Ok((partial.answer, partial.tokens)));
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                let mut failure = protocol_failure("the stream ended before the answer did");
-                failure.passes = true;
-                return Ok(Err(failure));
-            }
+        }
+    }
+
+    fn take_event(
+        &mut self,
+        event: &[u8],
+        on_piece: &mut dyn FnMut(AnswerPiece<'_>),
+    ) -> Result<(), Failure> {
+        self.bytes += event.len();
+        if self.bytes > limits::MODEL_ANSWER_BYTES {
+            return Err(protocol_failure("the answer is too long"));
+        }
+        self.provider.read_event(&mut self.partial, event).map_err(Failure::lasting)?;
+        let piece = self.masking.push(&std::mem::take(&mut self.partial.answer.text));
+        self.show(&piece, on_piece);
+        Ok(())
+    }
+
+    fn finish(&mut self, on_piece: &mut dyn FnMut(AnswerPiece<'_>)) -> (ModelAnswer, TokenCount) {
+        let rest = self.masking.finish(false);
+        self.show(&rest, on_piece);
+        let PartialAnswer { answer, tokens, .. } = std::mem::take(&mut self.partial);
+        (ModelAnswer { text: std::mem::take(&mut self.text), ..answer }, tokens)
+    }
+
+    fn show(&mut self, piece: &str, on_piece: &mut dyn FnMut(AnswerPiece<'_>)) {
+        if !piece.is_empty() {
+            self.text.push_str(piece);
+            on_piece(AnswerPiece::Text(piece));
         }
     }
 }

@@ -5,11 +5,20 @@
 //! it is read, and an answer is used only once it has come to its end.
 
 mod answer;
+mod conversation;
 mod http;
 mod message;
+mod model;
+mod observer;
 mod provider;
+mod scripted;
 mod sse;
-mod task;
+mod turn;
 
+pub use conversation::Conversation;
+pub use message::{Message, ModelAnswer, ModelCall};
+pub use model::{AnswerPiece, Model, Prices, RequestError, Until};
+pub use observer::{ConversationEvent, ConversationObserver};
 pub use provider::{Provider, ProviderKind, ProviderVariables};
-pub use task::{TaskEnd, TaskLimits, run_task};
+pub use scripted::ScriptedModel;
+pub use turn::{TaskEnd, TaskLimits};

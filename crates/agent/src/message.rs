@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::text_field;
+
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub enum Message {
     /// The user's words.
     User(String),
     /// The model's answer.
@@ -20,25 +22,37 @@ pub(crate) enum Message {
 
 /// An answer of a model: text, calls, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ModelAnswer {
+pub struct ModelAnswer {
     /// The text.
-    pub(crate) text: String,
+    pub text: String,
     /// The calls, in the order in which the model made them.
-    pub(crate) calls: Vec<ModelCall>,
+    pub calls: Vec<ModelCall>,
 }
 
 /// A call that a model asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ModelCall {
+pub struct ModelCall {
     /// The id that the model gave it.
-    pub(crate) id: String,
+    pub id: String,
     /// The tool's name.
-    pub(crate) tool: String,
+    pub tool: String,
     /// The arguments as the model wrote them: a JSON object if all is well.
-    pub(crate) args: String,
+    pub args: String,
 }
 
 impl ModelAnswer {
+    /// An answer that was recorded; a call or a text that is not there is an empty one.
+    pub(crate) fn from_json(value: &Value) -> Self {
+        let calls = value.get("calls").and_then(Value::as_array);
+        let call = |call| ModelCall {
+            id: text_field(call, "id"),
+            tool: text_field(call, "tool"),
+            args: text_field(call, "args"),
+        };
+        let calls = calls.into_iter().flatten().map(call).collect();
+        Self { text: text_field(value, "text"), calls }
+    }
+
     /// The answer as it is recorded.
     pub(crate) fn to_json(&self) -> Value {
         let calls = self.calls.iter();

@@ -120,6 +120,8 @@ pub const MODEL_ERROR_BYTES: u64 = 64_000;
 pub const MODEL_CALLS: usize = 64;
 /// The most tokens of one answer, where the provider wants a number.
 pub const MODEL_ANSWER_TOKENS: u64 = 8_192;
+/// How many tokens a request and its answer have together at most, where the provider's settings say nothing.
+pub const MODEL_WINDOW: u64 = 128_000;
 /// How long a model's server may take to accept a connection.
 pub const MODEL_CONNECT: Duration = Duration::from_secs(10);
 /// How long a model's server may send nothing, also before its first byte: a local model reads a long

@@ -61,7 +61,7 @@ pub use layer_history::LayerChange;
 pub use layers::LayerText;
 pub use lifecycle::submit;
 pub use live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
-pub use masked_stream::MaskedStream;
+pub use masked_stream::{MaskedStream, MaskedText};
 pub use model_session::{ModelRequest, ModelSession, TokenCount, ToolAnswer};
 pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};
 pub use pending_changes::{UnappliedRun, unapplied_runs};

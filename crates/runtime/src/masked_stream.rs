@@ -35,6 +35,43 @@ impl Default for MaskedStream {
     }
 }
 
+/// The same for text that comes in pieces.
+#[derive(Clone, Debug)]
+pub struct MaskedText {
+    stream: MaskedStream,
+    /// The beginning of a character whose end is held back.
+    begun: Vec<u8>,
+}
+
+impl MaskedText {
+    /// Masks as a run does.
+    #[must_use]
+    pub fn new(redactor: Redactor) -> Self {
+        Self { stream: MaskedStream::new(redactor), begun: Vec::new() }
+    }
+
+    /// Takes more text; gives what can be shown.
+    pub fn push(&mut self, text: &str) -> String {
+        let bytes = self.stream.push(text.as_bytes());
+        self.begun.extend(bytes);
+        let whole = match std::str::from_utf8(&self.begun) {
+            Ok(text) => text.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) => self.begun.len(),
+        };
+        let rest = self.begun.split_off(whole);
+        let shown = std::mem::replace(&mut self.begun, rest);
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+
+    /// Gives what is left at the end, as [`MaskedStream::finish`] does.
+    pub fn finish(&mut self, cut: bool) -> String {
+        let mut bytes = std::mem::take(&mut self.begun);
+        bytes.extend(self.stream.finish(cut));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +103,22 @@ mod tests {
             }
             out.extend(stream.finish(false));
             assert_eq!(String::from_utf8_lossy(&out), whole, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn pieces_of_text_are_whole_characters() {
+        let token = format!("ghp_{}", "a".repeat(36));
+        let text = format!("größer – {token} «ß» 日本語 ende");
+        let mut masked = 0;
+        let whole = Redactor::builtin().text(&text, &mut masked).into_owned();
+        for size in [1, 2, 5, 100] {
+            let mut stream = MaskedText::new(Redactor::builtin());
+            let characters: Vec<char> = text.chars().collect();
+            let pieces = characters.chunks(size).map(|piece| piece.iter().collect::<String>());
+            let mut shown: String = pieces.map(|piece| stream.push(&piece)).collect();
+            shown.push_str(&stream.finish(false));
+            assert_eq!(shown, whole, "pieces of {size}");
         }
     }
 }

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::call_result::CallResult;
 use crate::lifecycle::submit;
 use crate::live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
+use crate::masked_stream::MaskedText;
 use crate::session::{SessionError, SessionRequest};
 use crate::tool_schema::ModelTool;
 
@@ -93,6 +94,12 @@ impl<'o> ModelSession<'o> {
         offered.map(ModelTool::from).collect()
     }
 
+    /// Masks the text of an answer while it comes, like what is recorded of it.
+    #[must_use]
+    pub fn masked_text(&self) -> MaskedText {
+        MaskedText::new(self.live.run.redactor.clone())
+    }
+
     /// Records a message of the user; gives it as the model may see it.
     ///
     /// # Errors
@@ -121,19 +128,50 @@ impl<'o> ModelSession<'o> {
         }))
     }
 
-    /// Records the answer to the last request, or why there is none; gives it as it is recorded.
+    /// How many requests were sent in the run.
+    #[must_use]
+    pub const fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// A text as it may be shown and recorded.
+    #[must_use]
+    pub fn masked(&self, text: &str) -> String {
+        let mut masked = 0;
+        self.live.run.redactor.text(text, &mut masked).into_owned()
+    }
+
+    /// Records why there is no answer to the last request, and the text that was shown of it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn record_failure(&mut self, problem: &CodedError, text: &str) -> Result<(), StoreError> {
+        let mut value = serde_json::json!(problem);
+        if let (false, Some(map)) = (text.is_empty(), value.as_object_mut()) {
+            map.insert("text".into(), text.into());
+        }
+        self.write_answer(Some(problem.code), value, TokenCount::default()).map(|_| ())
+    }
+
+    /// Records the answer to the last request; gives it as it is recorded.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn record_answer(
         &mut self,
-        answer: Result<&Value, &CodedError>,
+        answer: &Value,
         tokens: TokenCount,
     ) -> Result<Value, StoreError> {
-        let (code, answer) = match answer {
-            Ok(answer) => (None, self.mask(answer.clone())),
-            Err(problem) => (Some(problem.code), self.mask(serde_json::json!(problem))),
-        };
+        self.write_answer(None, answer.clone(), tokens)
+    }
+
+    fn write_answer(
+        &mut self,
+        code: Option<Code>,
+        answer: Value,
+        tokens: TokenCount,
+    ) -> Result<Value, StoreError> {
+        let answer = self.mask(answer);
         let kept = self.keep(PayloadClass::Output, &answer)?;
         self.live.run.write(Event::ModelAnswered(ModelAnswered {
             turn: self.turns,

@@ -7,15 +7,18 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_redact::Secret;
-use capsule_runtime::ModelTool;
+use capsule_runtime::{ModelTool, TokenCount};
 use serde_json::Value;
 use url::{Host, Url};
 use zeroize::Zeroizing;
 
 use crate::answer::PartialAnswer;
-use crate::message::Message;
+use crate::http;
+use crate::message::{Message, ModelAnswer};
+use crate::model::{AnswerPiece, Model, Prices, RequestError, Until};
 
 /// The format that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,10 @@ pub struct Provider {
     pub endpoint: Url,
     /// The model.
     pub model: String,
+    /// How many tokens a request and its answer may have together.
+    pub window: u64,
+    /// What the model costs, where that is known.
+    pub prices: Option<Prices>,
     pub(crate) key: Option<Secret>,
 }
 
@@ -127,7 +134,7 @@ impl Provider {
             let message = format!("the key would be sent to {host} unencrypted");
             return Err(not_configured(&message));
         }
-        Ok(Self { kind, endpoint, model, key })
+        Ok(Self { kind, endpoint, model, window: limits::MODEL_WINDOW, prices: None, key })
     }
 
     /// Whether the server is this machine.
@@ -152,14 +159,6 @@ impl Provider {
         }
     }
 
-    /// The body of a request.
-    pub(crate) fn body(&self, system: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
-        match self.kind {
-            ProviderKind::OpenAi => openai::body(&self.model, system, tools, messages),
-            ProviderKind::Anthropic => anthropic::body(&self.model, system, tools, messages),
-        }
-    }
-
     /// Takes the data of the next event of an answer.
     ///
     /// # Errors
@@ -174,6 +173,53 @@ impl Provider {
             ProviderKind::OpenAi => openai::read_event(answer, event),
             ProviderKind::Anthropic => anthropic::read_event(answer, event),
         }
+    }
+}
+
+impl ProviderKind {
+    /// The body of a request.
+    pub(crate) fn body(
+        self,
+        model: &str,
+        system: &str,
+        tools: &[ModelTool],
+        messages: &[Message],
+    ) -> Value {
+        match self {
+            Self::OpenAi => openai::body(model, system, tools, messages),
+            Self::Anthropic => anthropic::body(model, system, tools, messages),
+        }
+    }
+}
+
+impl Model for Provider {
+    fn endpoint(&self) -> &str {
+        self.endpoint.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.model
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.prices
+    }
+
+    fn body(&self, instructions: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
+        self.kind.body(&self.model, instructions, tools, messages)
+    }
+
+    fn ask(
+        &self,
+        body: &[u8],
+        until: &Until<'_>,
+        on_piece: &mut dyn FnMut(AnswerPiece<'_>),
+    ) -> Result<(ModelAnswer, TokenCount), RequestError> {
+        http::ask(self, body, until, on_piece)
     }
 }
 
@@ -198,12 +244,9 @@ fn listens((address, port): (Ipv4Addr, u16)) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
 
-    use capsule_base::limits;
-    use capsule_runtime::TokenCount;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::ModelAnswer;
     use crate::sse::next_event;
 
     const OPENAI: &str = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Let me"}}]}

@@ -2,14 +2,14 @@
 
 use std::io::{self, Read as _};
 
-use capsule_agent::{Provider, ProviderVariables, TaskEnd, TaskLimits, run_task};
+use capsule_agent::{Conversation, Provider, ProviderVariables, TaskEnd, TaskLimits};
 use capsule_base::limits;
 use capsule_base::units::parse_duration;
 use capsule_core::journal::RunKind;
 use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{
-    BoundPolicy, CommandRunner, LiveRunOptions, ModelSession, SessionChoice, SessionRequest,
-    now_micros,
+    BoundPolicy, CommandRunner, LiveRunOptions, ModelSession, NullObserver, SessionChoice,
+    SessionRequest, now_micros,
 };
 
 use crate::args::ChatArgs;
@@ -50,7 +50,8 @@ pub(crate) fn run(args: &ChatArgs, ctx: &CliContext, screen: &Screen) -> Result<
     let request = SessionRequest { choice: &choice, policy: &bound, idle: limits::SESSION_IDLE };
     let mut session = ModelSession::open(options, request)?;
     show_start(session.live(), screen);
-    let end = run_task(&mut session, &provider, &task, (limits, &cancel))?;
+    let mut conversation = Conversation::new(Box::new(provider), limits);
+    let end = conversation.say(&mut session, &task, &cancel, &mut NullObserver)?;
     let named = (session.live().id.to_string(), session.live().label.clone());
     let (exit, waiting) = (end.exit(), session.waiting());
     // A question that waits is answered in the session.
