@@ -122,6 +122,10 @@ pub const MODEL_CALLS: usize = 64;
 pub const MODEL_ANSWER_TOKENS: u64 = 8_192;
 /// How many tokens a request and its answer have together at most, where the provider's settings say nothing.
 pub const MODEL_WINDOW: u64 = 128_000;
+/// The smallest window that settings may say, in tokens.
+pub const MODEL_WINDOW_MIN: u64 = 2_000;
+/// The largest one.
+pub const MODEL_WINDOW_MAX: u64 = 100_000_000;
 /// How long a model's server may take to accept a connection.
 pub const MODEL_CONNECT: Duration = Duration::from_secs(10);
 /// How long a model's server may send nothing, also before its first byte: a local model reads a long
@@ -133,6 +137,18 @@ pub const MODEL_LAST_EVENTS: Duration = Duration::from_secs(2);
 pub const MODEL_RETRIES: u32 = 2;
 /// The longest that a model's server may ask to wait before the next request.
 pub const MODEL_RETRY_WAIT: Duration = Duration::from_secs(60);
+/// The longest question of a model to the user, and each choice of it, in characters.
+pub const QUESTION_CHARS: usize = 2_000;
+/// The most choices of a question of a model to the user.
+pub const QUESTION_CHOICES: usize = 9;
+/// The longest answer of the user to such a question, in bytes.
+pub const QUESTION_ANSWER_BYTES: usize = 20_000;
+/// How many bytes of requests are taken for a hundred tokens, until the server has counted some.
+pub const MODEL_BYTES_PER_100_TOKENS: u64 = 300;
+/// How much is left of an old result of a call where the window of the model is full, in bytes.
+pub const MODEL_SHORTENED_BYTES: usize = 300;
+/// The largest file of providers.
+pub const PROVIDERS_BYTES: usize = 100_000;
 /// The most requests for one task.
 pub const TASK_TURNS: u64 = 100;
 /// The most tokens of the requests and answers of one task.

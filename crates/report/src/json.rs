@@ -233,6 +233,17 @@ fn speech_json((at, event): (u64, &Event), payloads: &PayloadLookup<'_>) -> Opti
             let text: Option<Value> = payload_json(payloads, Some(text));
             Some(json!({ "at": at, "by": "user", "text": text }))
         }
+        Event::UserAnswered { text: exchange } => {
+            let exchange: Option<Value> = payload_json(payloads, Some(exchange));
+            let part = |name| exchange.as_ref().and_then(|exchange| exchange.get(name));
+            Some(json!({
+                "at": at,
+                "by": "user",
+                "question": part("question"),
+                "choices": part("choices"),
+                "text": part("answer"),
+            }))
+        }
         Event::ModelAnswered(answered) => {
             let answer: Option<Value> = payload_json(payloads, Some(&answered.answer));
             let part = |name| answer.as_ref().and_then(|answer| answer.get(name));

@@ -4,6 +4,9 @@
 //! sent and what it answers is recorded before it has an effect. Texts are masked here, so the record
 //! holds what was delivered. A model can ask for a call and cannot approve one: it has no way to the prompt.
 
+use std::path::PathBuf;
+use std::rc::Rc;
+
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
@@ -17,7 +20,7 @@ use capsule_core::journal::{
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::Policy;
 use capsule_core::tool::{ToolName, ToolSignature};
-use capsule_store::StoreError;
+use capsule_store::{Store, StoreError};
 use capsule_tools::CATALOGUE;
 use serde_json::Value;
 
@@ -25,8 +28,10 @@ use crate::call_result::CallResult;
 use crate::lifecycle::submit;
 use crate::live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 use crate::masked_stream::MaskedText;
+use crate::model_history::{ConversationState, HistoryEntry, TokenCount, visit_history};
 use crate::session::{SessionError, SessionRequest};
 use crate::tool_schema::ModelTool;
+use crate::user_question::{self, QUESTIONS, QuestionPrompt, UserQuestion};
 
 /// A session in which a model calls tools.
 pub struct ModelSession<'o> {
@@ -35,6 +40,9 @@ pub struct ModelSession<'o> {
     /// Whether a result was delivered that the policy does not vouch for: every later argument may derive
     /// from it.
     is_tainted: bool,
+    /// What shows its questions to a person; none where no person can answer.
+    prompt: Option<Rc<dyn QuestionPrompt>>,
+    store: PathBuf,
 }
 
 /// A request to a model.
@@ -50,22 +58,21 @@ pub struct ModelRequest<'r> {
     pub added: &'r Value,
 }
 
-/// The tokens of a request and its answer, as the server counted them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TokenCount {
-    /// Those of the request.
-    pub input: Option<u64>,
-    /// Those of the answer.
-    pub output: Option<u64>,
-}
-
 /// What a model is given for one of its calls.
 #[derive(Clone, Debug)]
 pub struct ToolAnswer {
     /// The text for the model: bounded, and masked.
     pub text: String,
-    /// What came of the call; none where its arguments were no JSON and nothing was proposed.
+    /// What came of the call; none where nothing was proposed to the policy.
     pub result: Option<CallResult>,
+    /// Whether the call was not made because it could not be understood.
+    pub is_malformed: bool,
+}
+
+impl ToolAnswer {
+    fn without_call(answer: &Value, is_malformed: bool) -> Self {
+        Self { text: bounded_text(answer), result: None, is_malformed }
+    }
 }
 
 impl<'o> ModelSession<'o> {
@@ -77,7 +84,30 @@ impl<'o> ModelSession<'o> {
         start: LiveRunOptions<'_, 'o>,
         request: SessionRequest<'_>,
     ) -> Result<Self, OpenError> {
-        Ok(Self { live: LiveRun::join(start, request)?, turns: 0, is_tainted: false })
+        let store = start.store.to_owned();
+        let live = LiveRun::join(start, request)?;
+        let state = match live.is_new_session {
+            true => ConversationState::default(),
+            false => {
+                let record = Store::open(&store)?;
+                ConversationState::read(&record, &live.id.to_string(), &live.run.policy)?
+            }
+        };
+        let ConversationState { turns, is_tainted } = state;
+        Ok(Self { live, turns, is_tainted, prompt: None, store })
+    }
+
+    /// Has the questions of the model shown to a person.
+    pub fn set_question_prompt(&mut self, prompt: Rc<dyn QuestionPrompt>) {
+        self.prompt = Some(prompt);
+    }
+
+    /// Visits the conversation that the session's record holds, from its beginning on.
+    ///
+    /// # Errors
+    /// When the record cannot be read, or a part of the conversation was erased.
+    pub fn visit_history(&self, visit: impl FnMut(HistoryEntry)) -> Result<(), SessionError> {
+        visit_history(&Store::open(&self.store)?, &self.live.id.to_string(), visit)
     }
 
     /// The run of the session.
@@ -86,12 +116,13 @@ impl<'o> ModelSession<'o> {
         &self.live
     }
 
-    /// The tools that the policy does not deny as a whole.
+    /// The tools that the policy does not deny as a whole, and questions where a person can answer them.
     #[must_use]
     pub fn tools(&self) -> Vec<ModelTool> {
         let policy = &self.live.run.policy;
         let offered = CATALOGUE.0.iter().copied().filter(|tool| is_offered(policy, tool));
-        offered.map(ModelTool::from).collect()
+        let question = self.prompt.iter().map(|_| &user_question::SIGNATURE);
+        offered.chain(question).map(ModelTool::from).collect()
     }
 
     /// Masks the text of an answer while it comes, like what is recorded of it.
@@ -192,8 +223,14 @@ impl<'o> ModelSession<'o> {
         let args = if args.trim().is_empty() { "{}" } else { args };
         let args = match json::parse(args.as_bytes()) {
             Ok(args) => args,
-            Err(problem) => return Ok(self.malformed(tool, &problem.message)),
+            Err(problem) => {
+                let message = format!("the arguments are not one JSON object: {}", problem.message);
+                return Ok(self.malformed(tool, &CodedError::new(Code::ArgsInvalid, message)));
+            }
         };
+        if QUESTIONS.find(tool).is_some() {
+            return self.ask_user(&args);
+        }
         let mut call = ToolCall::by(Origin::Model, tool, args);
         if self.is_tainted {
             let names = call.args.as_object().into_iter().flat_map(|args| args.keys().cloned());
@@ -204,21 +241,61 @@ impl<'o> ModelSession<'o> {
         let result = submit(&mut self.live.run, call)?;
         self.live.run.journal.flush_deferred()?;
         self.is_tainted |= result.value.is_some() && self.live.run.policy.taints(&id);
-        Ok(ToolAnswer { text: bounded_text(&result.to_json()), result: Some(result) })
+        let is_malformed = matches!(result.code(), Code::ArgsInvalid | Code::ToolUnknown);
+        Ok(ToolAnswer { text: bounded_text(&result.to_json()), result: Some(result), is_malformed })
     }
 
-    /// What is said of a call whose arguments cannot be read.
-    fn malformed(&self, tool: &str, problem: &str) -> ToolAnswer {
-        let signature = CATALOGUE.find(tool);
+    /// The answer to a call that cannot be read, with the schema of its tool.
+    #[must_use]
+    pub fn malformed(&self, tool: &str, problem: &CodedError) -> ToolAnswer {
+        let signature = CATALOGUE.find(tool).or_else(|| QUESTIONS.find(tool));
         let expected = signature.map(|signature| ModelTool::from(signature).parameters);
+        let suggestion = problem.suggestion.as_deref();
         let answer = serde_json::json!({
             "status": "tool_error",
-            "code": Code::ArgsInvalid,
-            "reason": format!("the arguments are not one JSON object: {problem}"),
-            "suggestion": "make the call again with arguments that fit the schema",
+            "code": problem.code,
+            "reason": problem.message,
+            "suggestion": suggestion.unwrap_or("make the call again with arguments that fit the schema"),
             "schema": expected,
         });
-        ToolAnswer { text: bounded_text(&self.mask(answer)), result: None }
+        ToolAnswer::without_call(&self.mask(answer), true)
+    }
+
+    /// Asks the user what the model wants to know. It gives the model words, and no permission.
+    fn ask_user(&mut self, args: &Value) -> Result<ToolAnswer, StoreError> {
+        let UserQuestion { question, choices } = match UserQuestion::from_args(args) {
+            Ok(question) => question,
+            Err(problem) => return Ok(self.malformed(user_question::SIGNATURE.id, &problem)),
+        };
+        let question = self.masked(&question);
+        let choices = choices.iter().map(|choice| self.masked(choice)).collect();
+        let question = UserQuestion { question, choices };
+        let Some(prompt) = self.prompt.clone() else {
+            let answer = serde_json::json!({
+                "status": "tool_error",
+                "reason": "no person can answer here",
+                "suggestion": "go on with the likeliest reading, and say in the end what you took for granted",
+            });
+            return Ok(ToolAnswer::without_call(&answer, false));
+        };
+        let answer = prompt.ask(&question).map(|answer| {
+            let end = answer.floor_char_boundary(limits::QUESTION_ANSWER_BYTES);
+            self.masked(answer.get(..end).unwrap_or_default().trim())
+        });
+        let UserQuestion { question, choices } = question;
+        let exchange =
+            serde_json::json!({ "question": question, "choices": choices, "answer": answer });
+        let exchange = self.mask(exchange);
+        let kept = self.keep(PayloadClass::Text, &exchange)?;
+        self.live.run.write(Event::UserAnswered { text: kept })?;
+        let answer = match exchange.get("answer").filter(|answer| !answer.is_null()) {
+            Some(answer) => serde_json::json!({ "status": "ok", "result": { "answer": answer } }),
+            None => serde_json::json!({
+                "status": "tool_error",
+                "reason": "the user gave no answer",
+            }),
+        };
+        Ok(ToolAnswer::without_call(&answer, false))
     }
 
     /// Whether no call may follow one with this result.

@@ -57,6 +57,7 @@ const PAYLOADS: &[(&str, &str, PayloadClass)] = &[
     ("run.resumed", "progress", PayloadClass::Output),
     ("session.joined", "changes", PayloadClass::Changes),
     ("user.said", "text", PayloadClass::Text),
+    ("user.answered", "text", PayloadClass::Text),
     ("model.requested", "added", PayloadClass::Text),
     ("model.answered", "answer", PayloadClass::Output),
     ("approval.answered", "why", PayloadClass::Text),

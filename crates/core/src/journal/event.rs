@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,12 @@ pub enum Event {
     #[serde(rename = "user.said")]
     UserMessage {
         /// The user's own words, masked.
+        text: PayloadRef,
+    },
+    /// The user answered a question of a model, or did not.
+    #[serde(rename = "user.answered")]
+    UserAnswered {
+        /// The question, its choices and the answer, if one was given, as JSON, masked.
         text: PayloadRef,
     },
     /// A model is asked for its next turn.
@@ -165,6 +171,7 @@ impl Event {
             Self::SessionJoined(_) => "session.joined",
             Self::ChangesApplied { .. } => "changes.applied",
             Self::UserMessage { .. } => "user.said",
+            Self::UserAnswered { .. } => "user.answered",
             Self::ModelRequested(_) => "model.requested",
             Self::ModelAnswered(_) => "model.answered",
             Self::ApprovalAnswered(_) => "approval.answered",
@@ -191,7 +198,7 @@ impl Event {
         use PayloadClass::{Action, Arguments, Changes, Document, Key, Output, Text, Undo};
         let maybe: Vec<(Option<PayloadRef>, PayloadClass)> = match self {
             Self::RunOpened(body) => {
-                let mut all = alloc::vec![
+                let mut all = vec![
                     (body.plan.as_ref().map(|document| document.text), Document),
                     (Some(body.policy.text), Document),
                     (Some(body.inputs), Document),
@@ -201,33 +208,27 @@ impl Event {
                 all.extend(body.layers.iter().map(|layer| (Some(layer.document.text), Document)));
                 all
             }
-            Self::CallProposed(body) => alloc::vec![(Some(body.args), Arguments)],
-            Self::CallDecided(body) => alloc::vec![(Some(body.text), Text), (body.action, Action)],
-            Self::ApprovalShown(body) | Self::PlanShown(body) => {
-                alloc::vec![(Some(body.card), Text)]
-            }
-            Self::ApprovalWaiting(body) => alloc::vec![(Some(body.card), Text)],
-            Self::AnswerGiven(body) => alloc::vec![(body.why, Text)],
-            Self::RunResumed(body) => alloc::vec![(Some(body.progress), Output)],
-            Self::SessionJoined(body) => alloc::vec![(body.changes, Changes)],
-            Self::UserMessage { text } => alloc::vec![(Some(*text), Text)],
-            Self::ModelRequested(body) => alloc::vec![(Some(body.added), Text)],
-            Self::ModelAnswered(body) => alloc::vec![(Some(body.answer), Output)],
+            Self::CallProposed(body) => vec![(Some(body.args), Arguments)],
+            Self::CallDecided(body) => vec![(Some(body.text), Text), (body.action, Action)],
+            Self::ApprovalShown(body) | Self::PlanShown(body) => vec![(Some(body.card), Text)],
+            Self::ApprovalWaiting(body) => vec![(Some(body.card), Text)],
+            Self::AnswerGiven(body) => vec![(body.why, Text)],
+            Self::RunResumed(body) => vec![(Some(body.progress), Output)],
+            Self::SessionJoined(body) => vec![(body.changes, Changes)],
+            Self::UserMessage { text } | Self::UserAnswered { text } => vec![(Some(*text), Text)],
+            Self::ModelRequested(body) => vec![(Some(body.added), Text)],
+            Self::ModelAnswered(body) => vec![(Some(body.answer), Output)],
             Self::ApprovalAnswered(body) | Self::PlanAnswered(body) => {
                 let reach = body.grant.as_ref().map(|grant| grant.reach);
-                alloc::vec![(body.why, Text), (reach, Text)]
+                vec![(body.why, Text), (reach, Text)]
             }
-            Self::CallStarted(body) => alloc::vec![(body.undo, Undo)],
+            Self::CallStarted(body) => vec![(body.undo, Undo)],
             Self::CallFinished(body) => {
-                alloc::vec![
-                    (Some(body.output), Output),
-                    (body.problem, Text),
-                    (body.changes, Changes),
-                ]
+                vec![(Some(body.output), Output), (body.problem, Text), (body.changes, Changes)]
             }
-            Self::StepEnded(body) => alloc::vec![(body.note, Text)],
-            Self::FeedbackGiven(body) => alloc::vec![(body.why, Text)],
-            Self::RunSealed(body) => alloc::vec![(body.outputs, Output)],
+            Self::StepEnded(body) => vec![(body.note, Text)],
+            Self::FeedbackGiven(body) => vec![(body.why, Text)],
+            Self::RunSealed(body) => vec![(body.outputs, Output)],
             Self::GrantUsed(_)
             | Self::ApprovalCovered { .. }
             | Self::GrantRevoked { .. }

@@ -1,7 +1,6 @@
 //! Lines of a conversation: what the user said, and what a model answered.
 
 use capsule_core::journal::{Event, ModelAnswered};
-use capsule_core::outcome::CodedError;
 use serde_json::Value;
 
 use super::Console;
@@ -19,6 +18,14 @@ impl Console {
                 let text: Option<String> = payload_json(payloads, Some(text));
                 self.speech_lines("user", text.as_deref().unwrap_or("(not kept)"))
             }
+            Event::UserAnswered { text: exchange } => {
+                let exchange: Option<Value> = payload_json(payloads, Some(exchange));
+                let part = |name| exchange.as_ref().and_then(|exchange| exchange[name].as_str());
+                let question = part("question").unwrap_or("(not kept)");
+                let mut lines = self.speech_lines("model asks", question);
+                lines.extend(self.speech_lines("user", part("answer").unwrap_or("(no answer)")));
+                lines
+            }
             Event::ModelAnswered(ModelAnswered { code: None, answer, .. }) => {
                 let answer: Option<Value> = payload_json(payloads, Some(answer));
                 let text =
@@ -29,10 +36,12 @@ impl Console {
                 }
             }
             Event::ModelAnswered(ModelAnswered { code: Some(code), answer, .. }) => {
-                let problem: Option<CodedError> = payload_json(payloads, Some(answer));
-                let why =
-                    problem.map_or_else(|| code.meaning().to_owned(), |problem| problem.message);
-                self.speech_lines("model", &format!("no answer: {why} [{code}]"))
+                let problem: Option<Value> = payload_json(payloads, Some(answer));
+                let part = |name| problem.as_ref().and_then(|problem| problem[name].as_str());
+                let shown = part("text").map(|text| self.speech_lines("model", text));
+                let why = part("message").unwrap_or_else(|| code.meaning());
+                let why = format!("no answer: {why} [{code}]");
+                shown.into_iter().flatten().chain(self.speech_lines("model", &why)).collect()
             }
             _ => Vec::new(),
         }

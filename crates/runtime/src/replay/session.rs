@@ -47,6 +47,7 @@ pub(super) fn replay_calls(
                 event @ (Event::SessionJoined(_)
                 | Event::ChangesApplied { .. }
                 | Event::UserMessage { .. }
+                | Event::UserAnswered { .. }
                 | Event::ModelRequested(_)
                 | Event::ModelAnswered(_)),
             ) => {

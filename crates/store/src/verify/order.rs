@@ -29,6 +29,7 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         | Event::SessionJoined(_)
         | Event::ChangesApplied { .. }
         | Event::UserMessage { .. }
+        | Event::UserAnswered { .. }
         | Event::ModelRequested(_)
         | Event::ModelAnswered(_)
         | Event::ApprovalAnswered(_)
