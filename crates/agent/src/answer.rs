@@ -21,11 +21,6 @@ pub(crate) struct PartialAnswer {
     pub(crate) is_complete: bool,
 }
 
-/// The text of a field; an empty one where there is none.
-pub(crate) fn text_field(value: &Value, name: &str) -> String {
-    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
 /// The data of an event of a stream, as JSON.
 pub(crate) fn event_json(event: &[u8]) -> Result<Value, CodedError> {
     serde_json::from_slice(event).map_err(|error| {

@@ -11,15 +11,15 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_redact::{Redactor, excerpt};
-use capsule_runtime::{MaskedText, TokenCount};
+use capsule_runtime::{MaskedText, ModelTool, TokenCount};
 use serde_json::Value;
 use ureq::http::{Response, header};
 use ureq::{Agent, Body};
 use zeroize::Zeroizing;
 
 use crate::answer::{PartialAnswer, error_text};
-use crate::message::ModelAnswer;
-use crate::model::{AnswerPiece, RequestError, TICK, Until};
+use crate::message::{Message, ModelAnswer};
+use crate::model::{AnswerPiece, Model, Prices, RequestError, TICK, Until};
 use crate::provider::Provider;
 use crate::sse::next_event;
 
@@ -43,8 +43,39 @@ impl Failure {
     }
 }
 
+impl Model for Provider {
+    fn endpoint(&self) -> &str {
+        self.endpoint.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.model
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.prices
+    }
+
+    fn body(&self, instructions: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
+        self.kind.body(&self.model, instructions, tools, messages)
+    }
+
+    fn ask(
+        &self,
+        body: &[u8],
+        until: &Until<'_>,
+        on_piece: &mut dyn FnMut(AnswerPiece<'_>),
+    ) -> Result<(ModelAnswer, TokenCount), RequestError> {
+        ask(self, body, until, on_piece)
+    }
+}
+
 /// Sends a request, again where that may help, and reads the answer to its end.
-pub(crate) fn ask(
+fn ask(
     provider: &Provider,
     body: &[u8],
     until: &Until<'_>,
@@ -164,7 +195,7 @@ impl<'p> Attempt<'p> {
         if self.bytes > limits::MODEL_ANSWER_BYTES {
             return Err(protocol_failure("the answer is too long"));
         }
-        self.provider.read_event(&mut self.partial, event).map_err(Failure::lasting)?;
+        self.provider.kind.read_event(&mut self.partial, event).map_err(Failure::lasting)?;
         let piece = self.masking.push(&std::mem::take(&mut self.partial.answer.text));
         self.show(&piece, on_piece);
         Ok(())

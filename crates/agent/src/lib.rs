@@ -5,12 +5,15 @@
 //! it is read, and an answer is used only once it has come to its end.
 
 mod answer;
+mod context;
 mod conversation;
+mod edits;
 mod http;
 mod message;
 mod model;
 mod observer;
 mod provider;
+mod resume;
 mod scripted;
 mod sse;
 mod turn;

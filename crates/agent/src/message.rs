@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::text_field;
-
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -60,4 +58,25 @@ impl ModelAnswer {
             calls.map(|call| json!({ "id": call.id, "tool": call.tool, "args": call.args }));
         json!({ "text": self.text, "calls": calls.collect::<Vec<_>>() })
     }
+}
+
+/// Says of the calls of the last answer that have no result why not: models expect one of each.
+pub(crate) fn answer_open_calls(messages: &mut Vec<Message>, why: &str) {
+    let last = messages.iter().rposition(|message| matches!(message, Message::Model(_)));
+    let Some((last, Message::Model(answer))) = last.and_then(|at| Some((at, messages.get(at)?)))
+    else {
+        return;
+    };
+    let made = messages.len() - last - 1;
+    let open = answer.calls.iter().skip(made).map(|call| Message::ToolResult {
+        id: call.id.clone(),
+        text: json!({ "status": "runtime_error", "reason": why }).to_string(),
+    });
+    let open: Vec<Message> = open.collect();
+    messages.extend(open);
+}
+
+/// The text of a field; an empty one where there is none.
+pub(crate) fn text_field(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }

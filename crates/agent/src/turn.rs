@@ -19,11 +19,18 @@ pub struct TaskLimits {
     pub tokens: u64,
     /// Time for each message of the user.
     pub time: Duration,
+    /// What the whole conversation may cost, in millionths of a US dollar; none for no limit.
+    pub cost: Option<u64>,
 }
 
 impl Default for TaskLimits {
     fn default() -> Self {
-        Self { turns: limits::TASK_TURNS, tokens: limits::TASK_TOKENS, time: limits::TASK_TIME }
+        Self {
+            turns: limits::TASK_TURNS,
+            tokens: limits::TASK_TOKENS,
+            time: limits::TASK_TIME,
+            cost: None,
+        }
     }
 }
 
@@ -80,8 +87,7 @@ impl TurnState {
         let made = Some((call.tool.clone(), call.args.clone()));
         self.same_calls = if self.last_call == made { self.same_calls + 1 } else { 1 };
         self.last_call = made;
-        self.malformed_in_a_row =
-            if answer.result.is_none() { self.malformed_in_a_row + 1 } else { 0 };
+        self.malformed_in_a_row = if answer.is_malformed { self.malformed_in_a_row + 1 } else { 0 };
         if let Some(result) = &answer.result {
             let is_denied = result.status == Status::Denied;
             self.denials_in_a_row = if is_denied { self.denials_in_a_row + 1 } else { 0 };

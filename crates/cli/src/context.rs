@@ -134,6 +134,11 @@ impl CliContext {
         self.config.join("policy.yaml").symlink_metadata().is_ok()
     }
 
+    /// Where the user names providers of models.
+    pub(crate) fn providers_file(&self) -> PathBuf {
+        self.config.join("providers.yaml")
+    }
+
     /// The policy that `capsule init` wrote here or in the nearest folder above, as it would be named.
     fn policy_nearby(&self) -> Option<PathBuf> {
         let here = self.start_directory();

@@ -267,7 +267,49 @@ fn a_question_waits_for_its_answer() {
     let id = open["sessions"][0]["run"].as_str().unwrap().to_owned();
     let done = capsule.run(&[&args[..], &["--session", &id]].concat()).exits(0);
     assert!(done.stdout.contains("done"), "{}", done.stdout);
-    assert_eq!(results(&model.bodies()[2])[0]["status"], "ok");
+    // The conversation goes on: the result of the call that waited was not sent.
+    let resumed = results(&model.bodies()[2]);
+    assert_eq!(resumed.len(), 2, "{resumed:?}");
+    assert!(resumed[0]["reason"].as_str().unwrap().contains("may wait for an approval"));
+    assert_eq!(resumed[1]["status"], "ok");
+    let users = model.bodies()[1].to_string().matches("write a.txt").count();
+    assert_eq!(users, 2, "{}", model.bodies()[1]);
+}
+
+/// The file of providers names a model by a name, its key by a variable; what is wrong in it is said with its line.
+#[test]
+fn providers_are_listed_in_a_file() {
+    let model = ModelServer::scripted(ModelFormat::OpenAi, vec![]);
+    let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let base = model.variables(KEY).remove(0).1;
+    let write = |capsule: &Capsule, text: &str| {
+        let directory = capsule.home().join(".config/capsule");
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("providers.yaml"), text).unwrap();
+    };
+    let provider = |key: &str| {
+        let fields = format!("format: openai, url: '{base}', model: m-7, key: {key}");
+        format!("version: 1\nproviders:\n  near: {{ {fields} }}\n")
+    };
+    write(&capsule, &provider("NEAR_KEY"));
+    let unset = chat(&capsule, &["--model", "near"]).exits(2);
+    assert!(unset.stderr.contains("NEAR_KEY"), "{}", unset.stderr);
+    capsule.set("NEAR_KEY", KEY);
+    for args in [&["--model", "near"][..], &[]] {
+        let _ = chat(&capsule, args).exits(0);
+        assert_eq!(model.bodies().last().unwrap()["model"], "m-7");
+    }
+    let _ = chat(&capsule, &["--model", "other"]).exits(0);
+    assert_eq!(model.bodies().last().unwrap()["model"], "other");
+    let sent = model.requests();
+    assert!(sent[0].headers.contains(&format!("authorization: Bearer {KEY}")));
+    write(&capsule, &provider(KEY));
+    let refused = chat(&capsule, &["--model", "near"]).exits(2);
+    assert!(
+        refused.stderr.contains("line 3") && !refused.stderr.contains(KEY),
+        "{}",
+        refused.stderr
+    );
 }
 
 /// What a server refuses is said in one line with its code; what passes is tried again.
@@ -426,7 +468,11 @@ fn a_task_is_bounded() {
         ),
         ("refusals in a row", vec![], Box::new(move |number| read(&format!("../{number}")))),
         ("same call", vec![], Box::new(move |_| read("a"))),
-        ("no JSON", vec![], Box::new(|_| ModelTurn::Call(vec![("fs_read".into(), "{".into())]))),
+        (
+            "cannot be read",
+            vec![],
+            Box::new(|_| ModelTurn::Call(vec![("fs_read".into(), "{".into())])),
+        ),
     ];
     check_rows(&rows, |(expected, args, script)| {
         let turns: Vec<ModelTurn> = (0..40).map(script).collect();

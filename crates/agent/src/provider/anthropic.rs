@@ -6,10 +6,8 @@ use capsule_core::outcome::CodedError;
 use capsule_runtime::ModelTool;
 use serde_json::{Value, json};
 
-use crate::answer::{
-    PartialAnswer, check_call_count, cut_answer, error_text, event_json, text_field,
-};
-use crate::message::{Message, ModelAnswer, ModelCall};
+use crate::answer::{PartialAnswer, check_call_count, cut_answer, error_text, event_json};
+use crate::message::{Message, ModelAnswer, ModelCall, text_field};
 
 /// The version of the interface.
 pub(super) const VERSION: &str = "2023-06-01";

@@ -1,33 +1,24 @@
 //! Providers: which one is asked, and in what format.
 
 mod anthropic;
+mod kind;
 mod openai;
+mod settings;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_redact::Secret;
-use capsule_runtime::{ModelTool, TokenCount};
-use serde_json::Value;
 use url::{Host, Url};
 use zeroize::Zeroizing;
 
-use crate::answer::PartialAnswer;
-use crate::http;
-use crate::message::{Message, ModelAnswer};
-use crate::model::{AnswerPiece, Model, Prices, RequestError, Until};
-
-/// The format that a provider speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderKind {
-    /// OpenAI's chat completions, which most servers speak, Ollama and llama.cpp among them.
-    OpenAi,
-    /// Anthropic's messages.
-    Anthropic,
-}
+use crate::model::Prices;
+pub use kind::ProviderKind;
+use settings::{ProviderSettings, read_providers};
 
 /// A provider and the model that is asked there.
 #[derive(Debug)]
@@ -45,10 +36,12 @@ pub struct Provider {
     pub(crate) key: Option<Secret>,
 }
 
-/// The variables of the environment that name a provider.
+/// Where the user names providers.
 pub struct ProviderVariables<'v> {
-    /// Looks one up.
+    /// Looks a variable of the environment up.
     pub lookup: &'v dyn Fn(&str) -> Option<String>,
+    /// The file of providers; it may not be there.
+    pub file: &'v Path,
 }
 
 /// Where Ollama listens, and how long it may take to answer a connection.
@@ -57,44 +50,91 @@ const OLLAMA_WAIT: Duration = Duration::from_millis(200);
 
 /// How to set a provider up, where none is found.
 const HOW_TO: &str = "set OPENAI_BASE_URL (and OPENAI_API_KEY) for a server that speaks OpenAI's format, \
-     ANTHROPIC_API_KEY for Anthropic, or start Ollama on 127.0.0.1:11434; name the model with `--model` \
-     or CAPSULE_MODEL";
+     ANTHROPIC_API_KEY for Anthropic, name providers in `providers.yaml` of the configuration directory, or start \
+     Ollama on 127.0.0.1:11434; name the model with `--model` or CAPSULE_MODEL";
 
 impl Provider {
-    /// The provider that the environment names, with the model that was named.
+    /// The provider of that name in the file of providers; else the one that the environment names, then the file's
+    /// choice, then a server of Ollama, with the model that was named.
     ///
     /// # Errors
-    /// [`Code::ModelNotConfigured`] where none is named, or its URL or key cannot be used.
+    /// [`Code::ModelNotConfigured`] where none is named, its URL or key cannot be used, or the file is wrong.
     pub fn find(
         variables: &ProviderVariables<'_>,
         model: Option<&str>,
     ) -> Result<Self, CodedError> {
-        let variable = |name| (variables.lookup)(name).filter(|value| !value.is_empty());
-        let (kind, base, key) = match () {
-            () if variable("OPENAI_BASE_URL").is_some() || variable("OPENAI_API_KEY").is_some() => {
+        let listed = read_providers(variables.file)?;
+        if let Some(named) = model.and_then(|name| listed.named(name)) {
+            return Self::listed(named, named.model.clone(), variables);
+        }
+        if let Some(found) = Self::from_environment(variables, model) {
+            return found;
+        }
+        if let Some(chosen) = listed.chosen() {
+            let model = model.unwrap_or(&chosen.model).to_owned();
+            return Self::listed(chosen, model, variables);
+        }
+        if !listed.is_empty() {
+            let names = listed.names();
+            let message = format!("`providers.yaml` names `{names}`, and none of them was chosen");
+            return Err(not_configured(&message)
+                .with_suggestion("name one with `--model`, or with `default` in the file"));
+        }
+        if !listens(OLLAMA) {
+            let message = "no model is configured: OPENAI_BASE_URL, OPENAI_API_KEY and ANTHROPIC_API_KEY are not \
+                           set, no provider is listed, and nothing listens on 127.0.0.1:11434";
+            return Err(not_configured(message));
+        }
+        let (address, port) = OLLAMA;
+        let base = format!("http://{address}:{port}/v1");
+        let key = variables.value("OLLAMA_API_KEY").map(|value| ("OLLAMA_API_KEY", value));
+        Self::new(ProviderKind::OpenAi, &base, named_model(model, &base)?, key)
+    }
+
+    /// The provider that the environment names, if it names one.
+    fn from_environment(
+        variables: &ProviderVariables<'_>,
+        model: Option<&str>,
+    ) -> Option<Result<Self, CodedError>> {
+        let variable = |name| variables.value(name);
+        let (kind, base, key) =
+            if variable("OPENAI_BASE_URL").is_some() || variable("OPENAI_API_KEY").is_some() {
                 let base = variable("OPENAI_BASE_URL");
                 let base = base.unwrap_or_else(|| "https://api.openai.com/v1".to_owned());
                 (ProviderKind::OpenAi, base, "OPENAI_API_KEY")
-            }
-            () if variable("ANTHROPIC_API_KEY").is_some() => {
+            } else if variable("ANTHROPIC_API_KEY").is_some() {
                 let base = variable("ANTHROPIC_BASE_URL");
                 let base = base.unwrap_or_else(|| "https://api.anthropic.com".to_owned());
                 (ProviderKind::Anthropic, base, "ANTHROPIC_API_KEY")
-            }
-            () if listens(OLLAMA) => {
-                let (address, port) = OLLAMA;
-                (ProviderKind::OpenAi, format!("http://{address}:{port}/v1"), "OLLAMA_API_KEY")
-            }
-            () => {
-                let message = "no model is configured: OPENAI_BASE_URL, OPENAI_API_KEY and \
-                               ANTHROPIC_API_KEY are not set, and nothing listens on 127.0.0.1:11434";
-                return Err(not_configured(message));
+            } else {
+                return None;
+            };
+        let key = variable(key).map(|value| (key, value));
+        Some(named_model(model, &base).and_then(|model| Self::new(kind, &base, model, key)))
+    }
+
+    /// A provider of the file.
+    fn listed(
+        settings: &ProviderSettings,
+        model: String,
+        variables: &ProviderVariables<'_>,
+    ) -> Result<Self, CodedError> {
+        let key = match &settings.key {
+            None => None,
+            Some(name) => {
+                let value = variables.value(name).ok_or_else(|| {
+                    not_configured(&format!(
+                        "the key of `{}` is in {name}, which is not set",
+                        settings.name
+                    ))
+                    .with_suggestion(format!("set {name}"))
+                })?;
+                Some((name.as_str(), value))
             }
         };
-        let Some(model) = model.map(str::to_owned) else {
-            return Err(not_configured(&format!("no model is named for {base}")));
-        };
-        Self::new(kind, &base, model, variable(key).map(|value| (key, value)))
+        let found = Self::new(settings.kind, &settings.url, model, key)?;
+        let (window, prices) = (settings.window, settings.prices);
+        Ok(Self { window: window.unwrap_or(found.window), prices, ..found })
     }
 
     /// A provider at a base URL, with the variable that its key is from.
@@ -158,69 +198,18 @@ impl Provider {
             }
         }
     }
+}
 
-    /// Takes the data of the next event of an answer.
-    ///
-    /// # Errors
-    /// When the event is none of the format, says that something went wrong or that the answer was cut off, or
-    /// asks for more calls than are taken.
-    pub(crate) fn read_event(
-        &self,
-        answer: &mut PartialAnswer,
-        event: &[u8],
-    ) -> Result<(), CodedError> {
-        match self.kind {
-            ProviderKind::OpenAi => openai::read_event(answer, event),
-            ProviderKind::Anthropic => anthropic::read_event(answer, event),
-        }
+impl ProviderVariables<'_> {
+    fn value(&self, name: &str) -> Option<String> {
+        (self.lookup)(name).filter(|value| !value.is_empty())
     }
 }
 
-impl ProviderKind {
-    /// The body of a request.
-    pub(crate) fn body(
-        self,
-        model: &str,
-        system: &str,
-        tools: &[ModelTool],
-        messages: &[Message],
-    ) -> Value {
-        match self {
-            Self::OpenAi => openai::body(model, system, tools, messages),
-            Self::Anthropic => anthropic::body(model, system, tools, messages),
-        }
-    }
-}
-
-impl Model for Provider {
-    fn endpoint(&self) -> &str {
-        self.endpoint.as_str()
-    }
-
-    fn name(&self) -> &str {
-        &self.model
-    }
-
-    fn window(&self) -> u64 {
-        self.window
-    }
-
-    fn prices(&self) -> Option<Prices> {
-        self.prices
-    }
-
-    fn body(&self, instructions: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
-        self.kind.body(&self.model, instructions, tools, messages)
-    }
-
-    fn ask(
-        &self,
-        body: &[u8],
-        until: &Until<'_>,
-        on_piece: &mut dyn FnMut(AnswerPiece<'_>),
-    ) -> Result<(ModelAnswer, TokenCount), RequestError> {
-        http::ask(self, body, until, on_piece)
-    }
+/// The model that was named, for a server that has no default.
+fn named_model(model: Option<&str>, base: &str) -> Result<String, CodedError> {
+    let missing = || not_configured(&format!("no model is named for {base}"));
+    model.map(str::to_owned).ok_or_else(missing)
 }
 
 fn not_configured(message: &str) -> CodedError {
@@ -244,9 +233,12 @@ fn listens((address, port): (Ipv4Addr, u16)) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
 
+    use capsule_runtime::TokenCount;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::answer::PartialAnswer;
+    use crate::message::ModelAnswer;
     use crate::sse::next_event;
 
     const OPENAI: &str = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Let me"}}]}
@@ -289,7 +281,7 @@ data: {"type":"message_stop"}
         let provider = Provider::new(kind, "http://127.0.0.1:1", model, None).unwrap();
         let mut partial = PartialAnswer::default();
         while let Some(event) = next_event(&mut stream).ok()? {
-            provider.read_event(&mut partial, &event).ok()?;
+            provider.kind.read_event(&mut partial, &event).ok()?;
         }
         partial.is_complete.then_some((partial.answer, partial.tokens))
     }

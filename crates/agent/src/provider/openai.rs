@@ -5,10 +5,8 @@ use capsule_core::outcome::CodedError;
 use capsule_runtime::ModelTool;
 use serde_json::{Value, json};
 
-use crate::answer::{
-    PartialAnswer, check_call_count, cut_answer, error_text, event_json, text_field,
-};
-use crate::message::{Message, ModelCall};
+use crate::answer::{PartialAnswer, check_call_count, cut_answer, error_text, event_json};
+use crate::message::{Message, ModelCall, text_field};
 
 /// The body of a request.
 pub(super) fn body(model: &str, system: &str, tools: &[ModelTool], messages: &[Message]) -> Value {

@@ -28,7 +28,7 @@ const DEFAULT_POLICY: &str = "builtin:assistant";
 pub(crate) fn run(args: &ChatArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let limits = task_limits(args)?;
     let variable = |name: &str| CliContext::variable(name)?.into_string().ok();
-    let variables = ProviderVariables { lookup: &variable };
+    let variables = ProviderVariables { lookup: &variable, file: &ctx.providers_file() };
     let provider = Provider::find(&variables, args.model.as_deref())?;
     let task = read_task(&args.task)?;
     let ctx = args.path.as_ref().map_or_else(|| ctx.clone(), |path| ctx.with_workspace(path));
@@ -50,7 +50,11 @@ pub(crate) fn run(args: &ChatArgs, ctx: &CliContext, screen: &Screen) -> Result<
     let request = SessionRequest { choice: &choice, policy: &bound, idle: limits::SESSION_IDLE };
     let mut session = ModelSession::open(options, request)?;
     show_start(session.live(), screen);
-    let mut conversation = Conversation::new(Box::new(provider), limits);
+    let model = Box::new(provider);
+    let mut conversation = match args.session {
+        Some(_) => Conversation::resume(model, limits, &session)?,
+        None => Conversation::new(model, limits),
+    };
     let end = conversation.say(&mut session, &task, &cancel, &mut NullObserver)?;
     let named = (session.live().id.to_string(), session.live().label.clone());
     let (exit, waiting) = (end.exit(), session.waiting());
@@ -85,6 +89,7 @@ fn task_limits(args: &ChatArgs) -> Result<TaskLimits, Failure> {
         turns: args.max_requests.unwrap_or(usual.turns),
         tokens: args.max_tokens.unwrap_or(usual.tokens),
         time: time.transpose()?.unwrap_or(usual.time),
+        ..usual
     })
 }
 
