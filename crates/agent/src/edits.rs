@@ -1,6 +1,5 @@
 //! Edits in the text of an answer, which are calls of `fs.edit` like others.
 
-use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::edit::blocks::find_edits;
 
@@ -29,7 +28,6 @@ pub(crate) fn planned_calls(calls: Vec<ModelCall>, text: &str, turn: u64) -> Vec
         let call = ModelCall { id: String::new(), tool: TOOL.to_owned(), args };
         planned.push(PlannedCall { call, problem });
     }
-    planned.truncate(limits::MODEL_CALLS);
     let mut given = std::collections::BTreeSet::new();
     for (at, PlannedCall { call, .. }) in planned.iter_mut().enumerate() {
         if call.id.is_empty() || given.contains(&call.id) {

@@ -192,7 +192,7 @@ impl<'p> Attempt<'p> {
         on_piece: &mut dyn FnMut(AnswerPiece<'_>),
     ) -> Result<(), Failure> {
         self.bytes += event.len();
-        if self.bytes > limits::MODEL_ANSWER_BYTES {
+        if self.bytes > limits::MODEL_ANSWER_BYTES || self.text.len() > limits::MODEL_TEXT_BYTES {
             return Err(protocol_failure("the answer is too long"));
         }
         self.provider.kind.read_event(&mut self.partial, event).map_err(Failure::lasting)?;

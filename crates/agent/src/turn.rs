@@ -70,7 +70,10 @@ impl TaskEnd {
 pub(crate) struct TurnState {
     pub(crate) turns: u64,
     denials_in_a_row: u64,
+    /// Answers in a row with a call that cannot be read, and none behind it that can: the model learns what was wrong
+    /// once for each answer.
     malformed_in_a_row: u64,
+    last_malformed_turn: Option<u64>,
     last_call: Option<(String, String)>,
     same_calls: u64,
     pub(crate) lacked_approval: bool,
@@ -104,7 +107,7 @@ impl TurnState {
             (
                 self.malformed_in_a_row,
                 limits::TASK_MALFORMED,
-                "calls in a row whose arguments cannot be read",
+                "answers in a row whose calls cannot be read",
             ),
             (self.same_calls, limits::TASK_SAME_CALL, "times the same call in a row"),
         ] {

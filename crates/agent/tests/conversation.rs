@@ -7,12 +7,12 @@
     reason = "tests fail by panics"
 )]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capsule_agent::{
     AnswerPiece, Conversation, ConversationEvent, ConversationObserver, Message, Model,
@@ -53,13 +53,17 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
+        Self::under(POLICY)
+    }
+
+    fn under(policy: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("ws");
         fs::create_dir_all(root.join("docs")).unwrap();
         fs::write(root.join("docs/a.txt"), "if a < b && c {}\n").unwrap();
         fs::write(root.join("docs/long.txt"), "a line of text\n".repeat(3_000)).unwrap();
         fs::write(root.join("secret.txt"), "of no concern").unwrap();
-        fs::write(directory.path().join("policy.yaml"), POLICY).unwrap();
+        fs::write(directory.path().join("policy.yaml"), policy).unwrap();
         let policy = BoundPolicy::load(&PolicyLoadOptions {
             source: &PolicySource::File(directory.path().join("policy.yaml")),
             workspace: Some(&root),
@@ -117,7 +121,7 @@ impl Place {
     }
 
     /// The events of the only run, as they are stored, and a replay of it to the same bytes.
-    fn replay(&self, times: usize) {
+    fn replay(&self, times: u32) {
         for _ in 0..times {
             let store = Store::open(&self.store()).unwrap();
             let run = self.only_run();
@@ -142,6 +146,8 @@ impl Place {
 struct Playing<F> {
     play: RefCell<F>,
     bodies: Rc<RefCell<Vec<Value>>>,
+    /// When the last piece of a text came.
+    came: Rc<Cell<Option<Instant>>>,
     window: u64,
 }
 
@@ -149,7 +155,8 @@ type Played = Result<(ModelAnswer, TokenCount), RequestError>;
 
 impl<F: FnMut(&Value, usize) -> Played> Playing<F> {
     fn new(play: F) -> Self {
-        Self { play: RefCell::new(play), bodies: Rc::default(), window: 128_000 }
+        let (bodies, came) = (Rc::default(), Rc::default());
+        Self { play: RefCell::new(play), bodies, came, window: 128_000 }
     }
 }
 
@@ -187,6 +194,7 @@ impl<F: FnMut(&Value, usize) -> Played> Model for Playing<F> {
         let mut rest = answer.text.as_str();
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(rest.ceil_char_boundary(7.min(rest.len())));
+            self.came.set(Some(Instant::now()));
             on_piece(AnswerPiece::Text(piece));
             rest = behind;
         }
@@ -271,7 +279,38 @@ fn the_text_that_is_shown_is_the_text_that_is_recorded() {
     let expected = ["requested 1", "answered 1", "fs_list", "ok", "requested 2", "answered 0"];
     assert_eq!(watching.seen, expected);
     assert!(!bodies.borrow()[1].to_string().contains(SECRET));
-    place.replay(5);
+    place.replay(often(5, 100));
+}
+
+/// Measures how long the pieces of a text take from the model to the screen.
+struct Timing(Rc<Cell<Option<Instant>>>, Vec<Duration>);
+
+impl ConversationObserver for Timing {
+    fn on_conversation(&mut self, event: &ConversationEvent<'_>) {
+        if let ConversationEvent::Text(_) = event {
+            self.1.extend(self.0.take().map(|came| came.elapsed()));
+        }
+    }
+}
+
+/// The first piece of a text is on the screen within five milliseconds.
+#[test]
+fn a_text_is_shown_at_once() {
+    let place = Place::new();
+    let model = scripted((0..20).map(|_| say("one word after the other")).collect());
+    let mut timing = Timing(Rc::clone(&model.came), Vec::new());
+    place.session(&mut NullObserver, |mut session| {
+        let mut conversation = Conversation::new(Box::new(model), TaskLimits::default());
+        for _ in 0..20 {
+            let _ =
+                conversation.say(&mut session, "talk", &Cancel::default(), &mut timing).unwrap();
+        }
+        let _ = session.end(Exit::Ok).unwrap();
+    });
+    assert!(timing.1.len() >= 20);
+    // Another process may have taken the time of some of them.
+    let least = timing.1.iter().min().unwrap();
+    assert!(*least < Duration::from_millis(5), "{:?}", timing.1);
 }
 
 /// Edits in a text are calls like others, and a block that is none is explained.
@@ -428,6 +467,37 @@ fn a_conversation_goes_on_in_another_process() {
     }
 }
 
+/// A result that the policy does not vouch for marks the calls of the process that goes on, too.
+#[test]
+fn untrusted_content_is_remembered() {
+    let place = Place::under(&POLICY.replace("fs.read: { ", "fs.read: { output: untrusted, "));
+    let args = json!({ "path": "docs/a.txt" });
+    let cancel = Cancel::default();
+    let limits = TaskLimits::default();
+    place.session(&mut NullObserver, |mut session| {
+        let model = scripted(vec![call("fs_read", &args), say("read")]);
+        let mut conversation = Conversation::new(Box::new(model), limits);
+        let _ = conversation.say(&mut session, "read", &cancel, &mut NullObserver).unwrap();
+        let _ = session.leave(Exit::Ok).unwrap();
+    });
+    place.session(&mut NullObserver, |mut session| {
+        let model = scripted(vec![call("fs_list", &json!({ "path": "docs" })), say("listed")]);
+        let mut conversation = Conversation::resume(Box::new(model), limits, &session).unwrap();
+        let _ = conversation.say(&mut session, "list", &cancel, &mut NullObserver).unwrap();
+        let _ = session.end(Exit::Ok).unwrap();
+    });
+    let tainted: Vec<bool> = place
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::CallProposed(proposed) => Some(!proposed.tainted.is_empty()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tainted, [false, true]);
+    place.replay(1);
+}
+
 /// A server that says that the window is full is asked once more, with less.
 #[test]
 fn a_full_window_is_met_with_less() {
@@ -481,7 +551,7 @@ fn a_turn_can_be_ended_in_a_text() {
     place.session(&mut NullObserver, |mut session| {
         let mut conversation = Conversation::new(Box::new(model), TaskLimits::default());
         let cancel = Cancel::new(flag.clone());
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let end = conversation.say(&mut session, "talk", &cancel, &mut stopping).unwrap();
         assert!(matches!(end, TaskEnd::Interrupted), "{end:?}");
         assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());

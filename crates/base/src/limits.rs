@@ -106,7 +106,7 @@ pub const EDIT_SHOWN_PLACES: usize = 20;
 pub const EDIT_SHOWN_LINES: usize = 20;
 /// How many bytes these lines may have together, unless one alone has more.
 pub const EDIT_SHOWN_BYTES: usize = 2_000;
-/// The longest text of a model in which edits are looked for.
+/// The longest text of an answer of a model, in which edits are looked for.
 pub const MODEL_TEXT_BYTES: usize = ARGUMENT_BYTES;
 /// The longest result of a call that a model is given: what `fs.read` gives at most (FR-12), and the words around it.
 pub const MODEL_RESULT_BYTES: usize = 220_000;
@@ -157,7 +157,7 @@ pub const TASK_TOKENS: u64 = 5_000_000;
 pub const TASK_TIME: Duration = Duration::from_secs(3_600);
 /// The most refusals in a row before a task ends: the model does not adapt.
 pub const TASK_DENIALS: u64 = 10;
-/// The most calls in a row whose arguments cannot be read.
+/// The most answers in a row whose calls cannot be read.
 pub const TASK_MALFORMED: u64 = 5;
 /// How often in a row a model may make the same call.
 pub const TASK_SAME_CALL: u64 = 5;
