@@ -90,7 +90,11 @@ impl TurnState {
         let made = Some((call.tool.clone(), call.args.clone()));
         self.same_calls = if self.last_call == made { self.same_calls + 1 } else { 1 };
         self.last_call = made;
-        self.malformed_in_a_row = if answer.is_malformed { self.malformed_in_a_row + 1 } else { 0 };
+        if !answer.is_malformed {
+            self.malformed_in_a_row = 0;
+        } else if self.last_malformed_turn.replace(self.turns) != Some(self.turns) {
+            self.malformed_in_a_row += 1;
+        }
         if let Some(result) = &answer.result {
             let is_denied = result.status == Status::Denied;
             self.denials_in_a_row = if is_denied { self.denials_in_a_row + 1 } else { 0 };
