@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Run one command under a policy; streams its output and ends with its status
     Exec(ExecArgs),
-    /// Give a model a task; it works through tools, under a policy
+    /// Talk to a model, or give it a task; it works through tools, under a policy
     Chat(ChatArgs),
     /// Serve a recorded run again; executes nothing
     Replay(ReplayArgs),

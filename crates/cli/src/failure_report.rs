@@ -107,7 +107,8 @@ impl Failure {
     }
 }
 
-fn show_problem(screen: &Screen, problem: &CodedError) {
+/// Shows a problem on standard error, with what to do about it.
+pub(crate) fn show_problem(screen: &Screen, problem: &CodedError) {
     screen.eprint(&format!("{ERROR}error{ERROR:#}: {}", problem_text(problem)));
     if let Some(hint) = hint(problem) {
         screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));

@@ -3,6 +3,7 @@
 
 mod args;
 mod card;
+mod chat;
 mod command;
 mod context;
 mod diagnostic;

@@ -25,6 +25,8 @@ pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
 pub(crate) const PLAIN: Style = Style::new();
 /// What to do next.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+/// Details.
+pub(crate) const DIMMED: Style = Style::new().dimmed();
 
 /// The widest that a report gets on a terminal; longer lines are hard to read.
 const MAX_COLUMNS: usize = 120;
@@ -44,10 +46,14 @@ pub(crate) struct Screen {
 impl Screen {
     /// The screen that a command was given.
     pub(crate) fn new(globals: &Globals) -> Self {
-        let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-        let width = terminal.map_or(80, |(width, _)| usize::from(width.0).clamp(40, MAX_COLUMNS));
-        let layout = Layout { width, plain: globals.plain };
+        let layout = Layout { width: columns().clamp(40, MAX_COLUMNS), plain: globals.plain };
         Self { json: globals.json, color: globals.color, layout }
+    }
+
+    /// The same in the window as it is now, also where that is a narrow one.
+    pub(crate) fn measured(&self) -> Self {
+        let width = columns().clamp(20, MAX_COLUMNS);
+        Self { layout: Layout { width, ..self.layout }, ..*self }
     }
 
     /// One for programs that read the output, where nobody could say how it should look.
@@ -94,6 +100,12 @@ impl Screen {
         io::stdout().lock().write_all(text.as_bytes()).map_err(stdout_failure)
     }
 
+    /// Prints a piece of a line at once, with the moves of the cursor that it holds.
+    pub(crate) fn print_piece(&self, piece: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        out.write_all(piece.as_bytes()).and_then(|()| out.flush()).map_err(stdout_failure)
+    }
+
     /// Prints lines to standard output.
     pub(crate) fn print_lines(&self, lines: &[String]) -> Result<(), Failure> {
         lines.iter().try_for_each(|line| self.print_line(line))
@@ -131,6 +143,12 @@ impl Screen {
         let mut out = AutoStream::new(io::stderr().lock(), self.choice());
         let _ = writeln!(out, "{line}");
     }
+}
+
+/// The columns of the terminal that standard output goes to, 80 where that is none.
+fn columns() -> usize {
+    let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+    terminal.map_or(80, |(width, _)| usize::from(width.0))
 }
 
 /// Standard output for JSON that shows what it holds; see [`escape_json`].

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use capsule_core::journal::{Event, PayloadRef};
-use capsule_report::Console;
+use capsule_report::{Console, Layout};
 use capsule_runtime::{Observer, WrittenEvent};
 
 use crate::screen::Screen;
@@ -22,7 +22,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub(crate) fn new(screen: Screen, quiet: bool) -> Self {
-        let progress = ProgressLine::new(!quiet && !screen.layout().plain && !screen.json);
+        let progress = ProgressLine::new(!quiet && !screen.json, screen.layout());
         Self { console: Console::new(screen.layout()), screen, progress, quiet }
     }
 }
@@ -50,7 +50,7 @@ impl Observer for Timeline {
 }
 
 /// A line on standard error while something takes longer than a second.
-struct ProgressLine(Option<ProgressThread>);
+pub(crate) struct ProgressLine(Option<ProgressThread>);
 
 /// The thread that shows it: what it is told, and its word that nothing is shown any more.
 struct ProgressThread {
@@ -60,8 +60,11 @@ struct ProgressThread {
 }
 
 impl ProgressLine {
-    fn new(wanted: bool) -> Self {
-        if !wanted || !io::stderr().is_terminal() {
+    /// A line in a layout, where one is wanted and can be shown.
+    pub(crate) fn new(wanted: bool, layout: Layout) -> Self {
+        // Room for the mark and the time.
+        let columns = layout.width.saturating_sub(16).min(60);
+        if !wanted || layout.plain || !io::stderr().is_terminal() {
             return Self(None);
         }
         let (tell, receiver) = mpsc::channel::<Option<String>>();
@@ -82,7 +85,7 @@ impl ProgressLine {
                 let late = running.as_ref().filter(|(_, since)| since.elapsed().as_secs() >= 1);
                 if let Some((about, since)) = late {
                     let about = capsule_base::escape::line(about).into_owned();
-                    let about = capsule_report::clip(&about, 60);
+                    let about = capsule_report::clip(&about, columns);
                     let seconds = since.elapsed().as_secs();
                     let _ = write!(io::stderr(), "\r\x1b[K   … {about} · {seconds} s");
                 } else if shown {
@@ -100,14 +103,15 @@ impl ProgressLine {
         Self(Some(ProgressThread { sender: tell, cleared: gone, thread }))
     }
 
-    fn begin(&self, about: String) {
+    /// Shows what goes on, if that takes longer than a second.
+    pub(crate) fn begin(&self, about: String) {
         if let Some(thread) = &self.0 {
             let _ = thread.sender.send(Some(about));
         }
     }
 
     /// Clears the line before anything else is written: a card may come next.
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         if let Some(thread) = &self.0
             && thread.sender.send(None).is_ok()
         {

@@ -398,7 +398,7 @@ fn header_lines(header: &RunHeader) -> Vec<String> {
     if let Some(mount) = opened.mount.as_ref().filter(|mount| **mount != opened.workspace.path) {
         lines.push(format!("           commands see it at {}", escape::line(mount)));
     }
-    lines.extend(opened.walls.as_ref().map(sandbox::sandbox_status_text));
+    lines.extend(header.sandbox().map(sandbox::sandbox_status_text));
     lines.extend(opened.bare.as_ref().map(sandbox::unconfined_lines).into_iter().flatten());
     lines.extend(opened.unpulled.map(crate::undo::pending_text));
     lines.push(String::new());

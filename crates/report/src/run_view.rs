@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use capsule_base::exit::Exit;
+use capsule_core::confinement::SandboxStatus;
 use capsule_core::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, Event, GrantUsed, RunKind,
     RunOpened, RunResumed, RunSealed, StepEnded, StepEnding,
@@ -47,6 +48,14 @@ pub struct RunView {
 
 /// How many of the last calls are there in any case: what comes behind a call may be about it.
 const KEPT_CALLS: usize = 64;
+
+impl RunHeader {
+    /// What holds the commands of the run, as it was found when the run began; none where that was not asked for.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<&SandboxStatus> {
+        self.opened.walls.as_ref()
+    }
+}
 
 /// What a run goes on with.
 #[derive(Clone, Debug)]

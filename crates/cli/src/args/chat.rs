@@ -11,9 +11,12 @@ use crate::args::{LayerArg, PolicyArg, UnattendedArg};
 pub(crate) struct ChatArgs {
     /// The folder that the model works in [default: the policy's, else the current folder]
     pub(crate) path: Option<PathBuf>,
-    /// The task; `-` reads it from standard input
+    /// The task, in place of a conversation at the terminal; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub(crate) task: String,
+    pub(crate) task: Option<String>,
+    /// Show a chat with a scripted model, over a sample workspace that is made in PATH or a temporary folder
+    #[arg(long, conflicts_with_all = ["task", "model", "session"])]
+    pub(crate) demo: bool,
     #[command(flatten)]
     pub(crate) policy: PolicyArg,
     #[command(flatten)]

@@ -21,7 +21,11 @@ use capsule_runtime::{Cancel, NoPrompt, Prompt, PromptAnswer, PromptReply};
 use rustix::fs::{FileType, fstat, stat};
 
 pub(crate) use crate::card::card_state::RulePatchLookup;
-use crate::card::terminal::Terminal;
+#[cfg(test)]
+pub(crate) use crate::card::key_decoder::Motion;
+pub(crate) use crate::card::key_decoder::{Decoder, Key, TerminalInput};
+pub(crate) use crate::card::plain_prompt::read_line;
+pub(crate) use crate::card::terminal::Terminal;
 use crate::screen::Screen;
 
 /// Cards in the terminal that the process belongs to.

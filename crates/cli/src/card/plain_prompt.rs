@@ -139,7 +139,7 @@ fn print_text(terminal: &Terminal, text: &str) -> Option<()> {
 }
 
 /// A line that was typed; none when nothing more will come.
-fn read_line(terminal: &Terminal, cancel: &Cancel) -> Option<String> {
+pub(crate) fn read_line(terminal: &Terminal, cancel: &Cancel) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
         if cancel.is_set() {

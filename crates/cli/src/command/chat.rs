@@ -1,82 +1,207 @@
 //! `capsule chat`: a model works on a task through tools, under a policy.
 
-use std::io::{self, Read as _};
+use std::io::{self, IsTerminal as _, Read as _};
 
-use capsule_agent::{Conversation, Provider, ProviderVariables, TaskEnd, TaskLimits};
+use capsule_agent::{Conversation, Model, Provider, ProviderVariables, TaskEnd, TaskLimits};
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_base::units::parse_duration;
 use capsule_core::journal::RunKind;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{
     BoundPolicy, CommandRunner, LiveRunOptions, ModelSession, NullObserver, SessionChoice,
-    SessionRequest, now_micros,
+    SessionRequest,
 };
 
-use crate::args::ChatArgs;
+use crate::args::{ChatArgs, Globals};
+use crate::card;
+use crate::chat::{self, ChatSetup, Demo, RunCommand};
 use crate::command::run::RunEnding;
 use crate::command::run_start::{prompt_for_calls, run_options, show_start};
 use crate::command::session_choice::find_session;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
-use crate::screen::{ERROR, HINT, Screen, hint, problem_text};
+use crate::failure_report::show_problem;
+use crate::screen::Screen;
 use crate::signal;
 use crate::timeline::Timeline;
 
 /// The policy of a chat where the user has none.
 const DEFAULT_POLICY: &str = "builtin:assistant";
 
-pub(crate) fn run(args: &ChatArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let limits = task_limits(args)?;
-    let variable = |name: &str| CliContext::variable(name)?.into_string().ok();
-    let variables = ProviderVariables { lookup: &variable, file: &ctx.providers_file() };
-    let provider = Provider::find(&variables, args.model.as_deref())?;
-    let task = read_task(&args.task)?;
+pub(crate) fn run(
+    args: &ChatArgs,
+    (globals, run_command): (&Globals, RunCommand),
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    let may_use = task_limits(args)?;
+    let is_interactive = args.task.is_none() && is_at_terminal(screen);
+    if args.demo {
+        return run_demo(args, (may_use, is_interactive), (globals, run_command), ctx, screen);
+    }
+    if args.task.is_none() && !is_interactive {
+        return Err(usage_failure(
+            "a conversation needs a terminal; without one, give a task with `--task`",
+        ));
+    }
+    let provider = match find_provider(ctx, args.model.as_deref()) {
+        Ok(provider) => provider,
+        Err(problem) if is_interactive && problem.code == Code::ModelNotConfigured => {
+            chat::explain_missing_model(args.model.is_some(), &ctx.providers_file(), screen);
+            if card::choose(screen, OFFER).as_deref() == Some("y") {
+                return run_demo(args, (may_use, true), (globals, run_command), ctx, screen);
+            }
+            return Err(problem.into());
+        }
+        Err(problem) => return Err(problem.into()),
+    };
     let ctx = args.path.as_ref().map_or_else(|| ctx.clone(), |path| ctx.with_workspace(path));
-    let bound = load_policy(args, &ctx)?;
+    let bound = load_policy(args, &ctx, ctx.has_user_policy())?;
+    let asked = Asked { model: Box::new(provider), limits: may_use, demo: None };
+    match &args.task {
+        Some(task) => run_tasks(args, &[read_task(task)?], asked, (&bound, &ctx), screen),
+        None => converse(args, asked, (globals, run_command), (&bound, &ctx), screen),
+    }
+}
+
+/// What a conversation is led with.
+struct Asked {
+    model: Box<dyn Model>,
+    limits: TaskLimits,
+    /// The script, where the model has one.
+    demo: Option<Demo>,
+}
+
+/// What is asked where no model is configured.
+const OFFER: &str = "Show the demo now? y: yes · anything else: no ";
+
+/// Whether a person sits in front of a terminal, to type and to read.
+fn is_at_terminal(screen: &Screen) -> bool {
+    !screen.json
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
+        && io::stderr().is_terminal()
+}
+
+/// The provider that the environment names, with a model.
+fn find_provider(ctx: &CliContext, model: Option<&str>) -> Result<Provider, CodedError> {
+    let variable = |name: &str| CliContext::variable(name)?.into_string().ok();
+    let file = ctx.providers_file();
+    Provider::find(&ProviderVariables { lookup: &variable, file: &file }, model)
+}
+
+/// The model of a name, at the provider that the environment names.
+fn named_model(ctx: &CliContext, name: Option<&str>) -> Result<Box<dyn Model>, Failure> {
+    Ok(Box::new(find_provider(ctx, name)?))
+}
+
+/// A chat with a scripted model, in a workspace that is made for it.
+fn run_demo(
+    args: &ChatArgs,
+    (may_use, is_interactive): (TaskLimits, bool),
+    (globals, run_command): (&Globals, RunCommand),
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    let named = args.path.as_ref().filter(|_| args.demo).map(|path| ctx.cwd.join(path));
+    let workspace = chat::make_workspace(named.as_deref())?;
+    let ctx = ctx.with_workspace(&workspace);
+    let bound = load_policy(args, &ctx, false)?;
+    let demo = Demo::new(workspace);
+    let texts: Vec<String> = demo.messages().into_iter().map(str::to_owned).collect();
+    let model = Box::new(Demo::silent_model());
+    let asked = Asked { model, limits: may_use, demo: Some(demo) };
+    match is_interactive {
+        true => converse(args, asked, (globals, run_command), (&bound, &ctx), screen),
+        false => run_tasks(args, &texts, asked, (&bound, &ctx), screen),
+    }
+}
+
+/// A conversation at the terminal.
+fn converse(
+    args: &ChatArgs,
+    asked: Asked,
+    (globals, run_command): (&Globals, RunCommand),
+    (bound, ctx): (&BoundPolicy, &CliContext),
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    let Asked { model, limits, demo } = asked;
+    let session = args.session.as_deref().map(|id| find_session(ctx, id)).transpose()?;
+    let workspace = Some(bound.roots.workspace.clone().into());
+    chat::run(ChatSetup {
+        args,
+        ctx,
+        globals: Globals { workspace, ..globals.clone() },
+        run_command,
+        bound,
+        model: Some(model),
+        limits,
+        find_model: named_model,
+        demo,
+        session,
+        screen: *screen,
+    })
+}
+
+/// Tasks, one after the other, without a person who could go on with them.
+fn run_tasks(
+    args: &ChatArgs,
+    tasks: &[String],
+    asked: Asked,
+    (bound, ctx): (&BoundPolicy, &CliContext),
+    screen: &Screen,
+) -> Result<u8, Failure> {
     let choice = match &args.session {
-        Some(id) => SessionChoice::Run(find_session(&ctx, id)?),
-        // No other call finds it by its name.
-        None => SessionChoice::Named(format!("chat:{}:{}", std::process::id(), now_micros())),
+        Some(id) => SessionChoice::Run(find_session(ctx, id)?),
+        None => SessionChoice::Named(chat::session_name()),
     };
     let cancel = signal::cancel_on_signal();
     let commands = CommandRunner::default();
     commands.start();
     let mut timeline = Timeline::new(*screen, screen.json);
-    let prompt = prompt_for_calls(args.ask, (&bound, &ctx), &cancel, screen);
+    let prompt = prompt_for_calls(args.ask, (bound, ctx), &cancel, screen);
     let options = LiveRunOptions {
         accepts_layer: args.layer.accept_layer,
-        ..run_options((&bound, &ctx), RunKind::Chat, (&commands, &cancel), prompt, &mut timeline)
+        ..run_options((bound, ctx), RunKind::Chat, (&commands, &cancel), prompt, &mut timeline)
     };
-    let request = SessionRequest { choice: &choice, policy: &bound, idle: limits::SESSION_IDLE };
+    let request = SessionRequest { choice: &choice, policy: bound, idle: limits::SESSION_IDLE };
     let mut session = ModelSession::open(options, request)?;
     show_start(session.live(), screen);
-    let model = Box::new(provider);
+    let Asked { model, limits, mut demo } = asked;
     let mut conversation = match args.session {
         Some(_) => Conversation::resume(model, limits, &session)?,
         None => Conversation::new(model, limits),
     };
-    let end = conversation.say(&mut session, &task, &cancel, &mut NullObserver)?;
+    let (mut end, mut exit) = (TaskEnd::Interrupted, Exit::Ok);
+    for task in tasks {
+        if let Some(demo) = &mut demo {
+            conversation.set_model(Box::new(demo.next_model()));
+        }
+        end = conversation.say(&mut session, task, &cancel, &mut NullObserver)?;
+        exit = exit.min(end.exit());
+        if !matches!(end, TaskEnd::Answered { .. }) {
+            break;
+        }
+    }
     let named = (session.live().id.to_string(), session.live().label.clone());
-    let (exit, waiting) = (end.exit(), session.waiting());
+    let waiting = session.waiting();
     // A question that waits is answered in the session.
     let finished = match waiting.is_some() || args.session.is_some() {
         true => session.leave(exit)?,
         false => session.end(exit)?,
     };
     commands.detach();
-    let status =
-        RunEnding::of_task(named, exit, waiting, finished).show(&timeline, &ctx, screen)?;
-    show_end(&end, screen);
-    Ok(status)
-}
-
-/// Says why a task ended before the model was done.
-fn show_end(end: &TaskEnd, screen: &Screen) {
-    let TaskEnd::Failed(problem) = end else { return };
-    screen.eprint(&format!("{ERROR}error{ERROR:#}: {}", problem_text(problem)));
-    if let Some(hint) = hint(problem) {
-        screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));
+    let status = RunEnding::of_task(named, exit, waiting, finished).show(&timeline, ctx, screen)?;
+    if let TaskEnd::Failed(problem) = &end {
+        show_problem(screen, problem);
     }
+    if let Some(demo) = &demo {
+        demo.show_end(screen);
+    }
+    Ok(status)
 }
 
 fn task_limits(args: &ChatArgs) -> Result<TaskLimits, Failure> {
@@ -94,9 +219,13 @@ fn task_limits(args: &ChatArgs) -> Result<TaskLimits, Failure> {
 }
 
 /// The policy: the one that is named, else the user's own, else the one for chats.
-fn load_policy(args: &ChatArgs, ctx: &CliContext) -> Result<BoundPolicy, Failure> {
+fn load_policy(
+    args: &ChatArgs,
+    ctx: &CliContext,
+    has_user_policy: bool,
+) -> Result<BoundPolicy, Failure> {
     let mut named = args.policy.clone();
-    if named.policy.is_none() && !ctx.has_user_policy() {
+    if named.policy.is_none() && !has_user_policy {
         named.policy = Some(DEFAULT_POLICY.to_owned());
     }
     let bound = ctx.load_policy(&named, None)?;

@@ -8,6 +8,7 @@ use super::{
     session, show_run, stats, undo, verify,
 };
 use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
+use crate::chat::RunCommand;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -24,7 +25,10 @@ pub(crate) fn dispatch(
         Command::Run(args) => run::run(args, &ctx()?, screen),
         Command::Call(args) => call::run(args, &ctx()?, screen),
         Command::Exec(args) => exec::run(args, &ctx()?, screen, commands),
-        Command::Chat(args) => chat::run(args, &ctx()?, screen),
+        Command::Chat(args) => {
+            let run_command: RunCommand = |arguments, screen| dispatch(arguments, screen, None);
+            chat::run(args, (&arguments.globals, run_command), &ctx()?, screen)
+        }
         Command::Replay(args) => replay::run(args, &ctx()?, screen),
         Command::Report(args) => report::run(args, &ctx()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),

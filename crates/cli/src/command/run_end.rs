@@ -20,7 +20,7 @@ pub(super) fn show_late_error(trouble: Option<&StoreError>, screen: Option<&Scre
 }
 
 /// Says how a question that waits is answered, and what is done then.
-pub(super) fn show_waiting(label: &str, call: u64, then: &str, screen: &Screen) {
+pub(crate) fn show_waiting(label: &str, call: u64, then: &str, screen: &Screen) {
     screen.eprint(&format!(
         "next: capsule approvals show {label}:{call} · \
          capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then {then}"
@@ -28,7 +28,7 @@ pub(super) fn show_waiting(label: &str, call: u64, then: &str, screen: &Screen) 
 }
 
 /// Says that a run has changes that wait for somebody.
-pub(super) fn show_staged(staged: Option<WaitingChanges>, label: &str, screen: &Screen) {
+pub(crate) fn show_staged(staged: Option<WaitingChanges>, label: &str, screen: &Screen) {
     let Some(WaitingChanges { paths, refused, asked }) = staged else { return };
     let (mut changes, ways) = (counted(paths, "change"), ways_at_end(refused, label));
     if asked > 0 && !refused {

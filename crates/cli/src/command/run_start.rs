@@ -19,7 +19,7 @@ use crate::repository::require_clean_copy;
 use crate::screen::Screen;
 
 /// The options of a run that has no plan, no subject and no name, and whose tools need nothing yet.
-pub(super) fn run_options<'s, 'o>(
+pub(crate) fn run_options<'s, 'o>(
     (policy, ctx): (&'s BoundPolicy, &'s CliContext),
     kind: RunKind,
     (command_runner, cancel): (&CommandRunner, &Cancel),
@@ -48,7 +48,7 @@ pub(super) fn run_options<'s, 'o>(
 }
 
 /// The prompt of a run of several calls.
-pub(super) fn prompt_for_calls(
+pub(crate) fn prompt_for_calls(
     ask: UnattendedArg,
     (policy, ctx): (&BoundPolicy, &CliContext),
     cancel: &Cancel,
@@ -59,7 +59,7 @@ pub(super) fn prompt_for_calls(
 }
 
 /// Says what is new about the layers and the key of a run, and whether it works in a copy.
-pub(super) fn show_start(live: &LiveRun<'_>, screen: &Screen) {
+pub(crate) fn show_start(live: &LiveRun<'_>, screen: &Screen) {
     show_layer_changes(&live.layer_changes, screen);
     tell_key(live.made_key.as_deref(), screen);
     show_copied(live.copy_reason.as_deref(), screen);

@@ -114,8 +114,13 @@ fn show(args: &SessionId, ctx: &CliContext, screen: &Screen) -> Result<u8, Failu
 
 fn end(args: &SessionId, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let run = find_session(ctx, &args.id)?;
+    end_run(&run, ctx, screen)
+}
+
+/// Ends the session of a run, and says what it leaves.
+pub(crate) fn end_run(run: &str, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let cancel: Cancel = signal::cancel_on_signal();
-    let EndedSession { run, label, calls, staged } = end_session(&ctx.store, &run, &cancel)?;
+    let EndedSession { run, label, calls, staged } = end_session(&ctx.store, run, &cancel)?;
     if screen.json {
         let staged = staged.map(|changes| {
             json!({ "paths": changes.paths, "refused": changes.refused, "asked": changes.asked > 0 })
