@@ -8,8 +8,8 @@ use capsule_base::escape;
 
 use crate::screen::{HINT, Screen};
 
-/// Where servers that speak OpenAI's format listen, unless they are told otherwise: llama.cpp and LM Studio.
-const USUAL_PORTS: [u16; 2] = [8080, 1234];
+/// Where servers listen unless they are told otherwise: Ollama, llama.cpp and LM Studio.
+const USUAL_PORTS: [u16; 3] = [OLLAMA_PORT, 8080, 1234];
 /// Where Ollama listens.
 const OLLAMA_PORT: u16 = 11434;
 /// How long a server on this machine may take to answer a connection.
@@ -27,6 +27,7 @@ pub(crate) fn explain_missing_model(is_named: bool, providers: &Path, screen: &S
         true => "set",
         false => "not set",
     };
+    screen.eprint("no model is configured; these were looked for:");
     for name in ["OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
         screen.eprint(&format!("  {name:<20} {}", set(name)));
     }
@@ -35,23 +36,16 @@ pub(crate) fn explain_missing_model(is_named: bool, providers: &Path, screen: &S
     screen.eprint(&format!("  {:<20} {is_there}: {}", "providers.yaml", escape::line(&place)));
     let model = if is_named { "named" } else { "not named: --model NAME or CAPSULE_MODEL" };
     screen.eprint(&format!("  {:<20} {model}", "the model"));
-    let heard = |port| if listens(port) { "something listens" } else { "nothing listens" };
-    screen.eprint(&format!(
-        "  {:<20} {} (Ollama)",
-        format!("127.0.0.1:{OLLAMA_PORT}"),
-        heard(OLLAMA_PORT)
-    ));
     for port in USUAL_PORTS {
-        let there = listens(port);
-        let how = match there {
-            true => format!(
-                "something listens; if that speaks OpenAI's format: export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1"
-            ),
-            false => "nothing listens".into(),
-        };
-        screen.eprint(&format!("  {:<20} {how}", format!("127.0.0.1:{port}")));
+        let is_there = listens(port);
+        let heard = if is_there { "something listens" } else { "nothing listens" };
+        screen.eprint(&format!("  {:<20} {heard}", format!("127.0.0.1:{port}")));
+        if is_there && port != OLLAMA_PORT {
+            let base = format!("http://127.0.0.1:{port}/v1");
+            screen.eprint(&format!("  {:<20} OpenAI's format? export OPENAI_BASE_URL={base}", ""));
+        }
     }
     screen.eprint(&format!(
-        "{HINT}without a model{HINT:#}: `capsule chat --demo` shows a chat with a scripted one, in a workspace of its own"
+        "{HINT}without a model{HINT:#}: capsule chat --demo shows a chat with a scripted one"
     ));
 }
