@@ -87,8 +87,7 @@ fn raise_sandbox(
         write_to("/proc/sys/kernel/pid_max", &MIN_PID_MAX.to_string()).at(Step::Limits)?;
     }
     mount_proc().at(Step::Proc)?;
-    let layers =
-        view.toolchains.open_for_call(built.tmp_bytes, &view.root.cover).at(Step::Toolchain)?;
+    let layers = view.toolchains.open_for_call(built.tmp_bytes).at(Step::Toolchain)?;
     let has_sockets = view.root.directories.bound.is_none() && !layers.is_bound;
     let mut open = layers.opened;
     let toolchains = view.toolchains.take_from_tmp().at(Step::Toolchain)?;

@@ -341,7 +341,10 @@ impl Root {
 
 impl Cover {
     /// Makes the cover beneath the place where `/proc` will lie, so that nobody sees it.
-    fn create(tree: BorrowedFd<'_>) -> Result<Self, Errno> {
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(super) fn create(tree: BorrowedFd<'_>) -> Result<Self, Errno> {
         mkdirat(tree, "proc", Mode::from_raw_mode(0o555))?;
         mkdirat(tree, "proc/folder", Mode::from_raw_mode(0o444))?;
         mkdirat(tree, "proc/nothing", Mode::from_raw_mode(0o555))?;

@@ -88,7 +88,7 @@ impl Toolchains {
     ///
     /// # Errors
     /// The memory for the layers cannot be mounted.
-    pub(super) fn open_for_call(&self, bytes: u64, cover: &Cover) -> Result<CallLayers, Errno> {
+    pub(super) fn open_for_call(&self, bytes: u64) -> Result<CallLayers, Errno> {
         let mut layers = CallLayers::default();
         let writable: Vec<&Shown> = self.0.iter().filter(|shown| shown.discards_writes).collect();
         if writable.is_empty() {
@@ -96,10 +96,12 @@ impl Toolchains {
         }
         let place = CString::new(LAYERS).map_err(|_| Errno::INVAL)?;
         mount_memory(&place, bytes)?;
+        // Those of the run belong to its mounts, and nothing can be covered with them in the mounts of a call.
+        let cover = Cover::create(open_path(Path::new(LAYERS))?.as_fd())?;
         for (number, shown) in writable.into_iter().enumerate() {
-            match self.lay_over(cover, (shown, number)) {
-                Ok(layer) => layers.opened.push((layer, LandlockAccess::ChangeStaged)),
-                Err(_) => layers.is_bound = true,
+            match self.lay_over(&cover, (shown, number))? {
+                Some(layer) => layers.opened.push((layer, LandlockAccess::ChangeStaged)),
+                None => layers.is_bound = true,
             }
         }
         // The layers hold what they need of it.
@@ -146,8 +148,15 @@ impl Toolchains {
     }
 
     /// Lays an empty layer over a directory, and what is shown in it over that again; gives the directory as
-    /// the call sees it then.
-    fn lay_over(&self, cover: &Cover, (shown, number): (&Shown, usize)) -> Result<OwnedFd, Errno> {
+    /// the call sees it then, or nothing where the kernel refuses the layer.
+    ///
+    /// # Errors
+    /// The layer is there, and not what has to be hidden in it or shown in it.
+    fn lay_over(
+        &self,
+        cover: &Cover,
+        (shown, number): (&Shown, usize),
+    ) -> Result<Option<OwnedFd>, Errno> {
         let directory = |kind: &str| {
             let path = Path::new(LAYERS).join(format!("{kind}{number}"));
             mkdirat(CWD, &path, Mode::from_raw_mode(0o755))?;
@@ -161,14 +170,14 @@ impl Toolchains {
         let inner: Vec<&Shown> = self.0.iter().filter(is_inner).collect();
         let copies: Vec<OwnedFd> =
             inner.iter().map(|inner| copy(inner)).collect::<Result<_, _>>()?;
-        let layer = overlay::overlay(&lower, &changes, &work)?;
+        let Ok(layer) = overlay::overlay(&lower, &changes, &work) else { return Ok(None) };
         root::attach_over(&layer, lower.as_fd())?;
         let shows = open_path(&shown.path)?;
         hidden_paths::hide(cover, shows.as_fd(), &shown.hidden).map_err(|failed| failed.errno)?;
         for (inner, copy) in inner.iter().zip(&copies) {
             root::attach_over(copy, open_path(&inner.path)?.as_fd())?;
         }
-        open_path(&shown.path)
+        open_path(&shown.path).map(Some)
     }
 }
 
