@@ -141,7 +141,7 @@ fn links_to_known_programs_are_judged_as_those() {
 
 /// W1: what a project installs is judged as what its interpreter loads by the same name, and no milder.
 #[test]
-fn installed_programs_are_the_projects_own() {
+fn installed_programs_count_as_the_projects() {
     let (capsule, _) = capsule();
     let hello = "#!/bin/sh\necho hello\n";
     for path in [

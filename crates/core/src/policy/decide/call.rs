@@ -118,7 +118,7 @@ fn without_network(
     let there = input.facts.paths.iter().filter(|fact| fact.kind != FileKind::Missing);
     let is_there = |path: &str| there.clone().any(|fact| fact.path.as_str().ends_with(path));
     let may_be_local = |argv: &ParsedArgv| {
-        let mut read = argv.paths.iter().filter(|found| found.access == PathAccess::Read);
+        let mut read = argv.paths.iter().filter(|found| found.access != PathAccess::Write);
         let names_path = read.any(|found| found.path.starts_with('.') || is_there(&found.path));
         names_path && !argv.argument_effects.iter().any(|all| all.effects.contains(Effect::Network))
     };
