@@ -108,3 +108,30 @@ fn what_starts_a_program_stays_where_it_is() {
         assert!(!said.contains(word), "{word}: {said}");
     }
 }
+
+/// A filter of the user's configuration is started by no subcommand and no tool, although `.gitattributes` names it;
+/// one of the repository is started behind the walls alone.
+#[test]
+fn filters_start_nothing_outside() {
+    for place in ["--global", "--local"] {
+        let bed = Bed::new(
+            "echo '*.x filter=evil diff=evil merge=evil' > .gitattributes; git add .gitattributes; git commit -qm attributes",
+        );
+        let marker = bed.capsule.home().join("ran");
+        for key in
+            ["filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "merge.evil.driver"]
+        {
+            let program = format!("sh -c 'echo ran >> {}; cat'", marker.display());
+            let mut git = Command::new("git");
+            git.args(["config", place, key, &program]).current_dir(bed.capsule.workspace());
+            assert!(git.env("HOME", bed.capsule.home()).status().unwrap().success());
+        }
+        bed.printed("echo 1 > a.x; git add a.x; git commit -qm x; echo 2 > a.x; git status -s; git diff; git stash -q; git stash pop -q");
+        for tool in ["git.status", "git.diff"] {
+            bed.capsule.write_file("b.x", "1\n");
+            let done = bed.capsule.run(&["call", tool, "--policy", &bed.policy, "--args", "{}"]);
+            assert_eq!(done.json()["status"], "ok", "{tool}: {}", done.stdout);
+        }
+        assert!(!marker.exists(), "{place}");
+    }
+}

@@ -74,7 +74,9 @@ impl Bed {
             changes: own_folder("changes"),
             work: own_folder("work"),
         });
-        let tool = staged.then(|| (PathBuf::from(TOOL), own_folder("tool")));
+        let tool = folder.path().join("tool");
+        fs::create_dir(&tool).unwrap();
+        let tool = staged.then(|| (PathBuf::from(TOOL), File::open(&tool).unwrap().into()));
         let masks: Vec<HiddenPath> = masks.iter().map(|path| mask(path)).collect();
         let view = SandboxView {
             git: capsule_sandbox::GitFiles::default(),

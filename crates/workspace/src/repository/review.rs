@@ -157,10 +157,16 @@ impl<'r> Review<'r> {
     }
 
     fn place(&self, folder: &str) -> Result<Place, Flaw> {
-        if let Some((shared, tree)) = self.linked.and_then(|all| all.links.get(folder)) {
-            let trees = vec![tree.clone()];
-            return Ok(Place { own: folder.to_owned(), shared: shared.clone(), trees });
-        }
+        let linked = self.linked.and_then(|all| all.links.get(folder));
+        let (shared, trees) = match linked {
+            Some((shared, tree)) => (shared.clone(), vec![tree.clone()]),
+            None => self.shared_and_trees(folder)?,
+        };
+        Ok(Place { own: folder.to_owned(), shared, trees })
+    }
+
+    /// The directory that a repository shares with others, and those that its files are in.
+    fn shared_and_trees(&self, folder: &str) -> Result<(String, Vec<String>), Flaw> {
         let names =
             self.aliases.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
         let names = names.into_iter().chain(WorkspacePath::from_fs_name(folder));
@@ -170,16 +176,15 @@ impl<'r> Review<'r> {
         if trees.is_empty() {
             trees.insert(folder.to_owned());
         }
-        let item = folder.to_owned();
         let most = u64::try_from(limits::PATH_BYTES).unwrap_or(u64::MAX);
         let text = self.before.read(&join(folder, COMMONDIR), most)?;
         let shared = match text.as_deref().and_then(git_path) {
-            None => item.clone(),
+            None => folder.to_owned(),
             Some(named) => inner_path(folder, &named).ok_or_else(|| {
                 Flaw::new("it shares its objects with one outside of the workspace")
             })?,
         };
-        Ok(Place { own: item, shared, trees: trees.into_iter().collect() })
+        Ok((shared, trees.into_iter().collect()))
     }
 
     fn format(&self, place: &Place) -> Result<Format, Flaw> {

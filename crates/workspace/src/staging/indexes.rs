@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_core::change::{Change, FileState};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fchmod, openat, renameat, unlinkat};
 
@@ -108,7 +109,10 @@ impl Staging {
                 Some(Path::new(path).strip_prefix(&tree).ok()?.as_os_str().as_bytes().to_vec())
             };
             let names: BTreeSet<Vec<u8>> = hidden.iter().filter_map(inside).collect();
-            if !names.is_empty() {
+            // One that the run made was recorded as git wrote it.
+            let index = WorkspacePath::from_fs_name(&join(directory, INDEX));
+            let is_known = index.is_some_and(|index| !self.is_new(&index));
+            if is_known && !names.is_empty() {
                 let hide = |index: &[u8]| with_hidden_files(index, &|path| names.contains(path));
                 let _left_as_it_is = rewrite(workspace, directory, &hide);
                 self.prepared_indexes.borrow_mut().insert(directory.clone());
