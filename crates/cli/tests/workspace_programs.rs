@@ -163,7 +163,7 @@ fn installed_programs_count_as_the_projects() {
         // Nothing is known of it, or it lies where anything may lie.
         (&["bin/mine"], 4),
         (&["./pytest"], 4),
-        // What the name stands for is judged, too.
+        // The program of that name is judged, too.
         (&[".venv/bin/git", "clean", "-fd"], 4),
         (&[".venv/bin/git", "push"], 3),
     ] {

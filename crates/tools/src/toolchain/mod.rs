@@ -276,7 +276,7 @@ fn unknown_name(name: &str) -> Refusal {
     Refusal { is_error: true, message: format!("no toolchain is called `{name}`"), hint }
 }
 
-/// The paths in a directory that a pattern means, in which `*` stands for the rest of a name.
+/// The paths in a directory that a pattern means, with `*` for the rest of a name.
 fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.split('/') {

@@ -136,7 +136,7 @@ impl LinkSearch<'_> {
         Some(())
     }
 
-    /// Whether nothing of the user's stood at a path.
+    /// Whether nothing of the user's was at a path.
     fn is_unused(&self, tree: &str) -> bool {
         let before = self.files.0;
         !before.exists(tree) || before.list(tree).is_ok_and(|names| names.is_empty())

@@ -166,21 +166,21 @@ impl<'r> Review<'r> {
     }
 
     /// The directory that a repository shares with others, and those that its files are in.
-    fn shared_and_trees(&self, folder: &str) -> Result<(String, Vec<String>), Flaw> {
+    fn shared_and_trees(&self, directory: &str) -> Result<(String, Vec<String>), Flaw> {
         let names =
-            self.aliases.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
-        let names = names.into_iter().chain(WorkspacePath::from_fs_name(folder));
+            self.aliases.aliases_of(&WorkspacePath::from_fs_name(directory).unwrap_or_default());
+        let names = names.into_iter().chain(WorkspacePath::from_fs_name(directory));
         let tree = |name: WorkspacePath| name.parent().filter(|_| name.name() == Some(GIT_NAME));
         let mut trees: BTreeSet<String> =
             names.filter_map(tree).map(|path| path.as_str().to_owned()).collect();
         if trees.is_empty() {
-            trees.insert(folder.to_owned());
+            trees.insert(directory.to_owned());
         }
         let most = u64::try_from(limits::PATH_BYTES).unwrap_or(u64::MAX);
-        let text = self.before.read(&join(folder, COMMONDIR), most)?;
+        let text = self.before.read(&join(directory, COMMONDIR), most)?;
         let shared = match text.as_deref().and_then(git_path) {
-            None => folder.to_owned(),
-            Some(named) => inner_path(folder, &named).ok_or_else(|| {
+            None => directory.to_owned(),
+            Some(named) => inner_path(directory, &named).ok_or_else(|| {
                 Flaw::new("it shares its objects with one outside of the workspace")
             })?,
         };
