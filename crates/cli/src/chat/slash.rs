@@ -159,7 +159,7 @@ pub(crate) struct SlashSubject<'s> {
     pub(crate) profile: &'s str,
 }
 
-/// Runs the command of the program that a command of the chat stands for.
+/// Runs the command of the program that a command of the chat names.
 ///
 /// # Errors
 /// As that command; when the chat has no run yet, or the words make no sense.
@@ -222,7 +222,7 @@ mod tests {
         assert!(completions("re").is_empty());
     }
 
-    /// Each command of the program that stands behind one of a chat can be read.
+    /// Each command of the program that one of the chat runs can be read.
     #[test]
     fn commands_are_those_of_the_program() {
         for command in COMMANDS {

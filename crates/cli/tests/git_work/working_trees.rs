@@ -137,7 +137,7 @@ fn what_only_looks_like_a_working_tree_is_refused() {
         ),
     ] {
         let bed = Bed::new(lines);
-        bed.capsule.write_file("run.sh", &format!("set -e; {line}\n"));
+        bed.capsule.write_file("run.sh", format!("set -e; {line}\n"));
         bed.capsule.write_file("run.pl", "exec 'sh', 'run.sh'");
         let before = bed.host("find . -type f | sort | xargs cksum");
         let answer = bed.run("perl run.pl").json();
