@@ -37,7 +37,7 @@ fn git_reads_a_repository_outside() {
             "git branch -vv",
             "git show --stat",
             "git ls-files",
-            "git blame a",
+            "git blame -s a",
             "git stash list",
             "git rev-parse --show-toplevel --abbrev-ref HEAD",
         ] {
