@@ -16,6 +16,9 @@ use capsule_testkit::Capsule;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::Value;
 
+const SHORTEST_RACE: Duration = Duration::from_secs(3);
+const LONGEST_RACE: Duration = Duration::from_secs(90);
+
 /// Exchanges pairs of names without a pause, until it is dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
@@ -52,11 +55,18 @@ impl Swapper {
     }
 }
 
-/// Runs the steps again and again for a while; gives the calls of all runs.
-fn race(capsule: &Capsule, policy: &str, steps: &dyn Fn(usize) -> String) -> Vec<Value> {
-    let mut calls = Vec::new();
+/// Runs the steps again and again for a while, and on until each of `outcomes` (a tool, a status) was seen
+/// once: how often each comes up is a matter of luck and of how busy the machine is. Gives the calls of all
+/// runs; panics when an outcome stays out for [`LONGEST_RACE`].
+fn race(
+    capsule: &Capsule,
+    policy: &str,
+    outcomes: &[(&str, &str)],
+    steps: &dyn Fn(usize) -> String,
+) -> Vec<Value> {
+    let mut calls: Vec<Value> = Vec::new();
     let began = Instant::now();
-    for round in 0..20 {
+    for round in 0.. {
         let mut plan = String::from("version: 1\nname: race\nsteps:\n");
         for step in 0..50 {
             plan.push_str(&steps(round * 50 + step));
@@ -64,9 +74,16 @@ fn race(capsule: &Capsule, policy: &str, steps: &dyn Fn(usize) -> String) -> Vec
         let plan = capsule.write_plan(&plan);
         let ran = capsule.run(&["run", &plan, "--policy", policy, "--json"]);
         calls.extend(ran.json()["calls"].as_array().unwrap().iter().cloned());
-        if began.elapsed() > Duration::from_secs(3) {
+        let unseen: Vec<_> = outcomes
+            .iter()
+            .filter(|(tool, status)| {
+                !calls.iter().any(|call| call["tool"] == *tool && call["status"] == *status)
+            })
+            .collect();
+        if began.elapsed() > SHORTEST_RACE && unseen.is_empty() {
             break;
         }
+        assert!(began.elapsed() < LONGEST_RACE, "{unseen:?} not seen in {} calls", calls.len());
     }
     calls
 }
@@ -100,16 +117,16 @@ tools:
     symlink("../closed", root.join("race/folder")).unwrap();
     let pair = |one: &str, other: &str| (root.join(one), root.join(other));
     let swapper = Swapper::start(vec![pair("race/f", "race/link"), pair("race/d", "race/folder")]);
-    let calls = race(&capsule, &policy, &|n| match n % 12 {
-        0..6 => step("fs.read", "path: race/f"),
-        6..10 => step("fs.read", "path: race/d/x"),
-        10 => step("fs.list", "path: race/d"),
-        _ => step("fs.search", "path: race/d, name: \"*\""),
-    });
+    let calls =
+        race(&capsule, &policy, &[("fs.read", "ok"), ("fs.read", "denied")], &|n| match n % 12 {
+            0..6 => step("fs.read", "path: race/f"),
+            6..10 => step("fs.read", "path: race/d/x"),
+            10 => step("fs.list", "path: race/d"),
+            _ => step("fs.search", "path: race/d, name: \"*\""),
+        });
     swapper.stop();
-    let fine = calls.iter().filter(|call| call["result"]["text"] == "fine").count();
-    let denied = calls.iter().filter(|call| call["status"] == "denied").count();
-    assert!(fine > 0 && denied > 0, "{fine} delivered, {denied} denied of {}", calls.len());
+    let fine = calls.iter().any(|call| call["result"]["text"] == "fine");
+    assert!(fine, "nothing delivered of {}", calls.len());
     let leaked: Vec<&Value> =
         calls.iter().filter(|call| call.to_string().contains("SECRET")).collect();
     assert!(leaked.is_empty(), "{} of {}: {:?}", leaked.len(), calls.len(), leaked.first());
@@ -134,16 +151,14 @@ fn a_swapped_link_is_never_written_through() {
         (root.join("docs/race").join(one), root.join("docs/race").join(other))
     };
     let swapper = Swapper::start(vec![pair("f", "link"), pair("d", "folder")]);
-    let calls = race(&capsule, &policy, &|n| match n % 4 {
-        0 => step("fs.write", &format!("path: docs/race/f, content: other{n}")),
-        1 => step("fs.write", "path: docs/race/f, content: other, mode: append"),
-        2 => step("fs.write", &format!("path: docs/race/d/new{n}, content: other")),
-        _ => step("fs.write", &format!("path: docs/race/d/in/new{n}, content: other")),
-    });
+    let calls =
+        race(&capsule, &policy, &[("fs.write", "ok"), ("fs.write", "denied")], &|n| match n % 4 {
+            0 => step("fs.write", &format!("path: docs/race/f, content: other{n}")),
+            1 => step("fs.write", "path: docs/race/f, content: other, mode: append"),
+            2 => step("fs.write", &format!("path: docs/race/d/new{n}, content: other")),
+            _ => step("fs.write", &format!("path: docs/race/d/in/new{n}, content: other")),
+        });
     swapper.stop();
-    let done = calls.iter().filter(|call| call["status"] == "ok").count();
-    let denied = calls.iter().filter(|call| call["status"] == "denied").count();
-    assert!(done > 0 && denied > 0, "{done} written, {denied} denied of {}", calls.len());
     assert_eq!(fs::read_to_string(root.join("guard")).unwrap(), "orig");
     let made: Vec<_> = fs::read_dir(root.join("closed")).unwrap().collect();
     assert!(made.is_empty(), "{made:?}");
@@ -180,7 +195,8 @@ tools:
         (root.join("docs/race").join(one), root.join("docs/race").join(other))
     };
     let swapper = Swapper::start(vec![pair("f", "link"), pair("d", "folder")]);
-    let calls = race(&capsule, &policy, &|n| match n % 6 {
+    let outcomes = [("fs.edit", "ok"), ("fs.edit", "denied"), ("fs.delete", "ok")];
+    let calls = race(&capsule, &policy, &outcomes, &|n| match n % 6 {
         0 => step("fs.edit", "path: docs/race/f, search: fine, replace: fine b"),
         1 => step("fs.edit", "path: docs/race/f, search: nothing like it, replace: x"),
         2 => step("fs.edit", "path: docs/race/d/x, search: SECRET, replace: x"),
@@ -189,11 +205,6 @@ tools:
         _ => step("fs.delete", "path: docs/race/d/in, recursive: true"),
     });
     swapper.stop();
-    let done = |tool: &str| {
-        calls.iter().filter(|call| call["tool"] == tool && call["status"] == "ok").count()
-    };
-    let denied = calls.iter().filter(|call| call["status"] == "denied").count();
-    assert!(done("fs.edit") > 0 && done("fs.delete") > 0 && denied > 0, "of {}", calls.len());
     for path in ["guard", "closed/x", "closed/in/x"] {
         assert_eq!(fs::read_to_string(root.join(path)).unwrap(), "SECRET a", "{path}");
     }
