@@ -84,8 +84,8 @@ impl FileState {
     }
 }
 
-/// One path that was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// One path that was changed. By default nothing refuses the change, and nothing is asked about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The path beneath the workspace.
     pub path: String,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn change(path: &str, before: Option<FileState>, after: Option<FileState>) -> Change {
-        Change { path: path.into(), before, after, refused: None, asked: None, judged_as: None }
+        Change { path: path.into(), before, after, ..Change::default() }
     }
 
     #[test]

@@ -369,18 +369,9 @@ fn within(
                     None => walked(&own, |path, _| policy.conceals(path)),
                 };
                 check(!sees(reads, by) || sees(seen, or_by), "sees")?;
-                let change = Change {
-                    path: own.as_str().into(),
-                    before: None,
-                    after: Some(FileState::File {
-                        bytes: 1,
-                        sha256: Digest::of(b"x"),
-                        mode: 0o644,
-                    }),
-                    refused: None,
-                    asked: None,
-                    judged_as: None,
-                };
+                let after = FileState::File { bytes: 1, sha256: Digest::of(b"x"), mode: 0o644 };
+                let change =
+                    Change { path: own.as_str().into(), after: Some(after), ..Change::default() };
                 let may = |own: &Option<PathScope>| {
                     own.as_ref().is_some_and(|own| own.judge_change(&change).is_ok())
                 };

@@ -38,13 +38,9 @@ impl ChangeSet {
             }
         }
         let undone = self.0.iter().filter(|(path, _)| !later.0.contains_key(*path));
-        between.extend(undone.map(|(path, change)| Change {
-            path: path.clone(),
-            before: change.after.clone(),
-            after: change.before.clone(),
-            refused: None,
-            asked: None,
-            judged_as: None,
+        between.extend(undone.map(|(path, change)| {
+            let (before, after) = (change.after.clone(), change.before.clone());
+            Change { path: path.clone(), before, after, ..Change::default() }
         }));
         between.sort_by(|one, other| one.path.cmp(&other.path));
         between
@@ -75,7 +71,7 @@ mod tests {
     }
 
     fn change(path: &str, before: Option<FileState>, after: Option<FileState>) -> Change {
-        Change { path: path.into(), before, after, refused: None, asked: None, judged_as: None }
+        Change { path: path.into(), before, after, ..Change::default() }
     }
 
     #[test]

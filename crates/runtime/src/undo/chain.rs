@@ -96,14 +96,7 @@ mod tests {
     }
 
     fn change(before: Option<FileState>, after: Option<FileState>) -> Vec<Change> {
-        vec![Change {
-            path: "a".into(),
-            before,
-            after,
-            refused: None,
-            asked: None,
-            judged_as: None,
-        }]
+        vec![Change { path: "a".into(), before, after, ..Change::default() }]
     }
 
     #[test]
@@ -141,14 +134,7 @@ mod tests {
         let mut chain = ChangeChain::default();
         chain.add(1, true, change(file("1", 0o4755), file("2", 0o755))).unwrap();
         chain.add(2, true, change(file("2", 0o755), None)).unwrap();
-        let back = Change {
-            path: "a".into(),
-            before: None,
-            after: file("1", 0o755),
-            refused: None,
-            asked: None,
-            judged_as: None,
-        };
+        let back = Change { path: "a".into(), after: file("1", 0o755), ..Change::default() };
         let between = vec![file("1", 0o4755), file("2", 0o755)];
         assert_eq!(chain.inverse(), [(back, between)]);
         let mut chain = ChangeChain::default();

@@ -329,11 +329,9 @@ fn with_file_size_note(outcome: Outcome, largest: u64) -> Outcome {
 fn unreadable_outcome(outcome: Outcome, problem: CodedError) -> Outcome {
     let spoiled = Change {
         path: ".".into(),
-        before: None,
         after: Some(FileState::Special),
         refused: Some(problem.message.clone()),
-        asked: None,
-        judged_as: None,
+        ..Change::default()
     };
     Outcome { changes: vec![spoiled], ..replace_problem(outcome, problem) }
 }

@@ -292,8 +292,7 @@ impl CallBackup<'_> {
         before: Option<FileState>,
         after: Option<FileState>,
     ) {
-        let change = Change { path, before, after, refused: None, asked: None, judged_as: None };
-        self.changes.push(change);
+        self.add(Change { path, before, after, ..Change::default() });
     }
 
     /// The same of one that was judged before.

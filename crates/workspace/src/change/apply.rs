@@ -96,8 +96,7 @@ impl StagedApply {
     pub fn back_up(&self) -> Result<SavedUndo, CodedError> {
         let mut backup = self.backups.begin(self.changes.iter().filter_map(replaced_size));
         let mut apart = Vec::new();
-        let linked = self.linked();
-        let reviewed = self.reviewed(&linked);
+        let (linked, reviewed) = self.review();
         for change in &self.changes {
             let before = match self.require_unchanged(change, (&reviewed, &linked)) {
                 Ok(before) => before,
@@ -143,24 +142,18 @@ impl StagedApply {
         Ok(self.staging.is_same(other, change, &self.applier.open_current(change)?))
     }
 
-    /// The working trees that the changes link or unlink.
-    fn linked(&self) -> LinkedTrees {
+    /// The working trees that the changes link or unlink, and why some of the changes may not be made for the sake of
+    /// what git would make of them.
+    fn review(&self) -> (LinkedTrees, Reviewed) {
         let (hidden_paths, aliases) = &self.aliases;
         let hidden_paths = hidden_paths.borrow();
         let protects = hidden_paths.protecting(aliases);
         let known = BTreeMap::new();
-        let all = RunChanges::new(&known, &self.changes);
-        self.staging.linked((all, &self.changes), (aliases, &protects))
-    }
-
-    /// Why some of the changes may not be made for the sake of what git would make of them.
-    fn reviewed(&self, linked: &LinkedTrees) -> Reviewed {
-        let (hidden_paths, aliases) = &self.aliases;
-        let hidden_paths = hidden_paths.borrow();
-        let protects = hidden_paths.protecting(aliases);
-        let known = BTreeMap::new();
-        let all = RunChanges::new(&known, &self.changes);
-        self.staging.reviewed((all, self.changes.iter()), (aliases, &protects), linked)
+        let all = || RunChanges::new(&known, &self.changes);
+        let linked = self.staging.linked((all(), &self.changes), (aliases, &protects));
+        let reviewed =
+            self.staging.reviewed((all(), self.changes.iter()), (aliases, &protects), &linked);
+        (linked, reviewed)
     }
 
     /// What stands at the place of a change, if that is what the record says, or the change is made there

@@ -511,9 +511,7 @@ mod tests {
             path: path.into(),
             before,
             after,
-            refused: None,
-            asked: None,
-            judged_as: None,
+            ..Change::default()
         };
         item.map(change).to_vec()
     }

@@ -13,13 +13,6 @@ pub(super) fn is_left(change: &Change, now: Option<&FileState>) -> bool {
 
 /// Whether what stands there is what is to come back.
 pub(super) fn is_before(change: &Change, now: Option<&FileState>) -> bool {
-    let now = now.map(|now| Change {
-        path: String::new(),
-        before: Some(now.clone()),
-        after: None,
-        refused: None,
-        asked: None,
-        judged_as: None,
-    });
+    let now = now.map(|now| Change { before: Some(now.clone()), ..Change::default() });
     now.and_then(|change| change.reverted().after) == change.after
 }

@@ -236,14 +236,7 @@ impl<'c> Comparison<'c> {
 
     /// That nothing would stand there any more.
     fn absence(&self, path: &[u8]) -> Refusal {
-        let gone = |path: String| Change {
-            path,
-            before: Some(file()),
-            after: None,
-            refused: None,
-            asked: None,
-            judged_as: None,
-        };
+        let gone = |path: String| Change { path, before: Some(file()), ..Change::default() };
         match self.by_path(path, &|path| self.protects.refuse(&gone(path))) {
             Some(why) if !self.own.lacks(path)? => {
                 let path = String::from_utf8_lossy(path);
@@ -275,14 +268,7 @@ impl<'c> Comparison<'c> {
         };
         let change = |path| {
             let after = Some(after.clone());
-            self.protects.refuse(&Change {
-                path,
-                before: None,
-                after,
-                refused: None,
-                asked: None,
-                judged_as: None,
-            })
+            self.protects.refuse(&Change { path, after, ..Change::default() })
         };
         Ok(self.by_path(path, &change))
     }

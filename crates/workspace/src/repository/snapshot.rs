@@ -89,9 +89,7 @@ impl RepositorySnapshot {
                     path: path.to_owned(),
                     before: before.map(told),
                     after: Some(after),
-                    refused: None,
-                    asked: None,
-                    judged_as: None,
+                    ..Change::default()
                 };
                 if change.before != change.after {
                     changes.push(change);
@@ -102,10 +100,7 @@ impl RepositorySnapshot {
         changes.extend(gone.map(|(path, stood)| Change {
             path: path.clone(),
             before: Some(told(stood)),
-            after: None,
-            refused: None,
-            asked: None,
-            judged_as: None,
+            ..Change::default()
         }));
         changes
     }

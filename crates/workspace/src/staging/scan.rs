@@ -386,8 +386,7 @@ impl<'s> ChangeScan<'s> {
             let copied = self.staging.copied.as_ref();
             let refused = refused
                 .or_else(|| copied.and_then(|workspace| workspace.refusal(&path, after.is_none())));
-            let change =
-                Change { path: path.clone(), before, after, refused, asked: None, judged_as: None };
+            let change = Change { path: path.clone(), before, after, refused, ..Change::default() };
             self.found.0.insert(path, change);
         }
     }

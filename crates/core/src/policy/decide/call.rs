@@ -125,9 +125,9 @@ fn without_network(
     let has_none = is_confined && policy.sandbox.network == NetworkAccess::None;
     let needs_one = line.effects().contains(Effect::Network);
     let is_certain = has_none && needs_one && !line.parsed_argvs().any(may_be_local);
-    let name = line.display_name();
-    let reason = format!("`{name}` would contact another computer, and commands have no network");
-    is_certain.then(|| Finding::deny(Code::ExecNoNetwork, reason))
+    let why =
+        |name| format!("`{name}` would contact another computer, and commands have no network");
+    is_certain.then(|| Finding::deny(Code::ExecNoNetwork, why(line.display_name())))
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.

@@ -83,8 +83,8 @@ impl Toolchains {
         Ok(Self(all))
     }
 
-    /// Lays an empty layer over each directory in which a call may write, in the mounts of that call. Where the kernel refuses such a layer, the directory stays
-    /// read-only.
+    /// Lays an empty layer over each directory in which a call may write, in the mounts of that call. Where the
+    /// kernel refuses such a layer, the directory stays read-only.
     ///
     /// # Errors
     /// The memory for the layers cannot be mounted.
