@@ -1,4 +1,4 @@
-//! What of a conversation a model is sent where its window is full.
+//! The part of a conversation that a model is sent where its window is full.
 //!
 //! Old results and arguments are cut first, then the oldest messages are left out. What is left out is recorded with
 //! the request, so that a process that goes on with the conversation has the same messages.
@@ -13,7 +13,7 @@ use crate::message::{Message, ModelCall};
 /// The bytes of a message beside its texts.
 const MESSAGE_BYTES: usize = 100;
 
-/// What is left out of a conversation.
+/// The parts that are left out of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Omission {
     /// How many of the first messages have their results and arguments cut.
@@ -23,7 +23,7 @@ pub(crate) struct Omission {
 }
 
 impl Omission {
-    /// What has to be left out so that the messages have at most so many bytes; none where nothing has to be, or
+    /// The parts to leave out so that the messages have at most so many bytes; none where no part has to be, or
     /// nothing can be.
     pub(crate) fn plan(messages: &[Message], most: usize) -> Option<Self> {
         let mut total: usize = messages.iter().map(size).sum();

@@ -109,7 +109,7 @@ fn ask(
     Err(RequestError::OutOfTime)
 }
 
-/// What masks the key that a server was given, and may repeat.
+/// Masks the key that a server was given, and may repeat.
 fn key_redactor(provider: &Provider) -> Redactor {
     Redactor::with(provider.key.as_slice(), &[])
 }

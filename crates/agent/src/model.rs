@@ -1,4 +1,4 @@
-//! What a conversation needs of a model, whatever it is reached by.
+//! A model as a conversation needs one: the way to the model does not matter.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub trait Model {
     /// How many tokens a request and its answer may have together.
     fn window(&self) -> u64;
 
-    /// What it costs to ask it; none where that is not known.
+    /// The prices of the model; none where they are not known.
     fn prices(&self) -> Option<Prices> {
         None
     }
@@ -52,7 +52,7 @@ pub enum AnswerPiece<'p> {
     Restart,
 }
 
-/// What a model costs, in millionths of a US dollar for a million tokens.
+/// The prices of a model, in millionths of a US dollar for a million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prices {
     /// Tokens of requests.
@@ -62,7 +62,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What a request and its answer cost, in millionths of a US dollar.
+    /// The cost of a request and its answer, in millionths of a US dollar.
     #[must_use]
     pub fn cost(self, tokens: TokenCount) -> u64 {
         let part = |count: Option<u64>, price: u64| {

@@ -8,7 +8,7 @@ pub trait ConversationObserver {
     fn on_conversation(&mut self, event: &ConversationEvent<'_>);
 }
 
-/// What happens in a conversation.
+/// An event of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub enum ConversationEvent<'e> {
     /// The model is asked.
@@ -40,7 +40,7 @@ pub enum ConversationEvent<'e> {
     CallFinished {
         /// Its id within the conversation.
         id: &'e str,
-        /// What it is told, and what came of the call.
+        /// The text for the model, and the result of the call.
         answer: &'e ToolAnswer,
     },
 }

@@ -10,7 +10,7 @@ use crate::message::{Message, ModelAnswer, answer_open_calls, text_field};
 const RESULT_LOST: &str = "the turn ended before the result could be given: the call may have been made, or may wait for an \
      approval; look at what is there before it is made again";
 
-/// What the record says of a conversation.
+/// A conversation as the record has it.
 #[derive(Default)]
 pub(crate) struct RecordedConversation {
     pub(crate) messages: Vec<Message>,

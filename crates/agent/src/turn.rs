@@ -1,4 +1,4 @@
-//! What one message of the user may lead to, and how far it came.
+//! The limits of the work on one message of the user, and how far the work came.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct TaskLimits {
     pub tokens: u64,
     /// Time for each message of the user.
     pub time: Duration,
-    /// What the whole conversation may cost, in millionths of a US dollar; none for no limit.
+    /// The most that the whole conversation may cost, in millionths of a US dollar; none for no limit.
     pub cost: Option<u64>,
 }
 

@@ -13,7 +13,8 @@ use std::fs;
 use std::process::Stdio;
 
 use capsule_testkit::{
-    Capsule, CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn, run_in_parallel,
+    Capsule, CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn,
+    results_of_calls as results, run_in_parallel,
 };
 use serde_json::{Value, json};
 use terminal::Terminal;
@@ -37,32 +38,13 @@ sandbox: { workspace: staged }
 
 /// Surroundings in which a model is configured.
 fn capsule(model: &ModelServer) -> Capsule {
-    let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    for (name, value) in model.variables(KEY) {
-        capsule.set(name, &value);
-    }
-    capsule.set("CAPSULE_MODEL", "m-1");
-    capsule
+    model.configured(env!("CARGO_BIN_EXE_capsule"), KEY)
 }
 
 fn chat(capsule: &Capsule, more: &[&str]) -> CommandOutput {
     let policy = capsule.write_policy(POLICY);
     let args = ["chat", "--policy", &policy, "--task", "look after the notes"];
     capsule.run(&[&args, more].concat())
-}
-
-/// The results of calls that a request holds, in the order in which the model gets them.
-fn results(body: &Value) -> Vec<Value> {
-    let messages = body["messages"].as_array().unwrap();
-    let openai = messages
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .map(|message| &message["content"]);
-    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
-    let anthropic =
-        blocks.filter(|block| block["type"] == "tool_result").map(|block| &block["content"]);
-    let texts = openai.chain(anthropic).map(|text| text.as_str().unwrap());
-    texts.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text))).collect()
 }
 
 /// The events of the last run of one kind.

@@ -15,7 +15,7 @@ use std::num::NonZero;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, HttpServer, ModelFormat, ModelServer, ModelTurn};
+use capsule_testkit::{Capsule, HttpServer, ModelFormat, ModelServer, ModelTurn, results_of_calls};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use terminal::{Terminal, size};
@@ -36,14 +36,23 @@ sandbox: { workspace: staged, level: workspace-write }
 
 /// A capsule in whose environment a model is configured, with some notes.
 fn capsule(model: &ModelServer) -> Capsule {
-    let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    for (name, value) in model.variables("sk-test-4f8c2d7ab1936e50cc71d2ea") {
-        capsule.set(name, &value);
-    }
-    capsule.set("CAPSULE_MODEL", "m-1");
+    let capsule =
+        model.configured(env!("CARGO_BIN_EXE_capsule"), "sk-test-4f8c2d7ab1936e50cc71d2ea");
     capsule.write_file("notes.md", "old notes\n");
     capsule.write_file(".env", "TOKEN=very-secret-value-1234\n");
     capsule
+}
+
+/// A model that edits the notes in its first turn, and reads them in its second one.
+fn edits_then_reads() -> ModelServer {
+    let edit = json!({ "path": "notes.md", "search": "old", "replace": "new" });
+    let turns = vec![
+        ModelTurn::call("fs_edit", &edit),
+        ModelTurn::say("one"),
+        ModelTurn::call("fs_read", &json!({ "path": "notes.md" })),
+        ModelTurn::say("two"),
+    ];
+    ModelServer::scripted(ModelFormat::OpenAi, turns)
 }
 
 /// A chat at its prompt.
@@ -89,12 +98,7 @@ fn prompt(terminal: &mut Terminal) {
 
 /// The results that the model got with its last request.
 fn results(model: &ModelServer) -> Vec<Value> {
-    let bodies = model.bodies();
-    let messages = bodies.last().unwrap()["messages"].as_array().unwrap().clone();
-    let results = messages.into_iter().filter(|message| message["role"] == "tool");
-    results
-        .map(|message| serde_json::from_str(message["content"].as_str().unwrap()).unwrap())
-        .collect()
+    results_of_calls(model.bodies().last().unwrap())
 }
 
 fn quit(mut terminal: Terminal) -> String {
@@ -443,14 +447,7 @@ fn commands_of_the_chat_explain_themselves() {
 /// FR-1: nothing is recorded by a chat in which nothing was said; a second one goes on where the first one ended.
 #[test]
 fn a_session_is_taken_up_by_the_next_chat() {
-    let edit = json!({ "path": "notes.md", "search": "old", "replace": "new" });
-    let turns = vec![
-        ModelTurn::call("fs_edit", &edit),
-        ModelTurn::say("one"),
-        ModelTurn::call("fs_read", &json!({ "path": "notes.md" })),
-        ModelTurn::say("two"),
-    ];
-    let model = ModelServer::scripted(ModelFormat::OpenAi, turns);
+    let model = edits_then_reads();
     let capsule = capsule(&model);
     let _ = quit(chat(&capsule, &[]));
     assert!(!capsule.store().exists());
@@ -476,14 +473,7 @@ fn a_session_is_taken_up_by_the_next_chat() {
 /// earlier ones changed, and what needs the session is refused until then.
 #[test]
 fn a_chat_in_a_copy_keeps_its_session() {
-    let edit = json!({ "path": "notes.md", "search": "old", "replace": "new" });
-    let turns = vec![
-        ModelTurn::call("fs_edit", &edit),
-        ModelTurn::say("one"),
-        ModelTurn::call("fs_read", &json!({ "path": "notes.md" })),
-        ModelTurn::say("two"),
-    ];
-    let model = ModelServer::scripted(ModelFormat::OpenAi, turns);
+    let model = edits_then_reads();
     let capsule = capsule(&model);
     capsule.write_file("mnt/x", "x");
     let policy = capsule.write_policy(POLICY);

@@ -13,7 +13,10 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, HttpServer, ModelFormat, ModelServer, ModelTurn, run_in_parallel};
+use capsule_testkit::{
+    Capsule, HttpServer, ModelFormat, ModelServer, ModelTurn, results_of_calls as results,
+    run_in_parallel,
+};
 use serde_json::{Value, json};
 
 /// What no request to the model, no screen and no other server may hold.
@@ -142,11 +145,8 @@ fn obey(carrier: Carrier) -> Vec<String> {
     };
     let lines: Vec<String> = orders.iter().enumerate().map(line).collect();
     let model = ModelServer::start(ModelFormat::OpenAi, worst_model(carrier));
-    let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    for (name, value) in model.variables("sk-test-4f8c2d7ab1936e50cc71d2ea") {
-        capsule.set(name, &value);
-    }
-    capsule.set("CAPSULE_MODEL", "m-1");
+    let capsule =
+        model.configured(env!("CARGO_BIN_EXE_capsule"), "sk-test-4f8c2d7ab1936e50cc71d2ea");
     prepare(&capsule);
     carrier.plant(&capsule, &lines);
     let before = [capsule.workspace(), capsule.home()].map(files);
@@ -227,17 +227,6 @@ fn git(capsule: &Capsule, args: &[&str]) {
     git.current_dir(capsule.workspace()).env("HOME", capsule.home());
     git.args(["-c", "user.name=A", "-c", "user.email=a@example.org"]).args(args);
     assert!(git.status().unwrap().success(), "{git:?}");
-}
-
-/// The results of calls that a request holds, in order.
-fn results(body: &Value) -> Vec<Value> {
-    let messages = body["messages"].as_array().unwrap();
-    let results = messages.iter().filter(|message| message["role"] == "tool");
-    let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
-    results
-        .map(text)
-        .map(|text| serde_json::from_str(&text).unwrap_or_else(|_| json!(text)))
-        .collect()
 }
 
 /// Every file of a directory with its content, but for the record of Capsule.

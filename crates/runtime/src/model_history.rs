@@ -1,4 +1,4 @@
-//! What a session's record says of the conversation in it, for the process that goes on with it.
+//! The conversation in a session's record, for the process that goes on with the session.
 
 use capsule_base::code::Code;
 use capsule_core::journal::{Event, ModelAnswered, ModelRequested, PayloadRef};
@@ -13,9 +13,9 @@ use crate::session::SessionError;
 /// The tokens of a request and its answer, as the server counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenCount {
-    /// Those of the request.
+    /// Tokens of the request.
     pub input: Option<u64>,
-    /// Those of the answer.
+    /// Tokens of the answer.
     pub output: Option<u64>,
 }
 

@@ -8,7 +8,7 @@ use capsule_core::tool::{
 };
 use serde_json::Value;
 
-/// What `user.ask` is called, takes and gives. No policy names it: it can do nothing.
+/// The signature of `user.ask`. No policy names the tool, which can do nothing.
 pub(crate) static SIGNATURE: ToolSignature = ToolSignature {
     id: "user.ask",
     model_name: "user_ask",
@@ -33,10 +33,10 @@ pub(crate) static SIGNATURE: ToolSignature = ToolSignature {
     results: &[ResultField { name: "answer", about: "the user's words" }],
 };
 
-/// What a model may call beside the tools.
+/// The questions that a model may ask, beside the tools.
 pub(crate) const QUESTIONS: Catalogue = Catalogue(&[&SIGNATURE]);
 
-/// What a model wants to know.
+/// A question of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserQuestion {
     /// The question, masked; it may hold any characters.

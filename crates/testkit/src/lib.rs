@@ -15,7 +15,7 @@ mod server;
 
 pub use binary::{Capsule, CommandOutput};
 pub use history::History;
-pub use model::{ModelFormat, ModelServer, ModelTurn};
+pub use model::{ModelFormat, ModelServer, ModelTurn, results_of_calls};
 pub use mounted::Mounted;
 pub use rows::run_in_parallel;
 pub use server::{HttpRequest, HttpServer};

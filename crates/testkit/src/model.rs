@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
+use crate::binary::Capsule;
 use crate::server::{HttpRequest, HttpServer};
 
 /// The format that a scripted model speaks.
@@ -95,6 +96,17 @@ impl ModelServer {
         vec![(base, self.server.url(target)), (name, key.to_owned())]
     }
 
+    /// Surroundings in which this model is configured, with a key.
+    #[must_use]
+    pub fn configured(&self, binary: &str, key: &str) -> Capsule {
+        let mut capsule = Capsule::new(binary);
+        for (name, value) in self.variables(key) {
+            capsule.set(name, &value);
+        }
+        capsule.set("CAPSULE_MODEL", "m-1");
+        capsule
+    }
+
     /// The requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<HttpRequest> {
@@ -110,6 +122,24 @@ impl ModelServer {
         let requests = self.requests();
         requests.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
     }
+}
+
+/// The results of calls that the body of a request holds, in the order in which the model gets them.
+///
+/// # Panics
+/// When it has no messages.
+#[must_use]
+pub fn results_of_calls(body: &Value) -> Vec<Value> {
+    let messages = body["messages"].as_array().unwrap();
+    let openai = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| &message["content"]);
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let anthropic =
+        blocks.filter(|block| block["type"] == "tool_result").map(|block| &block["content"]);
+    let texts = openai.chain(anthropic).map(|text| text.as_str().unwrap());
+    texts.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text))).collect()
 }
 
 fn response(format: ModelFormat, turn: ModelTurn) -> Vec<u8> {

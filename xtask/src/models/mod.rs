@@ -87,7 +87,7 @@ impl TaskEnvironment {
     }
 }
 
-/// What went wrong with a file.
+/// The text of a problem with a file.
 fn at(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }

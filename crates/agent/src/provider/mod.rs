@@ -31,7 +31,7 @@ pub struct Provider {
     pub model: String,
     /// How many tokens a request and its answer may have together.
     pub window: u64,
-    /// What the model costs, where that is known.
+    /// The prices of the model, where they are known.
     pub prices: Option<Prices>,
     pub(crate) key: Option<Secret>,
 }

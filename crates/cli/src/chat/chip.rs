@@ -43,7 +43,7 @@ pub(crate) fn malformed_lines(tool: &str, layout: Layout) -> Vec<String> {
     chip.lines(&["arguments that cannot be read; the model was told".into()], layout)
 }
 
-/// What is at the head of a call's line.
+/// The head of a call's line.
 struct Chip<'c> {
     icon: &'c str,
     style: Style,
@@ -85,7 +85,7 @@ fn mark(call: &CallView) -> (&'static str, &'static str, Style) {
     }
 }
 
-/// What went wrong with a call, or why it was refused.
+/// The problem of a call, or the reason of its refusal.
 fn problem(call: &CallView) -> Option<CodedError> {
     let refusal = || call.decision.clone().filter(|_| is_refused(call)).map(CodedError::from);
     call.problem.clone().or_else(refusal)

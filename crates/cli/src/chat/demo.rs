@@ -64,7 +64,7 @@ impl Demo {
         ScriptedModel::new(MODEL, [], PACE)
     }
 
-    /// What the person might type next.
+    /// The line that the person might type next.
     pub(crate) fn suggestion(&self) -> Option<&'static str> {
         self.lines.get(self.at).map(|line| line.text)
     }

@@ -25,7 +25,7 @@ const HISTORY: usize = 200;
 /// How often the process looks whether it was asked to end while a person types.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a person did at the prompt.
+/// An input of a person at the prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A text, of one line or more.
@@ -78,7 +78,7 @@ fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
-/// What the editor asks while a person types.
+/// The answers to what the editor asks while a person types.
 struct LineRules;
 
 impl Helper for LineRules {}

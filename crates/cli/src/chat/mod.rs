@@ -17,11 +17,9 @@ use capsule_agent::{Conversation, Model, TaskEnd, TaskLimits};
 use capsule_base::exit::Exit;
 use capsule_base::{escape, limits};
 use capsule_core::confinement::WorkspaceAccess;
-use capsule_core::journal::RunKind;
 use capsule_report::{time_text, wrap};
 use capsule_runtime::{
-    BoundPolicy, Cancel, CommandRunner, LiveRunOptions, ModelSession, SessionChoice,
-    SessionRequest, WaitingChanges, now_micros,
+    BoundPolicy, Cancel, CommandRunner, ModelSession, SessionChoice, WaitingChanges, now_micros,
 };
 
 use crate::args::{ChatArgs, Globals};
@@ -30,7 +28,7 @@ use crate::chat::slash::{SlashCommand, SlashKind, SlashSubject};
 use crate::chat::turn_keys::TurnKeys;
 use crate::chat::view::ChatView;
 use crate::command::run_end::{show_staged, show_waiting};
-use crate::command::run_start::{prompt_for_calls, run_options, show_start};
+use crate::command::run_start::{open_model_session, prompt_for_calls};
 use crate::command::session::end_run;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
@@ -45,7 +43,7 @@ pub(crate) use slash::RunCommand;
 /// Gives the model of a name, at the provider that is configured.
 pub(crate) type FindModel = fn(&CliContext, Option<&str>) -> Result<Box<dyn Model>, Failure>;
 
-/// What a chat is made of.
+/// The parts of a chat.
 pub(crate) struct ChatSetup<'c> {
     pub(crate) args: &'c ChatArgs,
     pub(crate) ctx: &'c CliContext,
@@ -77,13 +75,13 @@ struct Chat<'c> {
     run: Option<(String, String)>,
     /// The call that waits for an answer.
     waiting: Option<u64>,
-    /// What is typed already when the prompt comes.
+    /// Text that is typed already when the prompt comes.
     typed: String,
     /// Whether the session was sealed: it was held to the end.
     is_sealed: bool,
 }
 
-/// What comes next.
+/// The next step of a chat.
 enum Next {
     Say(String),
     End,
@@ -282,17 +280,12 @@ impl Chat<'_> {
             None => prompt,
         };
         let mut observer = self.view.clone();
-        let (kind, steered) = (RunKind::Chat, (&commands, &self.cancel));
-        let options = LiveRunOptions {
-            accepts_layer: args.layer.accept_layer,
-            ..run_options((bound, ctx), kind, steered, prompt, &mut observer)
-        };
-        let request = SessionRequest { choice: &choice, policy: bound, idle: limits::SESSION_IDLE };
-        let mut session = ModelSession::open(options, request)?;
+        let (place, steered) = ((bound, ctx), (&commands, &self.cancel));
+        let mut session =
+            open_model_session(args, place, &choice, steered, prompt, &mut observer, &screen)?;
         if let Some(keys) = self.keys.as_ref().filter(|_| !args.ask.unattended) {
             session.set_question_prompt(keys.questions(self.view.clone(), self.cancel.clone()));
         }
-        show_start(session.live(), &screen);
         self.run = Some((session.live().id.to_string(), session.live().label.clone()));
         let end = self.turn(&mut session, text)?;
         if session.live().copy_reason.is_some() {
@@ -397,7 +390,7 @@ impl Chat<'_> {
     }
 }
 
-/// What the session of a chat is called: no other call finds it by that.
+/// The name of a chat's session: no other call finds the session by that.
 pub(crate) fn session_name() -> String {
     let now = now_micros();
     let (minute, seconds) = (time_text(now), now % 60_000_000);

@@ -46,7 +46,7 @@ fn question_text(question: &str, choices: &[String], columns: usize) -> String {
     text
 }
 
-/// What a line answers: a choice by its number, or the line itself.
+/// The answer that a line gives: a choice by its number, or the line itself.
 fn answer_of(line: &str, choices: &[String]) -> Option<String> {
     let line = line.trim();
     let chosen = line.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));

@@ -1,4 +1,4 @@
-//! What is said where no model is configured: what was looked for, what is there, and what can be done.
+//! The words where no model is configured: what was looked for, what is there, and what can be done.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;

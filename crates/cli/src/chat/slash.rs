@@ -7,19 +7,19 @@ use crate::args::{Arguments, Globals};
 use crate::failure::{Failure, usage_failure};
 use crate::screen::Screen;
 
-/// What a command of a chat does.
+/// The action of a command of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlashKind {
-    /// It is this command of the program; `{run}` is the chat's run, `{policy}` and `{profile}` what it is judged by.
+    /// Runs this command of the program; `{run}` is the chat's run, `{policy}` and `{profile}` what it is judged by.
     /// More words are added.
     Program(&'static [&'static str]),
-    /// It lists the commands.
+    /// Lists the commands.
     Help,
-    /// It says which model is asked, or has another one asked.
+    /// Says which model is asked, or has another one asked.
     Model,
-    /// It ends a turn.
+    /// Ends a turn.
     Stop,
-    /// It ends the chat.
+    /// Ends the chat.
     Quit,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn help_lines() -> Vec<String> {
 /// Runs a command of the program; gives its exit status.
 pub(crate) type RunCommand = fn(&Arguments, &Screen) -> Result<u8, Failure>;
 
-/// What the words of a command stand for.
+/// The values of the placeholders in a command.
 pub(crate) struct SlashSubject<'s> {
     /// The chat's run, once there is one.
     pub(crate) run: Option<&'s str>,

@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// What a terminal shows of what was written.
+    /// The text that a terminal shows of what was written.
     fn shown(written: &[String]) -> Vec<String> {
         let size = |size| NonZero::new(size).unwrap();
         let mut screen = vt100::Parser::new(size(20), size(40), 0);

@@ -1,4 +1,4 @@
-//! What a person sees of a conversation: the model's words as they come, a line for each call, and how a turn ended.
+//! The view that a person has of a conversation: the model's words as they come, a line for each call, and how a turn ended.
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -16,16 +16,16 @@ use crate::chat::text_flow::TextFlow;
 use crate::screen::{DIMMED, HINT, Screen};
 use crate::timeline::ProgressLine;
 
-/// What goes on while no word and no call comes.
+/// The text of the progress line while no word and no call comes.
 const WAITING: &str = "the model · Esc ends the turn";
 
-/// What a person sees of a conversation, shared by those who tell of it.
+/// The view of a conversation, shared by those who tell of it.
 #[derive(Clone)]
 pub(crate) struct ChatView(Rc<RefCell<ViewState>>);
 
 struct ViewState {
     screen: Screen,
-    /// What the events of the run add up to.
+    /// The sum of the run's events.
     run: RunView,
     flow: TextFlow,
     progress: ProgressLine,
@@ -36,7 +36,7 @@ struct ViewState {
     is_quiet: bool,
 }
 
-/// What happened in a turn.
+/// The numbers of a turn.
 struct TurnCounts {
     since: Instant,
     calls: u64,
@@ -174,7 +174,7 @@ impl ViewState {
         lines.iter().for_each(|line| self.print(line));
     }
 
-    /// What holds the commands of the run, as it was found when the run began.
+    /// The sandbox of the run's commands, as it was found when the run began.
     fn sandbox_text(&self) -> Option<String> {
         let header = self.run.header.as_ref()?;
         let Some(status) = header.sandbox() else {

@@ -7,19 +7,15 @@ use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_base::units::parse_duration;
-use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
-use capsule_runtime::{
-    BoundPolicy, CommandRunner, LiveRunOptions, ModelSession, NullObserver, SessionChoice,
-    SessionRequest,
-};
+use capsule_runtime::{BoundPolicy, CommandRunner, NullObserver, SessionChoice};
 
 use crate::args::{ChatArgs, Globals};
 use crate::card;
 use crate::chat::{self, ChatSetup, Demo, RunCommand};
 use crate::command::run::RunEnding;
-use crate::command::run_start::{prompt_for_calls, run_options, show_start};
+use crate::command::run_start::{open_model_session, prompt_for_calls};
 use crate::command::session_choice::find_session;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
@@ -163,13 +159,9 @@ fn run_tasks(
     commands.start();
     let mut timeline = Timeline::new(*screen, screen.json);
     let prompt = prompt_for_calls(args.ask, (bound, ctx), &cancel, screen);
-    let options = LiveRunOptions {
-        accepts_layer: args.layer.accept_layer,
-        ..run_options((bound, ctx), RunKind::Chat, (&commands, &cancel), prompt, &mut timeline)
-    };
-    let request = SessionRequest { choice: &choice, policy: bound, idle: limits::SESSION_IDLE };
-    let mut session = ModelSession::open(options, request)?;
-    show_start(session.live(), screen);
+    let (place, steered) = ((bound, ctx), (&commands, &cancel));
+    let mut session =
+        open_model_session(args, place, &choice, steered, prompt, &mut timeline, screen)?;
     let Asked { model, limits, mut demo } = asked;
     let mut conversation = match args.session {
         Some(_) => Conversation::resume(model, limits, &session)?,

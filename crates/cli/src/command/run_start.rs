@@ -2,19 +2,22 @@
 
 use std::rc::Rc;
 
+use capsule_base::limits;
 use capsule_core::capability::Capabilities;
 use capsule_core::journal::RunKind;
 use capsule_runtime::{
-    BoundPolicy, Cancel, CommandRunner, LiveRun, LiveRunOptions, NullSink, Observer, Prompt,
+    BoundPolicy, Cancel, CommandRunner, LiveRun, LiveRunOptions, ModelSession, NullSink, Observer,
+    Prompt, SessionChoice, SessionRequest,
 };
 use serde_json::json;
 
-use crate::args::UnattendedArg;
+use crate::args::{ChatArgs, UnattendedArg};
 use crate::card;
 use crate::command::layers::{show_layer_changes, tell_key};
 use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run_end::show_copied;
 use crate::context::CliContext;
+use crate::failure::Failure;
 use crate::repository::require_clean_copy;
 use crate::screen::Screen;
 
@@ -56,6 +59,29 @@ pub(crate) fn prompt_for_calls(
 ) -> Box<dyn Prompt> {
     let rules = rule_patch_lookup(policy, ctx);
     card::make_prompt((ask.unattended, false), screen, cancel, rules)
+}
+
+/// Opens the session in which a model works, or takes it up, and says what is new about it.
+///
+/// # Errors
+/// As [`ModelSession::open`].
+pub(crate) fn open_model_session<'o>(
+    args: &ChatArgs,
+    (bound, ctx): (&BoundPolicy, &CliContext),
+    choice: &SessionChoice,
+    steered: (&CommandRunner, &Cancel),
+    prompt: Box<dyn Prompt>,
+    observer: &'o mut dyn Observer,
+    screen: &Screen,
+) -> Result<ModelSession<'o>, Failure> {
+    let options = LiveRunOptions {
+        accepts_layer: args.layer.accept_layer,
+        ..run_options((bound, ctx), RunKind::Chat, steered, prompt, observer)
+    };
+    let request = SessionRequest { choice, policy: bound, idle: limits::SESSION_IDLE };
+    let session = ModelSession::open(options, request)?;
+    show_start(session.live(), screen);
+    Ok(session)
 }
 
 /// Says what is new about the layers and the key of a run, and whether it works in a copy.
