@@ -145,13 +145,7 @@ impl Outcome {
             code if code.class() == FailureClass::Denied => Ending::Refused,
             _ => Ending::Failed,
         };
-        Self {
-            ending,
-            problem: Some(problem),
-            output: Output::default(),
-            enforcement: Enforcement::InProcess,
-            changes: Vec::new(),
-        }
+        Self { ending, problem: Some(problem), ..Self::done(Output::default()) }
     }
 
     /// The same call with another end: what held it, what it said and what it changed stay.

@@ -137,29 +137,26 @@ impl AwaitingApproval {
         let diff = self.cleared.operation.preview().masked(redactor);
         let question = (&args, bound, diff.lines());
         let question = self.redacted.approval_request((call, &self.call), question, judgement);
-        match approver.resolve(&question) {
+        let shown = match approver.resolve(&question) {
             ApprovalRoute::NoApprover => {
-                Ok(RoutedApproval::Denied(Denied { decision: self.cleared.decision.unattended() }))
+                let decision = self.cleared.decision.unattended();
+                return Ok(RoutedApproval::Denied(Denied { decision }));
             }
             ApprovalRoute::Granted(used) => {
-                self.clear_by_grant(&used, journal).map(RoutedApproval::Cleared)
+                return self.clear_by_grant(&used, journal).map(RoutedApproval::Cleared);
             }
-            ApprovalRoute::Show(card) => match card_if_current(card, &diff, redactor) {
-                Some(card) => self.show(card, journal).map(RoutedApproval::Shown),
-                None => {
-                    self.refuse(stale_approval(), redactor, journal).map(RoutedApproval::Denied)
-                }
-            },
-            ApprovalRoute::Wait(card, until) => {
-                let Some(card) = card_if_current(card, &diff, redactor) else {
-                    return self
-                        .refuse(stale_approval(), redactor, journal)
-                        .map(RoutedApproval::Denied);
-                };
+            ApprovalRoute::Show(card) => Some((card, None)),
+            ApprovalRoute::Wait(card, until) => Some((card, Some(until))),
+            ApprovalRoute::Outdated => None,
+        };
+        let current = shown.and_then(|(card, until)| {
+            card_if_current(card, &diff, redactor).map(|card| (card, until))
+        });
+        match current {
+            None => self.refuse(stale_approval(), redactor, journal).map(RoutedApproval::Denied),
+            Some((card, None)) => self.show(card, journal).map(RoutedApproval::Shown),
+            Some((card, Some(until))) => {
                 self.suspend((&card, until), bound, journal).map(RoutedApproval::Denied)
-            }
-            ApprovalRoute::Outdated => {
-                self.refuse(stale_approval(), redactor, journal).map(RoutedApproval::Denied)
             }
         }
     }
@@ -295,32 +292,24 @@ impl AwaitingAnswer {
         let event = answer_event(self.awaiting.cleared.number, &given, redactor, journal)?;
         journal.append(Event::ApprovalAnswered(event), Durability::CrashSafe)?;
         let Self { awaiting: asking, card } = self;
-        Ok(match given.answer {
+        let problem = match given.answer {
             ApprovalAnswer::Approved(..) => {
-                AnsweredCall::Approved(Approved { awaiting: asking, diff: card.diff })
+                return Ok(AnsweredCall::Approved(Approved { awaiting: asking, diff: card.diff }));
             }
             ApprovalAnswer::Changed(_, args) => {
                 let call = ToolCall { args, ..asking.call.clone() };
                 let problem = CodedError::new(Code::ApprovalWithdrawn, ARGS_CHANGED_MESSAGE);
                 asking.refuse(problem, redactor, journal)?;
-                AnsweredCall::Changed(call)
+                return Ok(AnsweredCall::Changed(call));
             }
-            ApprovalAnswer::Denied(_, why) => {
-                let problem = denial_problem(Code::ApprovalDenied, why);
-                AnsweredCall::Denied(asking.refuse(problem, redactor, journal)?)
-            }
-            ApprovalAnswer::Stopped(_, why) => {
-                let problem = denial_problem(Code::ApprovalStopped, why);
-                AnsweredCall::Denied(asking.refuse(problem, redactor, journal)?)
-            }
-            ApprovalAnswer::Expired => {
-                AnsweredCall::Denied(asking.refuse(expired_problem(), redactor, journal)?)
-            }
+            ApprovalAnswer::Denied(_, why) => denial_problem(Code::ApprovalDenied, why),
+            ApprovalAnswer::Stopped(_, why) => denial_problem(Code::ApprovalStopped, why),
+            ApprovalAnswer::Expired => expired_problem(),
             ApprovalAnswer::Deferred(_) | ApprovalAnswer::Withdrawn => {
-                let problem = CodedError::new(Code::ApprovalWithdrawn, WITHDRAWN_MESSAGE);
-                AnsweredCall::Denied(asking.refuse(problem, redactor, journal)?)
+                CodedError::new(Code::ApprovalWithdrawn, WITHDRAWN_MESSAGE)
             }
-        })
+        };
+        asking.refuse(problem, redactor, journal).map(AnsweredCall::Denied)
     }
 }
 
@@ -337,13 +326,8 @@ pub(super) fn answer_event<J: Journal>(
         ApprovalAnswer::Approved(_, grant) => (None, grant.as_ref()),
         _ => (None, None),
     };
-    let why = match why {
-        Some(why) => {
-            let clean = redactor.text(why, &mut 0);
-            Some(journal.put_payload(PayloadClass::Text, &json::canonical(&clean))?)
-        }
-        None => None,
-    };
+    let why = why.map(|why| json::canonical(&redactor.text(why, &mut 0)));
+    let why = why.map(|why| journal.put_payload(PayloadClass::Text, &why)).transpose()?;
     Ok(ApprovalAnswered {
         call,
         outcome: answer.kind(),
@@ -415,21 +399,15 @@ impl Approved {
                     asking.cleared.operation = prepared;
                     return Ok(Ok(asking.clear()));
                 }
-                CodedError::new(
-                    Code::ApprovalChangedAfter,
-                    "what was approved is no longer what is there",
-                )
+                "what was approved is no longer what is there".into()
             }
             // A replay is told what was said then.
-            Err(problem) if problem.code == Code::ApprovalChangedAfter => problem,
-            Err(problem) => {
-                let what = alloc::format!(
-                    "what was approved cannot be done any more: {}",
-                    problem.message
-                );
-                CodedError::new(Code::ApprovalChangedAfter, what)
+            Err(CodedError { code: Code::ApprovalChangedAfter, message, .. }) => message,
+            Err(CodedError { message, .. }) => {
+                alloc::format!("what was approved cannot be done any more: {message}")
             }
         };
-        asking.refuse(changed, redactor, journal).map(Err)
+        let problem = CodedError::new(Code::ApprovalChangedAfter, changed);
+        asking.refuse(problem, redactor, journal).map(Err)
     }
 }

@@ -2,7 +2,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,14 +14,15 @@ pub(crate) const UNNAMED: &str = "a file that no word names";
 
 /// What one run has used, by tool, and how its calls went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "UsageRecord", into = "UsageRecord")]
 pub struct Usage {
     tools: BTreeMap<ToolName, ToolUsage>,
     /// How often each call was made, by the digest of its arguments.
+    #[serde(with = "call_list")]
     same: BTreeMap<(ToolName, Digest), u64>,
     denied_total: u64,
     denied_in_a_row: u64,
     /// The files that commands wrote by their words, which may tell a build what to run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     instructions: BTreeSet<String>,
 }
 
@@ -39,30 +39,25 @@ pub struct ToolUsage {
     pub hosts: BTreeMap<String, u64>,
 }
 
-/// The same as it is recorded: JSON has no keys of two parts.
-#[derive(Serialize, Deserialize)]
-struct UsageRecord {
-    tools: BTreeMap<ToolName, ToolUsage>,
-    same: Vec<(ToolName, Digest, u64)>,
-    denied_total: u64,
-    denied_in_a_row: u64,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    instructions: BTreeSet<String>,
-}
+/// Calls by their tools and arguments as a list: JSON has no keys of two parts.
+mod call_list {
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
 
-impl From<Usage> for UsageRecord {
-    fn from(usage: Usage) -> Self {
-        let Usage { tools, same, denied_total, denied_in_a_row, instructions } = usage;
-        let same = same.into_iter().map(|((tool, call), times)| (tool, call, times)).collect();
-        Self { tools, same, denied_total, denied_in_a_row, instructions }
+    use capsule_base::digest::Digest;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::tool::ToolName;
+
+    type Calls = BTreeMap<(ToolName, Digest), u64>;
+
+    pub(super) fn serialize<S: Serializer>(calls: &Calls, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(calls.iter().map(|((tool, call), times)| (tool, call, times)))
     }
-}
 
-impl From<UsageRecord> for Usage {
-    fn from(listed: UsageRecord) -> Self {
-        let UsageRecord { tools, same, denied_total, denied_in_a_row, instructions } = listed;
-        let same = same.into_iter().map(|(tool, call, times)| ((tool, call), times)).collect();
-        Self { tools, same, denied_total, denied_in_a_row, instructions }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Calls, D::Error> {
+        let listed = Vec::<(ToolName, Digest, u64)>::deserialize(from)?;
+        Ok(listed.into_iter().map(|(tool, call, times)| ((tool, call), times)).collect())
     }
 }
 
