@@ -3,9 +3,12 @@
 use std::time::Instant;
 
 use capsule_base::code::Code;
+use capsule_base::units::show_usd;
 use capsule_base::{json, limits};
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{Cancel, ModelRequest, ModelSession, SessionError, StoreError, TokenCount};
+use capsule_runtime::{
+    Cancel, ModelBudget, ModelRequest, ModelSession, SessionError, StoreError, TokenCount,
+};
 use serde_json::{Value, json};
 
 use crate::context::{Omission, size};
@@ -38,6 +41,8 @@ pub struct Conversation {
     tokens: u64,
     /// In millionths of a US dollar.
     cost: u64,
+    /// Whether a server did not count the tokens of an answer.
+    is_uncounted: bool,
     /// How many bytes a request may have; none until a server refused one as too long.
     most_bytes: Option<usize>,
     bytes_per_100_tokens: u64,
@@ -55,6 +60,7 @@ impl Conversation {
             has_begun: false,
             tokens: 0,
             cost: 0,
+            is_uncounted: false,
             most_bytes: None,
             bytes_per_100_tokens: limits::MODEL_BYTES_PER_100_TOKENS,
         }
@@ -102,6 +108,7 @@ impl Conversation {
     fn count(&mut self, tokens: TokenCount) {
         let used = tokens.input.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0));
         self.tokens = self.tokens.saturating_add(used);
+        self.is_uncounted |= tokens.input.is_none() || tokens.output.is_none();
         let cost = self.model.prices().map_or(0, |prices| prices.cost(tokens));
         self.cost = self.cost.saturating_add(cost);
     }
@@ -137,7 +144,7 @@ impl Conversation {
         until: &Until<'_>,
         observer: &mut dyn ConversationObserver,
     ) -> Result<Option<TaskEnd>, StoreError> {
-        if let Some(end) = self.limit(state) {
+        if let Some(end) = self.limit(state, session.budget()) {
             return Ok(Some(end));
         }
         state.turns += 1;
@@ -175,23 +182,46 @@ impl Conversation {
     }
 
     /// Why no other request may be sent; none where one may.
-    fn limit(&self, state: &TurnState) -> Option<TaskEnd> {
+    fn limit(&self, state: &TurnState, budget: ModelBudget) -> Option<TaskEnd> {
         let may = self.limits;
         if state.turns >= may.turns {
             return Some(limit_reached(&format!("{} requests", may.turns)));
         }
+        let is_met = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
+        let used_up = |code: Code, budget: String| {
+            let message = format!("the run has used its budget of {budget} for models");
+            TaskEnd::Failed(CodedError::new(code, message))
+        };
+        if let Some(tokens) = is_met(budget.tokens, self.tokens) {
+            return Some(used_up(Code::BudgetLlmTokens, format!("{tokens} tokens")));
+        }
+        if let Some(cost) = is_met(budget.cost, self.cost) {
+            return Some(used_up(Code::BudgetLlmCost, show_usd(cost)));
+        }
         if self.tokens >= may.tokens {
             return Some(limit_reached(&format!("{} tokens", may.tokens)));
         }
-        let may_cost = may.cost?;
-        if self.model.prices().is_none() {
-            let message =
-                format!("the cost is limited, and no prices of `{}` are known", self.model.name());
-            let hint = "name its prices in `providers.yaml`, or leave the limit out";
-            let problem = CodedError::new(Code::ModelNotConfigured, message);
-            return Some(TaskEnd::Failed(problem.with_suggestion(hint)));
+        if let Some(cost) = is_met(may.cost, self.cost) {
+            return Some(limit_reached(&format!("a cost of {}", show_usd(cost))));
         }
-        (self.cost >= may_cost).then(|| limit_reached("its cost"))
+        self.uncountable(budget).map(TaskEnd::Failed)
+    }
+
+    /// Why a budget cannot be kept: it bounds what is not known.
+    fn uncountable(&self, budget: ModelBudget) -> Option<CodedError> {
+        let is_cost_limited = budget.cost.is_some() || self.limits.cost.is_some();
+        let name = self.model.name();
+        let (message, hint) = if is_cost_limited && self.model.prices().is_none() {
+            let message = format!("the cost is limited, and no prices of `{name}` are known");
+            (message, "name its prices in `providers.yaml`, or leave the limit of the cost out")
+        } else if self.is_uncounted && (is_cost_limited || budget.tokens.is_some()) {
+            let message =
+                "tokens or cost are limited, and the server did not count the tokens of an answer";
+            (message.to_owned(), "use a server that counts them, or leave the limit out")
+        } else {
+            return None;
+        };
+        Some(CodedError::new(Code::ModelNotConfigured, message).with_suggestion(hint))
     }
 
     /// Asks the model for its next turn, with less of the conversation where it is too long; gives the calls that it

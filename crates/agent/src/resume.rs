@@ -59,7 +59,7 @@ impl RecordedConversation {
     fn take_request(&mut self, added: &Value) {
         // The instructions are sent with the first request: another conversation begins.
         if added.get("instructions").is_some() {
-            *self = Self::default();
+            *self = Self { tokens: std::mem::take(&mut self.tokens), ..Self::default() };
         }
         let new = added.get("messages").and_then(Value::as_array);
         for message in new.into_iter().flatten() {

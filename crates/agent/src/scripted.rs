@@ -11,7 +11,7 @@ use capsule_runtime::{ModelTool, TokenCount};
 use serde_json::Value;
 
 use crate::message::{Message, ModelAnswer};
-use crate::model::{AnswerPiece, Model, RequestError, Until};
+use crate::model::{AnswerPiece, Model, Prices, RequestError, Until};
 use crate::provider::ProviderKind;
 
 /// A model that gives one answer after the other, whatever it is asked. It needs no server.
@@ -50,6 +50,10 @@ impl Model for ScriptedModel {
         limits::MODEL_WINDOW
     }
 
+    fn prices(&self) -> Option<Prices> {
+        Some(Prices::default())
+    }
+
     fn body(&self, instructions: &str, tools: &[ModelTool], messages: &[Message]) -> Value {
         ProviderKind::OpenAi.body(&self.name, instructions, tools, messages)
     }
@@ -69,6 +73,6 @@ impl Model for ScriptedModel {
             until.pause(self.pace)?;
             on_piece(AnswerPiece::Text(word));
         }
-        Ok((answer, TokenCount::default()))
+        Ok((answer, TokenCount { input: Some(0), output: Some(0) }))
     }
 }

@@ -537,6 +537,12 @@ codes! {
     BudgetFetched = "budget.fetched", Policy, BudgetUsedUp,
         "The run has fetched as much as it may.", "`budgets.run.fetched`.",
         "Fetch less, or ask the person.";
+    BudgetLlmTokens = "budget.llm-tokens", Policy, BudgetUsedUp,
+        "The model has read and written as many tokens as the run may use.", "`budgets.run.llm_tokens`.",
+        "Begin another chat with a smaller task, or raise the budget in the policy.";
+    BudgetLlmCost = "budget.llm-cost", Policy, BudgetUsedUp,
+        "The model has cost as much as the run may spend.", "`budgets.run.llm_cost_usd`.",
+        "Begin another chat with a smaller task, or raise the budget in the policy.";
     BudgetSameCall = "budget.same-call", Policy, BudgetUsedUp,
         "The same call was made as often as it may be.", "A loop; `budgets.loops.same_call`.",
         "Do something else: the same call will say the same.";
@@ -791,6 +797,8 @@ impl Code {
                 | Self::BudgetWall
                 | Self::BudgetWritten
                 | Self::BudgetFetched
+                | Self::BudgetLlmTokens
+                | Self::BudgetLlmCost
                 | Self::BudgetSameCall
                 | Self::BudgetDeniedInARow
                 | Self::BudgetDeniedTotal

@@ -45,6 +45,23 @@ pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Reads a sum of US dollars with at most six decimals, such as `2.00`; gives millionths of a dollar.
+#[must_use]
+pub fn parse_usd(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let all = [whole, part].concat();
+    let fits = matches!((whole.len(), part.len()), (1..=6, 1..=6));
+    let is_number = fits && all.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| format!("{whole}{part:0<6}").parse().ok()).flatten()
+}
+
+/// A sum in millionths of a US dollar for a screen, to the cent: `$2.00`; smaller ones in full.
+#[must_use]
+pub fn show_usd(micros: u64) -> String {
+    let text = format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.strip_suffix("0000").map_or_else(|| text.clone(), String::from)
+}
+
 fn split(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
@@ -142,6 +159,26 @@ mod tests {
             ("1w", None),
         ] {
             assert_eq!(parse_duration(text), millis.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn dollars_are_read_and_shown() {
+        for (text, micros, shown) in [
+            ("2.00", Some(2_000_000), "$2.00"),
+            ("3", Some(3_000_000), "$3.00"),
+            ("0.15", Some(150_000), "$0.15"),
+            ("0.000001", Some(1), "$0.000001"),
+            ("0.0000001", None, ""),
+            ("1000000", None, ""),
+            ("-1", None, ""),
+            ("1e3", None, ""),
+            ("1.", None, ""),
+            (".5", None, ""),
+            ("$1", None, ""),
+        ] {
+            assert_eq!(parse_usd(text), micros, "{text}");
+            assert_eq!(micros.map(show_usd).unwrap_or_default(), shown, "{text}");
         }
     }
 

@@ -468,6 +468,79 @@ fn a_task_is_bounded() {
     });
 }
 
+/// How much of models a run may use: the least that the policy and the options say. What cannot be counted is refused.
+#[test]
+fn tokens_and_cost_are_bounded() {
+    let uncounted = {
+        let function = json!({ "name": "fs_list", "arguments": "{\"path\":\".\"}" });
+        let call = json!({ "index": 0, "id": "c", "type": "function", "function": function });
+        let delta = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
+        let end =
+            json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+        ModelTurn::Stream(format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n").into_bytes())
+    };
+    // Each request has 18 tokens, and costs $0.018 where there are prices.
+    let prices = "prices: { input: 1000, output: 1000 }";
+    let rows = [
+        ("", "llm_tokens: 40", "", 7, 3, "its budget of 40 tokens for models"),
+        ("--max-tokens=20", "llm_tokens: 400", "", 7, 2, "after 20 tokens"),
+        ("--max-tokens=400", "llm_tokens: 20", "", 7, 2, "its budget of 20 tokens"),
+        ("", "llm_tokens: 0", "", 7, 0, "budget.llm-tokens"),
+        ("", "llm_cost_usd: 0.03", prices, 7, 2, "its budget of $0.03"),
+        ("--max-cost=0.02", "llm_cost_usd: 5", prices, 7, 2, "after a cost of $0.02"),
+        ("--max-cost=5", "llm_cost_usd: 0.02", prices, 7, 2, "budget.llm-cost"),
+        ("--max-cost=5", "calls: 9", "", 2, 0, "no prices of `m-7` are known"),
+        ("", "llm_cost_usd: 5", "", 2, 0, "no prices of `m-7` are known"),
+        ("--max-cost=1e3", "calls: 9", prices, 2, 0, "no sum in US dollars"),
+        ("--max-cost=5", "calls: 9", "uncounted", 2, 1, "did not count the tokens"),
+        ("", "llm_tokens: 400", "uncounted", 2, 1, "did not count the tokens"),
+    ];
+    check_rows(&rows, |(option, budget, prices, exit, requests, expected)| {
+        let read = |number| ModelTurn::call("fs_read", &json!({ "path": format!("{number}") }));
+        let turns = match *prices {
+            "uncounted" => vec![uncounted.clone(); 9],
+            _ => (0..9).map(read).collect(),
+        };
+        let prices =
+            if *prices == "uncounted" { "prices: { input: 1, output: 1 }" } else { prices };
+        let model = ModelServer::scripted(ModelFormat::OpenAi, turns);
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        let base = model.variables(KEY).remove(0).1;
+        let directory = capsule.home().join(".config/capsule");
+        fs::create_dir_all(&directory).unwrap();
+        let provider = format!("format: openai, url: '{base}', model: m-7, {prices}");
+        let text = format!("version: 1\nproviders:\n  near: {{ {provider} }}\n");
+        fs::write(directory.join("providers.yaml"), text).unwrap();
+        let policy = format!("{POLICY}budgets: {{ run: {{ {budget} }} }}\n");
+        let policy = capsule.write_policy(&policy);
+        let args = ["chat", "--policy", &policy, "--task", "work", option];
+        let done = capsule.run(&args[..if option.is_empty() { 5 } else { 6 }]);
+        let asked = model.requests().len();
+        match (done.status, asked) == (*exit, *requests) && done.stderr.contains(expected) {
+            true => Ok(()),
+            false => {
+                Err(format!("{option} {budget}: {} after {asked}\n{}", done.status, done.stderr))
+            }
+        }
+    });
+}
+
+/// The budget of a session counts what its tasks before have used.
+#[test]
+fn the_tasks_of_a_session_share_a_budget() {
+    let model = ModelServer::scripted(ModelFormat::OpenAi, vec![]);
+    let capsule = capsule(&model);
+    let policy = format!("{POLICY}budgets: {{ run: {{ llm_tokens: 30 }} }}\n");
+    let policy = capsule.write_policy(&policy);
+    let started = capsule.run(&["session", "start", "--policy", &policy, "--json"]).exits(0).json();
+    let session = started["session"].as_str().unwrap();
+    for exit in [0, 0, 7] {
+        let args = ["chat", "--policy", &policy, "--session", session, "--task", "work"];
+        let _ = capsule.run(&args).exits(exit);
+    }
+    assert_eq!(model.requests().len(), 2);
+}
+
 /// FR-2, FR-3: a model that obeys every instruction that it finds in a file does nothing outside of the policy.
 #[test]
 fn an_injected_instruction_gives_no_permission() {

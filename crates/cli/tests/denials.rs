@@ -47,6 +47,8 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::BudgetDeniedInARow,
     Code::BudgetDeniedTotal,
     Code::BudgetFetched,
+    Code::BudgetLlmCost,
+    Code::BudgetLlmTokens,
     Code::BudgetSameCall,
     Code::BudgetWall,
     Code::BudgetWritten,

@@ -168,7 +168,7 @@ risk:
   escalate: [{ when: irreversible, to: high }, { when: executable-changed, to: medium }]
   block_at: none
 budgets:
-  run: { calls: 5, wall: 5m, written: 5KB, fetched: 5KB }
+  run: { calls: 5, wall: 5m, written: 5KB, fetched: 5KB, llm_tokens: 5, llm_cost_usd: 0.5 }
   loops: { same_call: 3, denied_in_a_row: 3, denied_total: 9, then: stop }
 tests:
   - name: one

@@ -422,7 +422,7 @@ fn budgets_end_a_run() {
         ("grants: { expire: { after: 48h } }", "policy.unknown-value"),
         ("grants: { always: store }", "policy.unknown-value"),
         ("composites: { overflow: deny }", "policy.not-yet-supported"),
-        ("budgets: { run: { llm_tokens: 5 } }", "policy.not-yet-supported"),
+        ("budgets: { run: { llm_cost_usd: -1 } }", "a sum in US dollars"),
         ("budgets: { loops: { then: wait } }", "policy.unknown-value"),
         ("budgets: { loops: { same_call: 0 } }", "no call could be made"),
         ("budgets: { run: { wall: 30 } }", "policy.unit"),

@@ -1,6 +1,6 @@
 //! What a policy says about risk, budgets and prompts, in words.
 
-use capsule_base::units::{counted, show_size, show_span};
+use capsule_base::units::{counted, show_size, show_span, show_usd};
 use capsule_core::approval::GrantPolicy;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{Budgets, Policy, RiskPolicy, SourceLocation};
@@ -48,6 +48,8 @@ fn budgets_rule(budgets: &Budgets) -> RuleLine {
         wall_ms,
         written,
         fetched,
+        llm_tokens,
+        llm_cost,
         same_call,
         denied_in_a_row,
         denied_total,
@@ -60,6 +62,8 @@ fn budgets_rule(budgets: &Budgets) -> RuleLine {
         wall,
         written.map(|written| format!("{} written", show_size(written))),
         fetched.map(|fetched| format!("{} fetched", show_size(fetched))),
+        llm_tokens.map(|tokens| format!("{tokens} tokens of models")),
+        llm_cost.map(|cost| format!("{} for models", show_usd(cost))),
     ];
     let loops = [
         same_call.map(|same_call| format!("{same_call} of the same call")),

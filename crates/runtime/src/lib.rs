@@ -65,7 +65,7 @@ pub use lifecycle::submit;
 pub use live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 pub use masked_stream::{MaskedStream, MaskedText};
 pub use model_history::{HistoryEntry, TokenCount};
-pub use model_session::{ModelRequest, ModelSession, ToolAnswer};
+pub use model_session::{ModelBudget, ModelRequest, ModelSession, ToolAnswer};
 pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};
 pub use pending_changes::{UnappliedRun, unapplied_runs};
 pub use policy_load_error::PolicyLoadError;

@@ -58,6 +58,15 @@ pub struct ModelRequest<'r> {
     pub added: &'r Value,
 }
 
+/// How much of models a run may use, as its policy and the layers over it say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelBudget {
+    /// Tokens of requests and answers.
+    pub tokens: Option<u64>,
+    /// The cost in millionths of a US dollar.
+    pub cost: Option<u64>,
+}
+
 /// What a model is given for one of its calls.
 #[derive(Clone, Debug)]
 pub struct ToolAnswer {
@@ -157,6 +166,16 @@ impl<'o> ModelSession<'o> {
             sha256: Digest::of(request.body),
             added,
         }))
+    }
+
+    /// How much of models the whole run may use: the least that the policy or a layer names.
+    #[must_use]
+    pub fn budget(&self) -> ModelBudget {
+        let layers = || self.live.run.policy.self_and_layers().map(|layer| &layer.budgets);
+        ModelBudget {
+            tokens: layers().filter_map(|budgets| budgets.llm_tokens).min(),
+            cost: layers().filter_map(|budgets| budgets.llm_cost).min(),
+        }
     }
 
     /// How many requests were sent in the run.

@@ -186,22 +186,10 @@ fn prices(reader: &mut YamlReader, node: &YamlNode) -> Option<Prices> {
     })
 }
 
-/// Dollars for a million tokens, with at most six decimals, in millionths.
+/// US dollars for a million tokens, in millionths.
 fn price(reader: &mut YamlReader, section: &Section<'_>, name: &str) -> Option<u64> {
     let node = reader.required(section, name, "prices")?;
-    let text = reader.text(node)?;
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let fits = !whole.is_empty() && whole.len() <= 6 && part.len() <= 6;
-    let price = (fits && is_digits(whole) && is_digits(part) && !text.ends_with('.'))
-        .then(|| format!("{whole}{part:0<6}").parse().ok())
-        .flatten();
-    if price.is_none() {
-        let message =
-            format!("`{name}` is no price such as `0.15`, in US dollars for a million tokens");
-        reader.problem(wrong(node, message));
-    }
-    price
+    reader.dollars(node)
 }
 
 fn wrong(node: &YamlNode, message: impl Into<String>) -> Diagnostic {
@@ -249,9 +237,9 @@ providers:
             (("format: anthropic", "format: gemini"), 6, "gemini"),
             (("    model: large-1\n", ""), 6, "needs `model`"),
             (("key: FAR_KEY", "key: sk-secret-value"), 9, "no name of a variable"),
-            (("input: 3", "input: -3"), 10, "no price"),
-            (("input: 3", "input: 3.1234567"), 10, "no price"),
-            (("0.15", "1e3"), 10, "no price"),
+            (("input: 3", "input: -3"), 10, "US dollars"),
+            (("input: 3", "input: 3.1234567"), 10, "US dollars"),
+            (("0.15", "1e3"), 10, "US dollars"),
             (("key: FAR_KEY", "token: x"), 9, "no key `token`"),
             (("window: 32768", "window: 10"), 4, "`window`"),
             (("  far:", "  local:"), 5, "local"),

@@ -125,6 +125,8 @@ pub(super) fn budgets() -> Value {
             ("wall", definition_ref("duration")),
             ("written", with_description("Bytes that it writes.", definition_ref("size"))),
             ("fetched", with_description("Bytes that it fetches.", definition_ref("size"))),
+            ("llm_tokens", integer_schema("Tokens that models read and write.", None)),
+            ("llm_cost_usd", dollars_schema()),
         ],
     );
     let loops = object(
@@ -146,6 +148,16 @@ pub(super) fn budgets() -> Value {
     );
     let all = [("run", run), ("loops", loops), ("attention", attention)];
     with_description("How much one run may do in all.", object(&[], all))
+}
+
+/// What models may cost.
+fn dollars_schema() -> Value {
+    json!({
+        "description": "What models may cost, in US dollars with at most six decimals.",
+        "type": ["number", "string"],
+        "minimum": 0,
+        "pattern": r"^[0-9]{1,6}(\.[0-9]{1,6})?$",
+    })
 }
 
 /// What a prompt may offer beyond the call that it is about.

@@ -12,7 +12,7 @@ use crate::escape;
 use crate::limits;
 use crate::suggestion::closest;
 use crate::units;
-use crate::yaml::{YamlNode, YamlValue};
+use crate::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// The codes of one language's problems.
 #[derive(Debug)]
@@ -173,11 +173,11 @@ impl YamlReader {
     fn unknown_key(&self, name: &str, at: &YamlNode, keys: &[KeySpec], what: &str) -> Diagnostic {
         let message = format!("{what} has no key `{}`", escape::line(name));
         let problem = Diagnostic::error(self.dialect.unknown_key, at.span.clone(), message);
-        let supported = keys.iter().filter(|key| key.supported).map(|key| key.name);
         match closest(name, keys.iter().map(|key| key.name)) {
             Some(near) => problem.hint(format!("did you mean `{near}`?")),
             None => {
-                let names: Vec<&str> = supported.collect();
+                let names = keys.iter().filter(|key| key.supported).map(|key| key.name);
+                let names: Vec<&str> = names.collect();
                 problem.hint(format!("it knows `{}`", names.join("`, `")))
             }
         }
@@ -201,32 +201,31 @@ impl YamlReader {
 
     /// A text. Numbers and truth values are taken as they are written.
     pub fn text<'n>(&mut self, node: &'n YamlNode) -> Option<&'n str> {
-        let text = node.text();
-        if text.is_none() {
-            self.wrong_type(node, "text");
+        self.expected(node, node.text(), "text")
+    }
+
+    /// What a node was read as; a problem where it is something else.
+    fn expected<T>(&mut self, node: &YamlNode, read: Option<T>, what: &str) -> Option<T> {
+        if read.is_none() {
+            self.wrong_type(node, what);
         }
-        text
+        read
     }
 
     /// A text without line ends and control characters, for names and places.
     pub fn line(&mut self, node: &YamlNode) -> Option<String> {
         let text = self.text(node)?;
-        if text.chars().any(char::is_control) {
-            self.wrong_type(node, "one line of text");
-            return None;
-        }
-        Some(text.to_string())
+        let line = (!text.chars().any(char::is_control)).then(|| text.to_string());
+        self.expected(node, line, "one line of text")
     }
 
     /// A name: one line, and no longer than a list can show.
     pub fn name(&mut self, node: &YamlNode) -> Option<String> {
         let name = self.line(node)?;
         let chars = name.chars().count();
-        if chars > limits::NAME_CHARS {
-            let message = format!(
-                "a name has at most {} characters; this one has {chars}",
-                limits::NAME_CHARS
-            );
+        let most = limits::NAME_CHARS;
+        if chars > most {
+            let message = format!("a name has at most {most} characters; this one has {chars}");
             self.problem(Diagnostic::error(self.dialect.unknown_value, node.span.clone(), message));
             return None;
         }
@@ -269,52 +268,42 @@ impl YamlReader {
 
     /// A truth value.
     pub fn boolean(&mut self, node: &YamlNode) -> Option<bool> {
-        let truth = match &node.value {
-            YamlValue::Scalar(scalar) => scalar.boolean(),
-            _ => None,
-        };
-        if truth.is_none() {
-            self.wrong_type(node, "`true` or `false`");
-        }
-        truth
+        let truth = node.scalar().and_then(YamlScalar::boolean);
+        self.expected(node, truth, "`true` or `false`")
     }
 
     /// A whole number that is not negative.
     pub fn number(&mut self, node: &YamlNode) -> Option<u64> {
-        let number = match &node.value {
-            YamlValue::Scalar(scalar) => {
-                scalar.number().and_then(|number| u64::try_from(number).ok())
-            }
-            _ => None,
-        };
-        if number.is_none() {
-            self.wrong_type(node, "a whole number");
-        }
-        number
+        let number = node.scalar().and_then(YamlScalar::number);
+        let number = number.and_then(|number| u64::try_from(number).ok());
+        self.expected(node, number, "a whole number")
     }
 
     /// A size with its unit.
     pub fn size(&mut self, node: &YamlNode) -> Option<u64> {
         let size = node.text().and_then(units::parse_size);
-        if size.is_none() {
-            self.unit(node, "a size", "50KB, 256KiB or 1MiB");
-        }
-        size
+        self.unit(node, size, "a size", "50KB, 256KiB or 1MiB")
     }
 
     /// A duration with its unit.
     pub fn duration(&mut self, node: &YamlNode) -> Option<Duration> {
         let duration = node.text().and_then(units::parse_duration);
-        if duration.is_none() {
-            self.unit(node, "a duration", "500ms, 10s or 5m");
-        }
-        duration
+        self.unit(node, duration, "a duration", "500ms, 10s or 5m")
     }
 
-    fn unit(&mut self, node: &YamlNode, what: &str, examples: &str) {
-        let message = format!("{what} with its unit is needed");
-        let problem = Diagnostic::error(self.dialect.unit, node.span.clone(), message);
-        self.problem(problem.hint(format!("for example {examples}")));
+    /// A sum in US dollars; gives millionths of a dollar.
+    pub fn dollars(&mut self, node: &YamlNode) -> Option<u64> {
+        let dollars = node.text().and_then(units::parse_usd);
+        self.expected(node, dollars, "a sum in US dollars, such as `0.15`,")
+    }
+
+    fn unit<T>(&mut self, at: &YamlNode, read: Option<T>, what: &str, such: &str) -> Option<T> {
+        if read.is_none() {
+            let message = format!("{what} with its unit is needed");
+            let problem = Diagnostic::error(self.dialect.unit, at.span.clone(), message);
+            self.problem(problem.hint(format!("for example {such}")));
+        }
+        read
     }
 
     /// A list.

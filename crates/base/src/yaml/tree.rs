@@ -79,8 +79,14 @@ impl YamlNode {
     /// The scalar's text, whatever it could mean; none for lists, maps and nothing.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
+        self.scalar().filter(|scalar| !scalar.is_null()).map(|scalar| scalar.text.as_str())
+    }
+
+    /// The single value; none for lists and maps.
+    #[must_use]
+    pub const fn scalar(&self) -> Option<&YamlScalar> {
         match &self.value {
-            YamlValue::Scalar(scalar) if !scalar.is_null() => Some(&scalar.text),
+            YamlValue::Scalar(scalar) => Some(scalar),
             _ => None,
         }
     }
@@ -88,7 +94,7 @@ impl YamlNode {
     /// Whether it is YAML's nothing.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        matches!(&self.value, YamlValue::Scalar(scalar) if scalar.is_null())
+        self.scalar().is_some_and(YamlScalar::is_null)
     }
 
     /// What kind of value it is, for a message.

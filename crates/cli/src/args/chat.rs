@@ -35,6 +35,9 @@ pub(crate) struct ChatArgs {
     /// The most tokens, as far as the server counts them
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_tokens: Option<u64>,
+    /// The most that the model may cost, in US dollars such as `0.50`, by the prices in providers.yaml
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<String>,
     /// The longest time, such as `10m`
     #[arg(long, value_name = "DURATION")]
     pub(crate) max_time: Option<String>,

@@ -6,7 +6,7 @@ use capsule_agent::{Conversation, Model, Provider, ProviderVariables, TaskEnd, T
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
-use capsule_base::units::parse_duration;
+use capsule_base::units::{parse_duration, parse_usd};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{BoundPolicy, CommandRunner, NullObserver, SessionChoice};
@@ -201,12 +201,16 @@ fn task_limits(args: &ChatArgs) -> Result<TaskLimits, Failure> {
         parse_duration(text)
             .ok_or_else(|| usage_failure(format!("`{text}` is not a duration such as `10m`")))
     });
+    let cost = args.max_cost.as_ref().map(|text| {
+        let problem = || usage_failure(format!("`{text}` is no sum in US dollars such as `0.50`"));
+        parse_usd(text).ok_or_else(problem)
+    });
     let usual = TaskLimits::default();
     Ok(TaskLimits {
         turns: args.max_requests.unwrap_or(usual.turns),
         tokens: args.max_tokens.unwrap_or(usual.tokens),
         time: time.transpose()?.unwrap_or(usual.time),
-        ..usual
+        cost: cost.transpose()?,
     })
 }
 

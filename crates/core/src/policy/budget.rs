@@ -16,6 +16,10 @@ pub struct Budgets {
     pub written: Option<u64>,
     /// Bytes that were fetched.
     pub fetched: Option<u64>,
+    /// Tokens that models read and write.
+    pub llm_tokens: Option<u64>,
+    /// What models may cost, in millionths of a US dollar.
+    pub llm_cost: Option<u64>,
     /// How often the same call may be made.
     pub same_call: Option<u64>,
     /// How many calls may be denied one after the other.

@@ -12,7 +12,7 @@ use crate::policy::risk_policy::{Hazard, RiskPolicy};
 use crate::risk::Risk;
 use capsule_base::code::Code;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, key, unsupported_key};
+use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
 
 const CAPABILITY: &[KeySpec] = &[key("risk"), key("label")];
 const RISK: &[KeySpec] = &[key("escalate"), key("block_at"), key("unknown")];
@@ -22,8 +22,8 @@ const RUN: &[KeySpec] = &[
     key("wall"),
     key("written"),
     key("fetched"),
-    unsupported_key("llm_tokens"),
-    unsupported_key("llm_cost_usd"),
+    key("llm_tokens"),
+    key("llm_cost_usd"),
 ];
 const LOOPS: &[KeySpec] =
     &[key("same_call"), key("denied_in_a_row"), key("denied_total"), key("then")];
@@ -115,6 +115,8 @@ pub(super) fn budgets(context: &mut Context<'_>, node: &YamlNode) -> Budgets {
             run.get("wall").and_then(|node| context.reader.duration(node)).map(millis);
         budgets.written = run.get("written").and_then(|node| context.reader.size(node));
         budgets.fetched = run.get("fetched").and_then(|node| context.reader.size(node));
+        budgets.llm_tokens = run.get("llm_tokens").and_then(|node| context.reader.number(node));
+        budgets.llm_cost = run.get("llm_cost_usd").and_then(|node| context.reader.dollars(node));
     }
     let attention = section.get("attention");
     budgets.attention = attention.and_then(|node| approval::attention(context, node));
