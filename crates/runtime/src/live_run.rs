@@ -35,7 +35,7 @@ use crate::observer::{ObservedJournal, Observer};
 use crate::pending_changes;
 use crate::resume::Resumption;
 use crate::run::{Run, RunOpening, unique_label};
-use crate::session::{HeldSession, SessionError};
+use crate::session::{ConversationState, HeldSession, SessionError};
 use crate::unconfined::allows_unconfined;
 
 pub use finish::FinishedRun;
@@ -230,6 +230,7 @@ pub struct LiveRun<'o> {
     keeps_staged: bool,
     /// The session that the run is, if it is one.
     session: Option<HeldSession>,
+    pub(crate) conversation: Option<ConversationState>,
     /// Whether this process opened that session.
     pub is_new_session: bool,
     /// What the run remembers of approvals.
@@ -480,18 +481,18 @@ impl<'o> LiveRun<'o> {
         if let Some(folder) = &staged {
             run.backend = with_staging(run.backend, (bound, path, folder), with);
         }
-        let copied = run.backend.copy_reason().map(str::to_owned);
         Ok(Self {
+            copy_reason: run.backend.copy_reason().map(str::to_owned),
             run,
             id,
             label,
-            copy_reason: copied,
             layer_changes: news,
             made_key,
             staged,
             workspace: bound.workspace_identity(),
             keeps_staged: with.is_some_and(Resumption::has_changes),
             session: None,
+            conversation: None,
             is_new_session: false,
             approvals,
         })

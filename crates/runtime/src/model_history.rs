@@ -8,7 +8,7 @@ use capsule_core::tool::ToolName;
 use capsule_store::{Store, StoreError, StoredEvent};
 use serde_json::Value;
 
-use crate::session::SessionError;
+use crate::session::{ConversationState, SessionError};
 
 /// The tokens of a request and its answer, as the server counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,30 +37,26 @@ pub enum HistoryEntry {
     },
 }
 
-/// How far the conversation of a session came.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ConversationState {
-    /// How many requests were sent.
-    pub(crate) turns: u64,
-    /// Whether a result was delivered that the policy does not vouch for.
-    pub(crate) is_tainted: bool,
-}
-
-impl ConversationState {
-    /// Reads it from the record of a run.
-    pub(crate) fn read(store: &Store, run: &str, policy: &Policy) -> Result<Self, StoreError> {
-        let (mut state, mut tool) = (Self::default(), ToolName::unchecked(""));
-        store.visit::<StoreError>(run, |stored| {
-            match stored.entry.event {
-                Event::ModelRequested(requested) => state.turns = requested.turn,
-                Event::CallProposed(proposed) => tool = proposed.tool,
-                Event::CallFinished(_) => state.is_tainted |= policy.taints(&tool),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(state)
-    }
+/// Reads how far the conversation of a session came.
+///
+/// # Errors
+/// When the record cannot be read.
+pub(crate) fn read_state(
+    store: &Store,
+    run: &str,
+    policy: &Policy,
+) -> Result<ConversationState, StoreError> {
+    let (mut state, mut tool) = (ConversationState::default(), ToolName::unchecked(""));
+    store.visit::<StoreError>(run, |stored| {
+        match stored.entry.event {
+            Event::ModelRequested(requested) => state.turns = requested.turn,
+            Event::CallProposed(proposed) => tool = proposed.tool,
+            Event::CallFinished(_) => state.is_tainted |= policy.taints(&tool),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(state)
 }
 
 /// Visits the conversation that is recorded in a run.

@@ -28,8 +28,8 @@ use crate::call_result::CallResult;
 use crate::lifecycle::submit;
 use crate::live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 use crate::masked_stream::MaskedText;
-use crate::model_history::{ConversationState, HistoryEntry, TokenCount, visit_history};
-use crate::session::{SessionError, SessionRequest};
+use crate::model_history::{HistoryEntry, TokenCount, read_state, visit_history};
+use crate::session::{ConversationState, SessionError, SessionRequest};
 use crate::tool_schema::ModelTool;
 use crate::user_question::{self, QUESTIONS, QuestionPrompt, UserQuestion};
 
@@ -94,12 +94,13 @@ impl<'o> ModelSession<'o> {
         request: SessionRequest<'_>,
     ) -> Result<Self, OpenError> {
         let store = start.store.to_owned();
-        let live = LiveRun::join(start, request)?;
-        let state = match live.is_new_session {
-            true => ConversationState::default(),
-            false => {
+        let mut live = LiveRun::join(start, request)?;
+        let state = match live.conversation.take() {
+            _ if live.is_new_session => ConversationState::default(),
+            Some(state) => state,
+            None => {
                 let record = Store::open(&store)?;
-                ConversationState::read(&record, &live.id.to_string(), &live.run.policy)?
+                read_state(&record, &live.id.to_string(), &live.run.policy)?
             }
         };
         let ConversationState { turns, is_tainted } = state;
@@ -333,7 +334,9 @@ impl<'o> ModelSession<'o> {
     ///
     /// # Errors
     /// When what the session remembers cannot be written.
-    pub fn leave(self, exit: Exit) -> Result<FinishedRun, SessionError> {
+    pub fn leave(mut self, exit: Exit) -> Result<FinishedRun, SessionError> {
+        let Self { turns, is_tainted, .. } = self;
+        self.live.conversation = Some(ConversationState { turns, is_tainted });
         self.live.end_call(exit, None)
     }
 

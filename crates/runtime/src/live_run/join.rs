@@ -58,6 +58,9 @@ impl<'o> LiveRun<'o> {
             }
         };
         live.write_joined(command)?;
+        if command != RunKind::Chat {
+            live.conversation = None;
+        }
         Ok(live)
     }
 
@@ -102,6 +105,7 @@ impl<'o> LiveRun<'o> {
             staged: directory,
             workspace: bound.workspace_identity(),
             keeps_staged: true,
+            conversation: held.state.conversation,
             session: Some(held),
             is_new_session: false,
             approvals,
@@ -166,6 +170,7 @@ impl<'o> LiveRun<'o> {
         let changes = backend.recorded_changes();
         let has_new_changes = state.changes != changes;
         state.changes = changes;
+        state.conversation = self.conversation;
         state.has_questions |= waiting.is_some();
         state.approvals = (&*self.approvals.borrow()).into();
         // What the executor laid over the workspace goes before another process lays it there.

@@ -18,4 +18,4 @@ pub use enter::{OpenSession, SessionChoice, SessionRequest, open_sessions};
 pub(crate) use enter::{SessionEntry, enter_session};
 pub use error::SessionError;
 pub use held::HeldSession;
-pub(crate) use state::SessionState;
+pub(crate) use state::{ConversationState, SessionState};

@@ -83,7 +83,16 @@ pub(super) fn recover_state(
     let approvals = SavedApprovals::from_record(&store, &run)?;
     let changes = RecordedChanges::read(&store, &run)?.changes.0.into_values().collect();
     let (usage, calls) = replay_session(store, &run, unfinished)?;
-    let state =
-        SessionState { head, calls, usage, approvals, changes, has_questions: true, ..state };
+    let (has_questions, conversation) = (true, None);
+    let state = SessionState {
+        head,
+        calls,
+        usage,
+        approvals,
+        changes,
+        has_questions,
+        conversation,
+        ..state
+    };
     Ok((state, unfinished))
 }

@@ -52,6 +52,18 @@ pub(crate) struct SessionState {
     /// Whether a question may wait, or an answer to one that no call has used.
     #[serde(default)]
     pub(crate) has_questions: bool,
+    /// How far its conversation came; none where the record says it: another process made calls, or was killed.
+    #[serde(default)]
+    pub(crate) conversation: Option<ConversationState>,
+}
+
+/// How far the conversation of a session came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConversationState {
+    /// How many requests were sent.
+    pub(crate) turns: u64,
+    /// Whether a result was delivered that the policy does not vouch for.
+    pub(crate) is_tainted: bool,
 }
 
 fn directory(store: &Path) -> PathBuf {
@@ -87,6 +99,7 @@ impl SessionState {
             approvals: SavedApprovals::default(),
             changes: Vec::new(),
             has_questions: false,
+            conversation: None,
         }
     }
 
