@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Omission, size};
 use crate::edits::{PlannedCall, planned_calls};
-use crate::message::{Message, ModelAnswer, answer_open_calls};
+use crate::message::{Message, ModelAnswer, answer_open_calls, attached_message};
 use crate::model::{AnswerPiece, Model, RequestError, Until};
 use crate::observer::{ConversationEvent, ConversationObserver};
 use crate::resume::RecordedConversation;
@@ -125,15 +125,44 @@ impl Conversation {
         observer: &mut dyn ConversationObserver,
     ) -> Result<TaskEnd, StoreError> {
         self.messages.push(Message::User(session.record_message(text)?));
-        let until = Until { cancel, deadline: Instant::now() + self.limits.time };
-        let mut state = TurnState::default();
+        let deadline = Instant::now() + self.limits.time;
+        let (mut state, answered) = (TurnState::default(), session.person_time());
         let end = loop {
+            // The time that persons take is no time of the task.
+            let waited = session.person_time().saturating_sub(answered);
+            let until = Until { cancel, deadline: deadline + waited };
             if let Some(end) = self.turn(session, &mut state, &until, observer)? {
                 break end;
             }
         };
         answer_open_calls(&mut self.messages, NOT_MADE);
         Ok(end)
+    }
+
+    /// Gives the model a file that the user chose, an absolute path of the host, with the user's next message.
+    ///
+    /// # Errors
+    /// When something cannot be written. The inner error says why the file cannot be given.
+    pub fn attach(
+        &mut self,
+        session: &mut ModelSession<'_>,
+        file: &str,
+        observer: &mut dyn ConversationObserver,
+    ) -> Result<Result<(), CodedError>, StoreError> {
+        let answer = session.attach(file)?;
+        observer.on_conversation(&ConversationEvent::CallFinished { id: "", answer: &answer });
+        Ok(match answer.result.and_then(|result| result.problem) {
+            Some(problem) => Err(problem),
+            None => {
+                self.messages.push(attached_message(&answer.text));
+                Ok(())
+            }
+        })
+    }
+
+    /// Goes on in the record of another session, which has to hold the whole conversation.
+    pub const fn begin_record(&mut self) {
+        (self.sent, self.has_begun) = (0, false);
     }
 
     /// Asks the model once, and makes the calls of its answer. None where it is to be asked again.
@@ -324,11 +353,23 @@ impl Conversation {
         Omission::plan(&self.messages, rest)
     }
 
+    /// A message as it is recorded.
+    fn message_json(&self, message: &Message) -> Value {
+        match message {
+            Message::User(text) => json!({ "user": text }),
+            // The record has it with the answer.
+            Message::Model(_) if self.has_begun => json!({ "model": null }),
+            Message::Model(answer) => json!({ "model": answer.to_json() }),
+            Message::ToolResult { id, text } => json!({ "result_of": id, "text": text }),
+        }
+    }
+
     /// Records the request that comes next; gives its body.
     fn record_request(&mut self, session: &mut ModelSession<'_>) -> Result<Vec<u8>, StoreError> {
         let tools = session.tools();
         let new = self.messages.get(self.sent..).unwrap_or_default();
-        let mut added = json!({ "messages": new.iter().map(message_json).collect::<Vec<_>>() });
+        let new = new.iter().map(|message| self.message_json(message));
+        let mut added = json!({ "messages": new.collect::<Vec<_>>() });
         let mut value = self.model.body(INSTRUCTIONS, &tools, &self.messages);
         let mut body = json::canonical_value(&value);
         let omitted = self.omission(body.len());
@@ -356,14 +397,5 @@ fn show(piece: &str, text: &mut String, observer: &mut dyn ConversationObserver)
     if !piece.is_empty() {
         text.push_str(piece);
         observer.on_conversation(&ConversationEvent::Text(piece));
-    }
-}
-
-fn message_json(message: &Message) -> Value {
-    match message {
-        Message::User(text) => json!({ "user": text }),
-        // The record has it with the answer.
-        Message::Model(_) => json!({ "model": null }),
-        Message::ToolResult { id, text } => json!({ "result_of": id, "text": text }),
     }
 }

@@ -68,12 +68,23 @@ pub(crate) fn answer_open_calls(messages: &mut Vec<Message>, why: &str) {
         return;
     };
     let made = messages.len() - last - 1;
-    let open = answer.calls.iter().skip(made).map(|call| Message::ToolResult {
-        id: call.id.clone(),
-        text: json!({ "status": "runtime_error", "reason": why }).to_string(),
-    });
+    let open = answer
+        .calls
+        .iter()
+        .skip(made)
+        .map(|call| Message::ToolResult { id: call.id.clone(), text: missing_result(why) });
     let open: Vec<Message> = open.collect();
     messages.extend(open);
+}
+
+/// A file that the user attached, as the model is given it: what came of the call.
+pub(crate) fn attached_message(result: &str) -> Message {
+    Message::User(format!("The user attached this file to the conversation:\n{result}"))
+}
+
+/// What a model is told in place of a result.
+pub(crate) fn missing_result(why: &str) -> String {
+    json!({ "status": "runtime_error", "reason": why }).to_string()
 }
 
 /// The text of a field; an empty one where there is none.

@@ -1,10 +1,12 @@
 //! A conversation that goes on: its messages are read from the record of the session.
 
-use capsule_runtime::{HistoryEntry, ModelSession, SessionError, TokenCount};
+use capsule_runtime::{HistoryEntry, ModelSession, SessionError, TokenCount, UnsentResults};
 use serde_json::Value;
 
 use crate::context::Omission;
-use crate::message::{Message, ModelAnswer, answer_open_calls, text_field};
+use crate::message::{
+    Message, ModelAnswer, answer_open_calls, attached_message, missing_result, text_field,
+};
 
 /// The result of a call whose result was lost.
 const RESULT_LOST: &str = "the turn ended before the result could be given: the call may have been made, or may wait for an \
@@ -34,8 +36,20 @@ impl RecordedConversation {
         let mut read = Self::default();
         session.visit_history(|entry| read.take(entry))?;
         let Self { messages, answer, unsent, .. } = &mut read;
-        messages.extend(answer.take().map(Message::Model));
+        let answer = answer.take();
+        let calls = answer.iter().flat_map(|answer| &answer.calls);
+        let named: Vec<_> =
+            calls.clone().map(|call| (call.tool.as_str(), call.args.as_str())).collect();
+        let UnsentResults { of_calls, attached } = session.unsent_results(&named)?;
+        let results = calls.zip(of_calls).map(|(call, text)| Message::ToolResult {
+            id: call.id.clone(),
+            text: text.unwrap_or_else(|| missing_result(RESULT_LOST)),
+        });
+        let results: Vec<Message> = results.collect();
+        messages.extend(answer.map(Message::Model));
+        messages.extend(results);
         answer_open_calls(messages, RESULT_LOST);
+        messages.extend(attached.iter().map(|text| attached_message(text)));
         messages.extend(unsent.drain(..).map(Message::User));
         Ok(read)
     }
@@ -72,7 +86,10 @@ impl RecordedConversation {
                         (text_field(message, "result_of"), text_field(message, "text"));
                     Some(Message::ToolResult { id, text })
                 }
-                _ => self.answer.take().map(Message::Model),
+                _ => match message.get("model").filter(|answer| !answer.is_null()) {
+                    Some(answer) => Some(Message::Model(ModelAnswer::from_json(answer))),
+                    None => self.answer.take().map(Message::Model),
+                },
             });
         }
         if let Some(omitted) = added.get("left_out") {

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use capsule_agent::{
@@ -27,7 +28,7 @@ use capsule_core::outcome::CodedError;
 use capsule_runtime::{
     BoundPolicy, Cancel, CommandRunner, LiveRunOptions, ModelSession, ModelTool, NoPrompt,
     NullObserver, NullSink, Observer, PolicyLoadOptions, PolicySource, QuestionPrompt,
-    ReplaySource, SessionChoice, SessionRequest, TokenCount, UserQuestion, WrittenEvent, replay,
+    ReplaySource, SessionChoice, SessionRequest, TokenCount, WrittenEvent, replay,
 };
 use capsule_store::{Store, StoreError};
 use proptest::prelude::*;
@@ -339,11 +340,11 @@ fn edits_in_a_text_are_made() {
 }
 
 /// A person with answers.
-struct Answers(RefCell<VecDeque<Option<String>>>, RefCell<Vec<UserQuestion>>);
+struct Answers(RefCell<VecDeque<Option<String>>>, RefCell<Vec<Vec<String>>>);
 
 impl QuestionPrompt for Answers {
-    fn ask(&self, question: &UserQuestion) -> Option<String> {
-        self.1.borrow_mut().push(question.clone());
+    fn ask(&self, _: &str, choices: &[String]) -> Option<String> {
+        self.1.borrow_mut().push(choices.to_vec());
         self.0.borrow_mut().pop_front().unwrap()
     }
 }
@@ -374,7 +375,7 @@ fn a_question_is_answered_by_the_user() {
     });
     let asked = prompt.1.borrow();
     assert_eq!(asked.len(), 2);
-    assert_eq!(asked[0].choices, ["yes", "no"]);
+    assert_eq!(asked[0], ["yes", "no"]);
     let bodies = bodies.borrow();
     assert!(bodies[0]["tools"].to_string().contains("user_ask"));
     let results: Vec<String> = bodies[4]["messages"]
@@ -385,10 +386,7 @@ fn a_question_is_answered_by_the_user() {
         .collect();
     assert!(results[0].contains("no, use «") && !results[0].contains(SECRET), "{results:?}");
     assert!(results[1].contains("no answer"), "{results:?}");
-    assert!(
-        results[2].contains("`question` is empty") && results[2].contains("\"schema\""),
-        "{results:?}"
-    );
+    assert!(results[2].contains("`question` is empty"), "{results:?}");
     assert!(results[3].contains("needs `question`"), "{results:?}");
     let answered =
         place.events().iter().filter(|event| matches!(event, Event::UserAnswered { .. })).count();
@@ -497,6 +495,113 @@ fn untrusted_content_is_remembered() {
         .collect();
     assert_eq!(tainted, [false, true]);
     place.replay(1);
+}
+
+/// What a process did not send any more is in the requests of the next one: results of calls, and files that the user
+/// attached.
+#[test]
+fn results_that_were_not_sent_are_sent_by_the_next_process() {
+    let place = Place::new();
+    let letter = place.directory.path().join("letter.txt");
+    fs::write(&letter, format!("Dear Ada, {SECRET}")).unwrap();
+    let limits = TaskLimits { turns: 1, ..TaskLimits::default() };
+    let cancel = Cancel::default();
+    let read = |path: &str| {
+        let args = json!({ "path": path }).to_string();
+        ModelCall { id: format!("id of {path}"), tool: "fs_read".into(), args }
+    };
+    let mut calls = vec![read("docs/a.txt"), read("secret.txt")];
+    calls.push(ModelCall { id: "broken".into(), tool: "fs_read".into(), args: "{".into() });
+    calls.push(read("docs/none.txt"));
+    let texts: Vec<String> = place.session(&mut NullObserver, |mut session| {
+        let model = scripted(vec![ModelAnswer { text: "reading".into(), calls }]);
+        let mut conversation = Conversation::new(Box::new(model), limits);
+        let mut told = Told::default();
+        let end = conversation.say(&mut session, "read", &cancel, &mut told).unwrap();
+        assert!(matches!(end, TaskEnd::Failed(_)), "{end:?}");
+        let attached = conversation.attach(&mut session, letter.to_str().unwrap(), &mut told);
+        assert!(attached.unwrap().is_ok());
+        let _ = session.leave(Exit::Ok).unwrap();
+        told.0
+    });
+    fs::remove_file(&letter).unwrap();
+    let model = scripted(vec![say("done")]);
+    let bodies = Rc::clone(&model.bodies);
+    place.session(&mut NullObserver, |mut session| {
+        let mut conversation = Conversation::resume(Box::new(model), limits, &session).unwrap();
+        let _ = conversation.say(&mut session, "go on", &cancel, &mut NullObserver).unwrap();
+        let _ = session.end(Exit::Ok).unwrap();
+    });
+    let sent = bodies.borrow()[0]["messages"].as_array().unwrap().clone();
+    let results: Vec<&str> = sent.iter().filter_map(|message| message["result"].as_str()).collect();
+    for at in [0, 1, 3] {
+        assert_eq!(results[at], texts[at], "{at}");
+    }
+    assert!(results[2].contains("the turn ended before"), "{}", results[2]);
+    let attached = sent[sent.len() - 2].to_string();
+    assert!(attached.contains("Dear Ada, «") && !attached.contains(SECRET), "{attached}");
+    assert!(attached.contains("letter.txt"), "{attached}");
+    place.replay(2);
+}
+
+/// The time that a person takes for an answer is no time of the task.
+#[test]
+fn a_persons_time_is_not_the_tasks() {
+    struct Slow;
+    impl QuestionPrompt for Slow {
+        fn ask(&self, _: &str, _: &[String]) -> Option<String> {
+            thread::sleep(Duration::from_secs(3));
+            Some("yes".to_owned())
+        }
+    }
+    let place = Place::under(&format!("{POLICY}budgets: {{ run: {{ wall: 1s }} }}\n"));
+    let ask = call("user_ask", &json!({ "question": "may I?" }));
+    let model = scripted(vec![ask, call("fs_list", &json!({ "path": "docs" })), say("done")]);
+    let limits = TaskLimits { time: Duration::from_secs(2), ..TaskLimits::default() };
+    place.session(&mut NullObserver, |mut session| {
+        session.set_question_prompt(Rc::new(Slow));
+        let mut conversation = Conversation::new(Box::new(model), limits);
+        let mut told = Told::default();
+        let end = conversation.say(&mut session, "do it", &Cancel::default(), &mut told).unwrap();
+        assert!(matches!(end, TaskEnd::Answered { .. }), "{end:?}");
+        assert!(told.0.iter().all(|text| text.contains("\"ok\"")), "{:?}", told.0);
+        let _ = session.end(Exit::Ok).unwrap();
+    });
+    place.replay(1);
+}
+
+/// A policy may deny a model its questions: the tool is not offered, and a call of it asks no person.
+#[test]
+fn a_policy_denies_questions() {
+    let place = Place::under(&format!("{POLICY}  user.ask: deny\n"));
+    let ask = call("user_ask", &json!({ "question": "may I?" }));
+    let model = scripted(vec![ask, say("done")]);
+    let bodies = Rc::clone(&model.bodies);
+    let prompt = Rc::new(Answers(RefCell::default(), RefCell::default()));
+    place.session(&mut NullObserver, |mut session| {
+        session.set_question_prompt(prompt.clone());
+        let mut conversation = Conversation::new(Box::new(model), TaskLimits::default());
+        let _ =
+            conversation.say(&mut session, "do it", &Cancel::default(), &mut NullObserver).unwrap();
+        let _ = session.end(Exit::Ok).unwrap();
+    });
+    assert!(prompt.1.borrow().is_empty());
+    let bodies = bodies.borrow();
+    assert!(!bodies[0]["tools"].to_string().contains("user_ask"));
+    assert!(bodies[1].to_string().contains("policy.denied"), "{}", bodies[1]);
+    place.replay(1);
+}
+
+/// The texts that a model is given for its calls.
+#[derive(Default)]
+struct Told(Vec<String>);
+
+impl ConversationObserver for Told {
+    fn on_conversation(&mut self, event: &ConversationEvent<'_>) {
+        if let ConversationEvent::CallFinished { answer, .. } = event {
+            self.0.push(answer.text.clone());
+        }
+    }
 }
 
 /// A server that says that the window is full is asked once more, with less.

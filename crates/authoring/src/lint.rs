@@ -66,7 +66,7 @@ pub fn lint(policy: &Policy, tools: &ToolSet) -> Diagnostics {
                 note_tools_may_change(policy, (tool, signature), rule, files, &mut notes);
             }
             Constraint::Fetch(fetch) => lint_url_rules(fetch, &mut notes),
-            Constraint::Git(_) | Constraint::Apply => {}
+            Constraint::Git(_) | Constraint::Person => {}
             Constraint::Test(test) => lint_test_rule(policy, rule, test, tools, &mut notes),
             Constraint::Exec(exec) => {
                 lint_effects(exec, &mut notes);

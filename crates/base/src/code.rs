@@ -212,6 +212,13 @@ codes! {
         "A task came to one of its limits before the model was done.",
         "Too many requests, tokens or refusals, too much time, or the same call again and again.",
         "Look at what was done, and give a smaller task.";
+    UserNoAnswer = "user.no-answer", Person, ToolFailed,
+        "A question of the model has no answer.", "The user gave none, or no person can be asked here.",
+        "Go on with the likeliest reading, and say in the end what was taken for granted.";
+    AttachedUnfit = "user.attached-unfit", Person, ToolFailed,
+        "A file that the user attached cannot be given to a model.",
+        "The file is no text, is too large, or belongs to the record of Capsule.",
+        "Attach a text of at most 200 KB.";
     SessionUnknown = "session.unknown", Caller, BadUsage,
         "No open session has this name.", "It ended, or the name is that of another run.",
         "`capsule session list` shows those that are open; `capsule session start` opens one.";

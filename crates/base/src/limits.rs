@@ -137,6 +137,8 @@ pub const MODEL_LAST_EVENTS: Duration = Duration::from_secs(2);
 pub const MODEL_RETRIES: u32 = 2;
 /// The longest that a model's server may ask to wait before the next request.
 pub const MODEL_RETRY_WAIT: Duration = Duration::from_secs(60);
+/// The largest file that a user attaches to a conversation: what `fs.read` gives at most (FR-12).
+pub const ATTACHED_BYTES: u64 = READ_BYTES_MAX;
 /// The longest question of a model to the user, and each choice of it, in characters.
 pub const QUESTION_CHARS: usize = 2_000;
 /// The most choices of a question of a model to the user.

@@ -55,11 +55,12 @@ pub fn parse_usd(text: &str) -> Option<u64> {
     is_number.then(|| format!("{whole}{part:0<6}").parse().ok()).flatten()
 }
 
-/// A sum in millionths of a US dollar for a screen, to the cent: `$2.00`; smaller ones in full.
+/// A sum in millionths of a US dollar for a screen, at least to the cent: `$2.00`, `$0.004`.
 #[must_use]
 pub fn show_usd(micros: u64) -> String {
     let text = format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000);
-    text.strip_suffix("0000").map_or_else(|| text.clone(), String::from)
+    let shown = text.trim_end_matches('0').len().max(text.len() - "0000".len());
+    text.get(..shown).unwrap_or_default().into()
 }
 
 fn split(text: &str) -> Option<(u64, &str)> {
@@ -169,6 +170,8 @@ mod tests {
             ("3", Some(3_000_000), "$3.00"),
             ("0.15", Some(150_000), "$0.15"),
             ("0.000001", Some(1), "$0.000001"),
+            ("0.0040", Some(4_000), "$0.004"),
+            ("10", Some(10_000_000), "$10.00"),
             ("0.0000001", None, ""),
             ("1000000", None, ""),
             ("-1", None, ""),

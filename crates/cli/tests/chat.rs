@@ -249,10 +249,10 @@ fn a_question_waits_for_its_answer() {
     let id = open["sessions"][0]["run"].as_str().unwrap().to_owned();
     let done = capsule.run(&[&args[..], &["--session", &id]].concat()).exits(0);
     assert!(done.stdout.contains("done"), "{}", done.stdout);
-    // The conversation goes on: the result of the call that waited was not sent.
+    // The conversation goes on, with the result of the call that waited, which was not sent.
     let resumed = results(&model.bodies()[2]);
     assert_eq!(resumed.len(), 2, "{resumed:?}");
-    assert!(resumed[0]["reason"].as_str().unwrap().contains("may wait for an approval"));
+    assert_eq!(resumed[0]["code"], "approval.waiting", "{resumed:?}");
     assert_eq!(resumed[1]["status"], "ok");
     let users = model.bodies()[1].to_string().matches("write a.txt").count();
     assert_eq!(users, 2, "{}", model.bodies()[1]);
@@ -410,14 +410,16 @@ fn malformed_calls_are_answered() {
         ("fs_raed", "{}", "tool.unknown"),
         ("changes_apply", "{}", "tool.unknown"),
         ("changes.apply", "{}", "tool.unknown"),
+        ("user_attach", "{\"file\":\"/etc/passwd\"}", "tool.unknown"),
+        ("user.attach", "{\"file\":\"/etc/passwd\"}", "tool.unknown"),
         ("fs_delete", "{\"path\":\"a\"}", "policy.denied"),
     ];
     let call = |(tool, args, _): &(&str, &str, &str)| ((*tool).to_owned(), (*args).to_owned());
-    let calls = ModelTurn::Call(rows.iter().map(call).take(9).collect());
+    let calls = ModelTurn::Call(rows.iter().map(call).take(11).collect());
     for format in [ModelFormat::OpenAi, ModelFormat::Anthropic] {
         let model = ModelServer::scripted(
             format,
-            vec![calls.clone(), ModelTurn::Call(vec![call(&rows[9])])],
+            vec![calls.clone(), ModelTurn::Call(vec![call(&rows[11])])],
         );
         let capsule = capsule(&model);
         capsule.write_file("a", "x");

@@ -12,6 +12,7 @@ mod terminal;
 use std::fs;
 use std::io::Write as _;
 use std::num::NonZero;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -442,6 +443,116 @@ fn commands_of_the_chat_explain_themselves() {
     enter(&mut terminal, "/quit");
     assert_eq!(terminal.end().0, 0);
     assert!(fs::metadata(copy).is_ok());
+}
+
+/// The first word of an answer is on the terminal at once: under 5 ms after the server sent it.
+#[test]
+fn the_first_word_is_shown_at_once() {
+    let sent = Arc::new(Mutex::new(Instant::now()));
+    let sends = Arc::clone(&sent);
+    let model = ModelServer::start(ModelFormat::OpenAi, move |_, number| {
+        *sends.lock().unwrap() = Instant::now();
+        ModelTurn::say(&format!("word-{number}"))
+    });
+    let capsule = capsule(&model);
+    let mut terminal = chat(&capsule, &[]);
+    let mut times = Vec::new();
+    for number in 0..12 {
+        enter(&mut terminal, "go on");
+        terminal.until(&format!("word-{number}"));
+        times.push(sent.lock().unwrap().elapsed());
+        terminal.until(" prompt");
+    }
+    let _ = quit(terminal);
+    // Another process may have taken the time of some of them.
+    assert!(times.iter().min().unwrap() < &Duration::from_millis(5), "{times:?}");
+}
+
+/// A person gives the model a file, also one outside of the workspace. What looks like a secret in it is masked, and a policy
+/// may deny it. The record has all that a replay needs.
+#[test]
+fn a_person_attaches_a_file() {
+    let model = ModelServer::scripted(ModelFormat::OpenAi, vec![]);
+    let capsule = capsule(&model);
+    let letter = capsule.home().join("my letter.txt");
+    fs::write(&letter, "Dear Ada,\ntoken ghp_9fA2kLm3Qr5Tv7Xz1Bc4De6Fg8Hj0NpSuWyA\n").unwrap();
+    let mut terminal = chat(&capsule, &[]);
+    for (line, expected) in [
+        ("/attach", "a file is needed"),
+        ("/attach nowhere.txt", "fs.not-found"),
+        ("/attach /", "is no file"),
+        ("/attach ~/my letter.txt", "my letter.txt (57 B)"),
+    ] {
+        enter(&mut terminal, line);
+        terminal.until(expected);
+    }
+    let shown = say(&mut terminal, "who is it to?");
+    assert!(shown.contains("✔ user.attach"), "{shown}");
+    let store = capsule.store().display().to_string();
+    enter(&mut terminal, &format!("/attach {store}.key"));
+    terminal.until("with your next message");
+    enter(&mut terminal, "and this?");
+    terminal.until("belongs to the record of Capsule");
+    terminal.until("the message was not sent");
+    terminal.press("\u{15}");
+    let _ = quit(terminal);
+    assert_eq!(model.bodies().len(), 1);
+    let body = model.bodies()[0]["messages"].to_string();
+    assert!(body.contains("Dear Ada") && body.contains("«") && !body.contains("ghp_"), "{body}");
+    let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0);
+    assert!(report.stdout.contains("data.user") && !report.stdout.contains("ghp_"));
+    drop(model);
+    fs::remove_file(&letter).unwrap();
+    let _ = capsule.run(&["replay", "latest"]).exits(0);
+}
+
+/// A policy that denies the capability denies each file, and the task does not begin.
+#[test]
+fn a_policy_denies_attached_files() {
+    let model = ModelServer::scripted(ModelFormat::OpenAi, vec![]);
+    let capsule = capsule(&model);
+    let profile =
+        "profiles: { own: { decide: { data.user: deny, \"*\": allow } } }\nprofile: own\n";
+    let policy = capsule.write_policy(&format!("{POLICY}{profile}"));
+    fs::write(capsule.home().join("image"), [0, 159, 146, 150]).unwrap();
+    fs::write(capsule.home().join("large"), "x".repeat(200_001)).unwrap();
+    let home = |name: &str| capsule.home().join(name).display().to_string();
+    let notes = capsule.workspace().join("notes.md").display().to_string();
+    let allowed = capsule.write_file("other.yaml", POLICY).display().to_string();
+    for (policy, file, exit, expected) in [
+        (&policy, notes.clone(), 3, "data.user"),
+        (&allowed, home("image"), 1, "is no text"),
+        (&allowed, home("large"), 1, "has more than 200 KB"),
+        (&allowed, notes, 0, ""),
+    ] {
+        let args = ["chat", "--policy", policy, "--task", "read it", "--attach", &file];
+        let done = capsule.run(&args).exits(exit);
+        assert!(done.stderr.contains(expected), "{file}: {}", done.stderr);
+    }
+    assert_eq!(model.bodies().len(), 1);
+    assert!(model.bodies()[0].to_string().contains("old notes"));
+}
+
+/// A session that was ended from elsewhere is followed by another one, with the whole conversation in its record.
+#[test]
+fn the_conversation_goes_on_when_its_session_was_ended() {
+    let model = edits_then_reads();
+    let capsule = capsule(&model);
+    let mut terminal = chat(&capsule, &[]);
+    let _ = say(&mut terminal, "edit");
+    let _ = capsule.run(&["session", "end", "latest"]).exits(0);
+    let shown = say(&mut terminal, "read");
+    assert!(shown.contains("was ended; going on in a new one"), "{shown}");
+    let asked = model.bodies()[2]["messages"].to_string();
+    assert!(asked.contains("\"edit\"") && asked.contains("\"read\""), "{asked}");
+    let _ = capsule.run(&["session", "end", "latest"]).exits(0);
+    let _ = quit(terminal);
+    let listed = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+    drop(model);
+    for run in listed.as_array().unwrap() {
+        let _ = capsule.run(&["replay", run["run"].as_str().unwrap()]).exits(0);
+    }
 }
 
 /// FR-1: nothing is recorded by a chat in which nothing was said; a second one goes on where the first one ended.

@@ -85,6 +85,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("git.diff", r#"{"paths": [".env"]}"#),
     ("git.diff", r#"{"paths": ["../x"]}"#),
     ("git.log", r#"{"limit": 5}"#),
+    ("user.ask", r#"{"question": "which week is meant?"}"#),
     ("test.run", r#"{}"#),
     ("fs.raed", r#"{"path": "a"}"#),
 ];

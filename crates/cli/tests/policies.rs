@@ -384,7 +384,8 @@ fn without_a_policy_nothing_goes() {
         ("version: 1\nlift: [{ id: no-such-rule, because: x }]\n", "policy.unknown-value"),
         ("version: 1\nlift: [{ id: no-shells }]\n", "policy.missing-key"),
         ("version: 1\ntools: { shell.run: { executables: { cat: perhaps } } }\n", "policy.unknown"),
-        ("version: 1\ntools: { user.ask: allow }\n", "policy.not-yet-supported"),
+        ("version: 1\ntools: { user.ask: { limits: { timeout: 1s } } }\n", "policy.unknown-key"),
+        ("version: 1\ntools: { user.attach: allow }\n", "policy.unknown-key"),
         ("version: 1\ntools: { git.log: { paths: [docs] } }\n", "policy.unknown-key"),
         (
             "version: 1\ntools: { git.log: { limits: { results_max: 201 } } }\n",

@@ -55,6 +55,8 @@ pub enum ToolShape {
     Repository,
     /// It runs the project's tests.
     Test,
+    /// It asks the user.
+    User,
 }
 
 /// What an argument may be.
@@ -193,11 +195,8 @@ impl ToolSignature {
     /// Names the first argument that is unknown, missing or of another kind.
     pub fn check<'v>(&self, args: &'v Value) -> Result<&'v Map<String, Value>, ArgumentError> {
         let Value::Object(map) = args else {
-            return Err(ArgumentError {
-                argument: None,
-                message: format!("`{}` takes its arguments as a map", self.id),
-                suggestion: None,
-            });
+            let message = format!("`{}` takes its arguments as a map", self.id);
+            return Err(ArgumentError { argument: None, message, suggestion: None });
         };
         for (name, value) in map {
             let known = self.argument(name).ok_or_else(|| self.unknown(name))?;
@@ -206,21 +205,17 @@ impl ToolSignature {
                     ArgumentKind::OneOf(words) => format!("one of `{}`", words.join("`, `")),
                     kind => kind.name().to_owned(),
                 };
-                return Err(ArgumentError {
-                    argument: Some(name.clone()),
-                    message: format!("`{name}` of `{}` takes {wanted}", self.id),
-                    suggestion: None,
-                });
+                let message = format!("`{name}` of `{}` takes {wanted}", self.id);
+                let argument = Some(name.clone());
+                return Err(ArgumentError { argument, message, suggestion: None });
             }
         }
         let missing =
             |argument: &&ToolArgument| argument.required && !map.contains_key(argument.name);
         if let Some(argument) = self.arguments.iter().find(missing) {
-            return Err(ArgumentError {
-                argument: Some(argument.name.to_owned()),
-                message: format!("`{}` needs `{}`: {}", self.id, argument.name, argument.about),
-                suggestion: None,
-            });
+            let message = format!("`{}` needs `{}`: {}", self.id, argument.name, argument.about);
+            let argument = Some(argument.name.to_owned());
+            return Err(ArgumentError { argument, message, suggestion: None });
         }
         Ok(map)
     }
@@ -234,15 +229,9 @@ impl ToolSignature {
                 format!("it takes `{}`", all.join("`, `"))
             }
         };
-        ArgumentError {
-            argument: Some(name.to_owned()),
-            message: format!(
-                "`{}` has no argument `{}`",
-                self.id,
-                capsule_base::escape::line(name)
-            ),
-            suggestion: Some(suggestion),
-        }
+        let shown = capsule_base::escape::line(name);
+        let message = format!("`{}` has no argument `{shown}`", self.id);
+        ArgumentError { argument: Some(name.to_owned()), message, suggestion: Some(suggestion) }
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) fn action_text(action: &Action) -> String {
             Some(filter) => format!("the tests that `{filter}` picks"),
             None => "all tests".to_string(),
         },
+        Action::AskUser { question, .. } => question.clone(),
+        Action::Attach { file } => file.clone(),
         Action::Apply { changes, .. } | Action::Undo { changes, .. } => match changes.as_slice() {
             [one] => one.path.clone(),
             many => counted(many.len(), "change"),

@@ -157,7 +157,7 @@ fn tool_rule(tool: &str, rule: &ToolRule) -> RuleLine {
             .with("cwd", [&test.cwd])
             .with("filter", test.filter.iter().flatten())
             .with("limits", limit_texts(&test.limits)),
-        Constraint::Apply => line.with("timeout", [time]),
+        Constraint::Person => line.with("timeout", [time]),
     };
     with_quota(line, quota).with_reason(because, suggest)
 }
@@ -234,7 +234,7 @@ fn nested_rules(tool: &str, constraint: &Constraint) -> Vec<RuleLine> {
             open.chain(closed).collect()
         }
         Constraint::Exec(exec) => exec_rules(tool, exec),
-        Constraint::Git(_) | Constraint::Test(_) | Constraint::Apply => Vec::new(),
+        Constraint::Git(_) | Constraint::Test(_) | Constraint::Person => Vec::new(),
     }
 }
 

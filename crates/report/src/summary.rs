@@ -154,7 +154,9 @@ impl Touched {
             | Action::Write { .. }
             | Action::Edit { .. }
             | Action::Delete { .. }
+            | Action::Attach { .. }
                 if !done => {}
+            Action::Attach { file } => drop(self.read.insert(file.clone())),
             Action::Read { path, .. } => drop(self.read.insert(path.asked.clone())),
             Action::Write { path, .. } | Action::Edit { path, .. } => {
                 self.written.insert(path.asked.clone());

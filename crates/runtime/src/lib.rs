@@ -21,10 +21,12 @@ mod layers;
 mod lifecycle;
 mod live_run;
 mod masked_stream;
+mod model_call;
 mod model_history;
 mod model_session;
 mod observer;
 mod pending_changes;
+mod person_time;
 pub mod plan;
 mod policy_load_error;
 mod realpath;
@@ -37,7 +39,7 @@ mod tool_schema;
 mod toolchains;
 mod unconfined;
 mod undo;
-mod user_question;
+mod unsent_results;
 
 pub use annotation::AnnotationError;
 pub use approval::{
@@ -49,8 +51,8 @@ pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts
 pub use call_result::CallResult;
 pub use capsule_store::StoreError;
 pub use capsule_tools::{
-    CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind, Sink, TOOL_SET, describe, edit,
-    signature_of,
+    CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind, QUESTION_TOOL, QuestionPrompt,
+    Sink, TOOL_SET, describe, edit, signature_of,
 };
 pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, StagedDiffs, StagedRun, WaitingChanges};
@@ -84,4 +86,4 @@ pub use tool_schema::ModelTool;
 pub use toolchains::survey_toolchains;
 pub use unconfined::allows_unconfined;
 pub use undo::{UndoRequest, UndoneBy};
-pub use user_question::{QuestionPrompt, UserQuestion};
+pub use unsent_results::UnsentResults;

@@ -59,6 +59,23 @@ pub(crate) fn read_state(
     Ok(state)
 }
 
+/// Whether calls were made since the last answer of a model, and since the last request to it.
+///
+/// # Errors
+/// When the record cannot be read.
+pub(crate) fn has_unsent_calls(store: &Store, run: &str) -> Result<bool, StoreError> {
+    let mut is_unsent = false;
+    store.visit::<StoreError>(run, |stored| {
+        match stored.entry.event {
+            Event::ModelRequested(_) | Event::ModelAnswered(_) => is_unsent = false,
+            Event::CallProposed(_) => is_unsent = true,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(is_unsent)
+}
+
 /// Visits the conversation that is recorded in a run.
 ///
 /// # Errors

@@ -4,34 +4,38 @@
 //! sent and what it answers is recorded before it has an effect. Texts are masked here, so the record
 //! holds what was delivered. A model can ask for a call and cannot approve one: it has no way to the prompt.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
 use capsule_base::json;
-use capsule_base::limits;
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::decision::Verdict;
 use capsule_core::journal::{
     Event, Journal as _, ModelAnswered, ModelRequested, PayloadClass, PayloadRef,
 };
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::Policy;
-use capsule_core::tool::{ToolName, ToolSignature};
+use capsule_core::policy::{ATTACH_TOOL, Policy};
+use capsule_core::tool::{ToolName, ToolShape, ToolSignature};
 use capsule_store::{Store, StoreError};
-use capsule_tools::CATALOGUE;
+use capsule_tools::{CATALOGUE, QUESTION_TOOL, QuestionPrompt};
 use serde_json::Value;
 
 use crate::call_result::CallResult;
 use crate::lifecycle::submit;
 use crate::live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 use crate::masked_stream::MaskedText;
-use crate::model_history::{HistoryEntry, TokenCount, read_state, visit_history};
+use crate::model_call::{bounded_text, call_args, result_text, tool_id};
+use crate::model_history::{HistoryEntry, TokenCount, has_unsent_calls, read_state, visit_history};
+use crate::person_time::{TimedPrompt, TimedQuestions};
+use crate::replay::replay_unsent_calls;
 use crate::session::{ConversationState, SessionError, SessionRequest};
 use crate::tool_schema::ModelTool;
-use crate::user_question::{self, QUESTIONS, QuestionPrompt, UserQuestion};
+use crate::unsent_results::UnsentResults;
 
 /// A session in which a model calls tools.
 pub struct ModelSession<'o> {
@@ -40,8 +44,8 @@ pub struct ModelSession<'o> {
     /// Whether a result was delivered that the policy does not vouch for: every later argument may derive
     /// from it.
     is_tainted: bool,
-    /// What shows its questions to a person; none where no person can answer.
-    prompt: Option<Rc<dyn QuestionPrompt>>,
+    /// How long persons took for their answers.
+    person_time: Rc<Cell<Duration>>,
     store: PathBuf,
 }
 
@@ -78,12 +82,6 @@ pub struct ToolAnswer {
     pub is_malformed: bool,
 }
 
-impl ToolAnswer {
-    fn without_call(answer: &Value, is_malformed: bool) -> Self {
-        Self { text: bounded_text(answer), result: None, is_malformed }
-    }
-}
-
 impl<'o> ModelSession<'o> {
     /// Takes up a session, or opens it.
     ///
@@ -94,7 +92,9 @@ impl<'o> ModelSession<'o> {
         request: SessionRequest<'_>,
     ) -> Result<Self, OpenError> {
         let store = start.store.to_owned();
-        let mut live = LiveRun::join(start, request)?;
+        let person_time = Rc::new(Cell::new(Duration::ZERO));
+        let prompt = Box::new(TimedPrompt { prompt: start.prompt, time: Rc::clone(&person_time) });
+        let mut live = LiveRun::join(LiveRunOptions { prompt, ..start }, request)?;
         let state = match live.conversation.take() {
             _ if live.is_new_session => ConversationState::default(),
             Some(state) => state,
@@ -104,12 +104,32 @@ impl<'o> ModelSession<'o> {
             }
         };
         let ConversationState { turns, is_tainted } = state;
-        Ok(Self { live, turns, is_tainted, prompt: None, store })
+        Ok(Self { live, turns, is_tainted, person_time, store })
     }
 
     /// Has the questions of the model shown to a person.
     pub fn set_question_prompt(&mut self, prompt: Rc<dyn QuestionPrompt>) {
-        self.prompt = Some(prompt);
+        let prompt = TimedQuestions { prompt, time: Rc::clone(&self.person_time) };
+        self.live.run.backend.set_question_prompt(Rc::new(prompt));
+    }
+
+    /// How long persons took for their answers to cards and questions, since the session was taken up.
+    #[must_use]
+    pub fn person_time(&self) -> Duration {
+        self.person_time.get()
+    }
+
+    /// The results of these calls of the last answer, each a tool and its arguments, that no request has sent, and the
+    /// files that the user attached since. None for a call whose result the record does not have.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub fn unsent_results(&self, calls: &[(&str, &str)]) -> Result<UnsentResults, SessionError> {
+        let (store, run) = (Store::open(&self.store)?, self.live.id.to_string());
+        Ok(match has_unsent_calls(&store, &run)? {
+            true => UnsentResults::of(replay_unsent_calls(store, &run)?, calls),
+            false => UnsentResults::default(),
+        })
     }
 
     /// Visits the conversation that the session's record holds, from its beginning on.
@@ -130,9 +150,11 @@ impl<'o> ModelSession<'o> {
     #[must_use]
     pub fn tools(&self) -> Vec<ModelTool> {
         let policy = &self.live.run.policy;
-        let offered = CATALOGUE.0.iter().copied().filter(|tool| is_offered(policy, tool));
-        let question = self.prompt.iter().map(|_| &user_question::SIGNATURE);
-        offered.chain(question).map(ModelTool::from).collect()
+        let can_ask = self.live.run.backend.can_ask_questions();
+        let is_offered = |tool: &&ToolSignature| {
+            is_offered(policy, tool) && (can_ask || tool.id != QUESTION_TOOL)
+        };
+        CATALOGUE.0.iter().copied().filter(is_offered).map(ModelTool::from).collect()
     }
 
     /// Masks the text of an answer while it comes, like what is recorded of it.
@@ -239,36 +261,25 @@ impl<'o> ModelSession<'o> {
     /// # Errors
     /// When something cannot be written.
     pub fn call(&mut self, tool: &str, args: &str) -> Result<ToolAnswer, StoreError> {
-        // A model that gives no arguments may leave them out.
-        let args = if args.trim().is_empty() { "{}" } else { args };
-        let args = match json::parse(args.as_bytes()) {
+        let args = match call_args(args) {
             Ok(args) => args,
             Err(problem) => {
                 let message = format!("the arguments are not one JSON object: {}", problem.message);
                 return Ok(self.malformed(tool, &CodedError::new(Code::ArgsInvalid, message)));
             }
         };
-        if QUESTIONS.find(tool).is_some() {
-            return self.ask_user(&args);
-        }
         let mut call = ToolCall::by(Origin::Model, tool, args);
         if self.is_tainted {
             let names = call.args.as_object().into_iter().flat_map(|args| args.keys().cloned());
             call.tainted = names.collect();
         }
-        let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
-        let id = ToolName::unchecked(id);
-        let result = submit(&mut self.live.run, call)?;
-        self.live.run.journal.flush_deferred()?;
-        self.is_tainted |= result.value.is_some() && self.live.run.policy.taints(&id);
-        let is_malformed = matches!(result.code(), Code::ArgsInvalid | Code::ToolUnknown);
-        Ok(ToolAnswer { text: bounded_text(&result.to_json()), result: Some(result), is_malformed })
+        self.submit(call)
     }
 
     /// The answer to a call that cannot be read, with the schema of its tool.
     #[must_use]
     pub fn malformed(&self, tool: &str, problem: &CodedError) -> ToolAnswer {
-        let signature = CATALOGUE.find(tool).or_else(|| QUESTIONS.find(tool));
+        let signature = CATALOGUE.find(tool);
         let expected = signature.map(|signature| ModelTool::from(signature).parameters);
         let suggestion = problem.suggestion.as_deref();
         let answer = serde_json::json!({
@@ -278,44 +289,46 @@ impl<'o> ModelSession<'o> {
             "suggestion": suggestion.unwrap_or("make the call again with arguments that fit the schema"),
             "schema": expected,
         });
-        ToolAnswer::without_call(&self.mask(answer), true)
+        let text = bounded_text(&self.mask(answer));
+        ToolAnswer { text, result: None, is_malformed: true }
     }
 
-    /// Asks the user what the model wants to know. It gives the model words, and no permission.
-    fn ask_user(&mut self, args: &Value) -> Result<ToolAnswer, StoreError> {
-        let UserQuestion { question, choices } = match UserQuestion::from_args(args) {
-            Ok(question) => question,
-            Err(problem) => return Ok(self.malformed(user_question::SIGNATURE.id, &problem)),
-        };
-        let question = self.masked(&question);
-        let choices = choices.iter().map(|choice| self.masked(choice)).collect();
-        let question = UserQuestion { question, choices };
-        let Some(prompt) = self.prompt.clone() else {
-            let answer = serde_json::json!({
-                "status": "tool_error",
-                "reason": "no person can answer here",
-                "suggestion": "go on with the likeliest reading, and say in the end what you took for granted",
-            });
-            return Ok(ToolAnswer::without_call(&answer, false));
-        };
-        let answer = prompt.ask(&question).map(|answer| {
-            let end = answer.floor_char_boundary(limits::QUESTION_ANSWER_BYTES);
-            self.masked(answer.get(..end).unwrap_or_default().trim())
-        });
-        let UserQuestion { question, choices } = question;
-        let exchange =
-            serde_json::json!({ "question": question, "choices": choices, "answer": answer });
+    /// Gives the conversation a file that the user chose.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn attach(&mut self, file: &str) -> Result<ToolAnswer, StoreError> {
+        let args = serde_json::json!({ "file": file });
+        self.submit(ToolCall::by(Origin::Person, ATTACH_TOOL, args))
+    }
+
+    /// Takes a call down the one path.
+    fn submit(&mut self, call: ToolCall) -> Result<ToolAnswer, StoreError> {
+        let id = tool_id(call.tool.as_str());
+        let question = (id.as_str() == QUESTION_TOOL).then(|| call.args.clone());
+        let result = submit(&mut self.live.run, call)?;
+        self.live.run.journal.flush_deferred()?;
+        self.is_tainted |= result.value.is_some() && self.live.run.policy.taints(&id);
+        if let (Some(question), Some(value)) = (question, &result.value) {
+            self.record_exchange(question, value.get("answer").cloned())?;
+        }
+        let is_malformed = matches!(result.code(), Code::ArgsInvalid | Code::ToolUnknown);
+        Ok(ToolAnswer { text: result_text(&result), result: Some(result), is_malformed })
+    }
+
+    /// Records a question of the model, with the answer of the user.
+    fn record_exchange(
+        &mut self,
+        mut exchange: Value,
+        answer: Option<Value>,
+    ) -> Result<(), StoreError> {
+        if let Some(map) = exchange.as_object_mut() {
+            map.entry("choices").or_insert_with(|| Value::Array(Vec::new()));
+            map.insert("answer".into(), answer.unwrap_or_default());
+        }
         let exchange = self.mask(exchange);
         let kept = self.keep(PayloadClass::Text, &exchange)?;
-        self.live.run.write(Event::UserAnswered { text: kept })?;
-        let answer = match exchange.get("answer").filter(|answer| !answer.is_null()) {
-            Some(answer) => serde_json::json!({ "status": "ok", "result": { "answer": answer } }),
-            None => serde_json::json!({
-                "status": "tool_error",
-                "reason": "the user gave no answer",
-            }),
-        };
-        Ok(ToolAnswer::without_call(&answer, false))
+        self.live.run.write(Event::UserAnswered { text: kept })
     }
 
     /// Whether no call may follow one with this result.
@@ -363,18 +376,7 @@ fn is_offered(policy: &Policy, tool: &ToolSignature) -> bool {
     let id = ToolName::unchecked(tool.id);
     let denies =
         |layer: &Policy| layer.tool(&id).is_some_and(|rule| rule.decision == Some(Verdict::Deny));
-    policy.tool(&id).is_some() && !policy.self_and_layers().any(denies)
-}
-
-/// A result as text for a model. The middle of a long one is left out, and the text says so.
-fn bounded_text(value: &Value) -> String {
-    let text = value.to_string();
-    if text.len() <= limits::MODEL_RESULT_BYTES {
-        return text;
-    }
-    let half = limits::MODEL_RESULT_BYTES / 2;
-    let head = text.get(..text.floor_char_boundary(half)).unwrap_or_default();
-    let tail = text.get(text.ceil_char_boundary(text.len() - half)..).unwrap_or_default();
-    let cut = text.len() - head.len() - tail.len();
-    format!("{head}\n[{cut} of {} bytes are left out here; ask for less]\n{tail}", text.len())
+    let needs_rule = tool.shape != ToolShape::User || policy.tools.is_empty();
+    let is_named = !needs_rule || policy.tool(&id).is_some();
+    is_named && !policy.self_and_layers().any(denies)
 }

@@ -359,5 +359,7 @@ pub fn count_usage(
             lengths.map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)).sum()
         }
     };
+    // A person takes the time that an answer takes.
+    let micros = if matches!(action, Action::AskUser { .. }) { 0 } else { micros };
     usage.count_run(tool, bytes, micros, host);
 }

@@ -31,6 +31,13 @@ pub trait ToolHost: BackupLog + UserVariables {
     fn secret(&self, name: &str) -> Option<Secret>;
 }
 
+/// Shows a model's questions to a person.
+pub trait QuestionPrompt {
+    /// The person's answer to a question with likely answers; none where there is none. Both are masked, and may hold any
+    /// characters.
+    fn ask(&self, question: &str, choices: &[String]) -> Option<String>;
+}
+
 /// Where the output of a command goes while it is made, before anything is masked: whoever shows it
 /// masks it first.
 pub trait Sink {

@@ -34,10 +34,11 @@ use serde_json::Value;
 
 use staged::{StagedOperation, UnstageableOperation};
 
+pub use builtin::user_ask::QUESTION_TOOL;
 pub use capsule_sandbox::FileIdentity;
 pub use command::root_names::{mount_conflict, root_names};
 pub use command::runner::CommandRunner;
-pub use host::{NullSink, OutputKind, Sink, ToolHost};
+pub use host::{NullSink, OutputKind, QuestionPrompt, Sink, ToolHost};
 pub use staged::{SandboxMount, remove_staging};
 pub use tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 pub use toolchain::{
@@ -67,6 +68,7 @@ tools! {
     git_diff::GitDiff,
     git_log::GitLog,
     test_run::TestRun,
+    user_ask::UserAsk,
 }
 
 /// The same for code that advises on policies.
@@ -77,8 +79,11 @@ pub const TOOL_SET: ToolSet = ToolSet {
 };
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
-const USER_ONLY_TOOLS: &[&dyn Tool] =
-    &[&builtin::changes_apply::ChangesApply, &builtin::changes_undo::ChangesUndo];
+const USER_ONLY_TOOLS: &[&dyn Tool] = &[
+    &builtin::changes_apply::ChangesApply,
+    &builtin::changes_undo::ChangesUndo,
+    &builtin::user_attach::UserAttach,
+];
 
 fn find_tool(name: &str) -> Result<&'static dyn Tool, CodedError> {
     let known = CATALOGUE.find(name);

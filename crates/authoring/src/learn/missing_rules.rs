@@ -165,6 +165,8 @@ fn missing_rule(
         }
         Action::Git { .. }
         | Action::Command { .. }
+        | Action::AskUser { .. }
+        | Action::Attach { .. }
         | Action::Apply { .. }
         | Action::Undo { .. } => Err(said.reason.clone()),
     }

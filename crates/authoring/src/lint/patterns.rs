@@ -30,8 +30,10 @@ pub(super) fn lint(policy: &Policy, notes: &mut Diagnostics) {
                     each(program.command.paths(), List::Opens, notes);
                 }
             }
-            Constraint::Fetch(_) | Constraint::Git(_) | Constraint::Test(_) | Constraint::Apply => {
-            }
+            Constraint::Fetch(_)
+            | Constraint::Git(_)
+            | Constraint::Test(_)
+            | Constraint::Person => {}
         }
     }
 }

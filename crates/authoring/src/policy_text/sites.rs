@@ -79,7 +79,7 @@ impl SiteCollector<'_> {
             ToolShape::Files => self.collect_files(signature, rule),
             ToolShape::Fetch => self.collect_fetch(signature.id, rule),
             ToolShape::Exec => programs::collect_programs(self, signature.id, rule),
-            ToolShape::Repository => {}
+            ToolShape::Repository | ToolShape::User => {}
             ToolShape::Test => self.add_key_removal(rule, "filter"),
         }
     }

@@ -60,7 +60,11 @@ fn call(tool: &ToolSignature) -> Value {
             { "type": "array", "items": { "type": "string" }, "description": "Its words." },
             long
         ] }),
-        ToolShape::Files | ToolShape::Fetch | ToolShape::Repository | ToolShape::Test => long,
+        ToolShape::Files
+        | ToolShape::Fetch
+        | ToolShape::Repository
+        | ToolShape::Test
+        | ToolShape::User => long,
     }
 }
 

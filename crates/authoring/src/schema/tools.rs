@@ -63,6 +63,7 @@ fn tool_schema(tool: &ToolSignature) -> Value {
             command_keys(tool, &mut put);
         }
         ToolShape::Repository => put("limits", git_limits(tool)),
+        ToolShape::User => {}
         ToolShape::Test => {
             put("limits", definition_ref("processLimits"));
             test_keys(&mut put);

@@ -29,6 +29,9 @@ pub(crate) struct ChatArgs {
     /// Work in this open session, and leave it open
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
+    /// A file for the model, from wherever it is, with the first message; may be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "demo")]
+    pub(crate) attach: Vec<PathBuf>,
     /// The most requests to the model
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_requests: Option<u64>,

@@ -3,6 +3,7 @@
 //! Between two turns no process holds the session, so every command of the program works in it, from here and
 //! from elsewhere.
 
+mod attach;
 mod chip;
 mod demo;
 mod editor;
@@ -13,10 +14,14 @@ mod text_flow;
 mod turn_keys;
 mod view;
 
+use std::path::Path;
+
 use capsule_agent::{Conversation, Model, TaskEnd, TaskLimits};
+use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::{escape, limits};
 use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::outcome::CodedError;
 use capsule_report::{time_text, wrap};
 use capsule_runtime::{
     BoundPolicy, Cancel, CommandRunner, ModelSession, SessionChoice, WaitingChanges, now_micros,
@@ -36,6 +41,7 @@ use crate::failure_report::show_problem;
 use crate::screen::{DIMMED, Screen};
 use crate::signal;
 
+pub(crate) use attach::AttachedFile;
 pub(crate) use demo::{Demo, make_workspace};
 pub(crate) use setup::explain_missing_model;
 pub(crate) use slash::RunCommand;
@@ -59,6 +65,8 @@ pub(crate) struct ChatSetup<'c> {
     pub(crate) demo: Option<Demo>,
     /// The session that is taken up.
     pub(crate) session: Option<String>,
+    /// The files that go with the first message.
+    pub(crate) attached: Vec<AttachedFile>,
     pub(crate) screen: Screen,
 }
 
@@ -73,6 +81,8 @@ struct Chat<'c> {
     keys: Option<TurnKeys>,
     /// The session: its full id, and its label once a turn was in it.
     run: Option<(String, String)>,
+    /// The files that go with the next message.
+    attached: Vec<AttachedFile>,
     /// The call that waits for an answer.
     waiting: Option<u64>,
     /// Text that is typed already when the prompt comes.
@@ -91,7 +101,7 @@ enum Next {
 ///
 /// # Errors
 /// When there is no terminal, or the session cannot be opened, written or ended.
-pub(crate) fn run(setup: ChatSetup<'_>) -> Result<u8, Failure> {
+pub(crate) fn run(mut setup: ChatSetup<'_>) -> Result<u8, Failure> {
     let editor = LineEditor::open(setup.screen.layout().plain)
         .ok_or_else(|| usage_failure("the terminal cannot be used; give the task with `--task`"))?;
     let view = ChatView::new(setup.screen);
@@ -99,6 +109,7 @@ pub(crate) fn run(setup: ChatSetup<'_>) -> Result<u8, Failure> {
     let cancel = signal::cancel_on_signal();
     let (waiting, typed, is_sealed) = (None, String::new(), false);
     let keys = TurnKeys::open();
+    let attached = std::mem::take(&mut setup.attached);
     let mut chat = Chat {
         setup,
         conversation: None,
@@ -107,11 +118,13 @@ pub(crate) fn run(setup: ChatSetup<'_>) -> Result<u8, Failure> {
         editor,
         keys,
         run,
+        attached,
         waiting,
         typed,
         is_sealed,
     };
     chat.show_header()?;
+    chat.show_attached()?;
     while let Next::Say(text) = chat.next(false)? {
         if let Err(failure) = chat.work(&text) {
             failure.show(&chat.setup.screen);
@@ -219,6 +232,7 @@ impl Chat<'_> {
             SlashKind::Quit => Ok(()),
             SlashKind::Stop => self.say_dimmed("no turn goes on; while one does, Esc ends it"),
             SlashKind::Model => self.choose_model(words),
+            SlashKind::Attach => self.attach(words),
             SlashKind::Program(_) if command.takes_session && is_held => Err(usage_failure(
                 "the session works in a copy of the workspace, which ends with the chat: `/quit` first",
             )),
@@ -231,6 +245,23 @@ impl Chat<'_> {
                 slash::run_program(command, program, words, &subject, how)
             }
         }
+    }
+
+    /// Has a file go with the next message; without a name, says which ones do.
+    fn attach(&mut self, words: &[String]) -> Result<(), Failure> {
+        if words.is_empty() && self.attached.is_empty() {
+            return Err(usage_failure("a file is needed; usage: /attach PATH"));
+        }
+        if !words.is_empty() {
+            let name = words.join(" ");
+            self.attached.push(AttachedFile::named(Path::new(&name), self.setup.ctx)?);
+        }
+        self.show_attached()
+    }
+
+    fn show_attached(&self) -> Result<(), Failure> {
+        let with_next = |file: &AttachedFile| format!("with your next message: {}", file.text());
+        self.attached.iter().try_for_each(|file| self.say_dimmed(&with_next(file)))
     }
 
     fn choose_model(&mut self, words: &[String]) -> Result<(), Failure> {
@@ -266,57 +297,107 @@ impl Chat<'_> {
     /// Opens the session, lets the model work on what was said, and leaves the session again. Where it works in a copy
     /// of the workspace, which no other process can take up, it is held until the chat ends.
     fn work(&mut self, text: &str) -> Result<(), Failure> {
+        let commands = CommandRunner::default();
+        commands.start();
+        let (mut observer, mut observer_again) = (self.view.clone(), self.view.clone());
+        let mut session = match self.open_session(&commands, &mut observer) {
+            Err(Failure::Problem(problem)) if self.is_ended_elsewhere(&problem) => {
+                self.forget_session()?;
+                self.open_session(&commands, &mut observer_again)?
+            }
+            opened => opened?,
+        };
+        self.run = Some((session.live().id.to_string(), session.live().label.clone()));
+        let end = self.turn(&mut session, text)?;
+        if session.live().copy_reason.is_some() {
+            return self.hold(session, end.as_ref());
+        }
+        let finished = session.leave(end.as_ref().map_or(Exit::Ok, TaskEnd::exit))?;
+        commands.detach();
+        self.show_turn_end(end.as_ref(), finished.staged);
+        Ok(())
+    }
+
+    /// Takes the chat's session up, or opens one.
+    fn open_session<'o>(
+        &self,
+        commands: &CommandRunner,
+        observer: &'o mut ChatView,
+    ) -> Result<ModelSession<'o>, Failure> {
         let ChatSetup { args, ctx, bound, screen, .. } = &self.setup;
-        let (args, ctx, bound, screen) = (*args, *ctx, *bound, screen.measured());
+        let screen = screen.measured();
         let choice = match &self.run {
             Some((run, _)) => SessionChoice::Run(run.clone()),
             None => SessionChoice::Named(session_name()),
         };
-        let commands = CommandRunner::default();
-        commands.start();
         let prompt = prompt_for_calls(args.ask, (bound, ctx), &self.cancel, &screen);
         let prompt = match &self.keys {
             Some(keys) => keys.behind(prompt),
             None => prompt,
         };
-        let mut observer = self.view.clone();
-        let (place, steered) = ((bound, ctx), (&commands, &self.cancel));
+        let (place, steered) = ((*bound, *ctx), (commands, &self.cancel));
         let mut session =
-            open_model_session(args, place, &choice, steered, prompt, &mut observer, &screen)?;
+            open_model_session(args, place, &choice, steered, prompt, observer, &screen)?;
         if let Some(keys) = self.keys.as_ref().filter(|_| !args.ask.unattended) {
             session.set_question_prompt(keys.questions(self.view.clone(), self.cancel.clone()));
         }
-        self.run = Some((session.live().id.to_string(), session.live().label.clone()));
-        let end = self.turn(&mut session, text)?;
-        if session.live().copy_reason.is_some() {
-            return self.hold(session, &end);
+        Ok(session)
+    }
+
+    /// Whether a session could not be taken up because it was ended since the last turn.
+    fn is_ended_elsewhere(&self, problem: &CodedError) -> bool {
+        problem.code == Code::SessionUnknown && self.conversation.is_some()
+    }
+
+    /// Has the conversation go on in a new session.
+    fn forget_session(&mut self) -> Result<(), Failure> {
+        if let Some((_, label)) = self.run.take() {
+            let text = format!(
+                "session {label} was ended; going on in a new one · capsule changes {label}"
+            );
+            self.say_dimmed(&text)?;
         }
-        let finished = session.leave(end.exit())?;
-        commands.detach();
-        self.show_turn_end(&end, finished.staged);
+        self.setup.session = None;
+        if let Some(conversation) = &mut self.conversation {
+            conversation.begin_record();
+        }
         Ok(())
     }
 
-    /// One turn: the model works on what was said until it answers.
-    fn turn(&mut self, session: &mut ModelSession<'_>, text: &str) -> Result<TaskEnd, Failure> {
+    /// One turn: the model works on what was said until it answers. None where an attached file cannot be given, so
+    /// that the message is not sent.
+    fn turn(
+        &mut self,
+        session: &mut ModelSession<'_>,
+        text: &str,
+    ) -> Result<Option<TaskEnd>, Failure> {
         let mut conversation = match self.conversation.take() {
             Some(conversation) => conversation,
             None => self.first_conversation(session)?,
         };
+        self.view.begin_turn();
+        let mut view = self.view.clone();
+        for file in std::mem::take(&mut self.attached) {
+            if conversation.attach(session, &file.path, &mut view)?.is_err() {
+                self.conversation = Some(conversation);
+                self.view.end_turn();
+                self.say_dimmed("the message was not sent")?;
+                text.clone_into(&mut self.typed);
+                return Ok(None);
+            }
+        }
         if let Some(demo) = &mut self.setup.demo {
             conversation.set_model(Box::new(demo.next_model()));
         }
-        self.view.begin_turn();
         if let Some(keys) = &mut self.keys {
             keys.start();
         }
-        let mut view = self.view.clone();
         let end = conversation.say(session, text, &self.cancel, &mut view);
         self.conversation = Some(conversation);
         self.typed = self.keys.as_mut().map(TurnKeys::stop).unwrap_or_default();
         self.view.end_turn();
         self.waiting = session.waiting();
-        Ok(end?)
+        Ok(Some(end?))
     }
 
     /// The conversation of a session that was taken up, or one that begins.
@@ -334,13 +415,17 @@ impl Chat<'_> {
     }
 
     /// Goes on in a session that has to be held.
-    fn hold(&mut self, mut session: ModelSession<'_>, end: &TaskEnd) -> Result<(), Failure> {
+    fn hold(
+        &mut self,
+        mut session: ModelSession<'_>,
+        end: Option<&TaskEnd>,
+    ) -> Result<(), Failure> {
         self.show_turn_end(end, None);
-        let mut exit = end.exit();
+        let mut exit = end.map_or(Exit::Ok, TaskEnd::exit);
         while let Next::Say(text) = self.next(true)? {
             let end = self.turn(&mut session, &text)?;
-            exit = end.exit();
-            self.show_turn_end(&end, None);
+            exit = end.as_ref().map_or(exit, TaskEnd::exit);
+            self.show_turn_end(end.as_ref(), None);
         }
         let finished = session.leave(exit)?;
         self.is_sealed = true;
@@ -350,8 +435,9 @@ impl Chat<'_> {
         Ok(())
     }
 
-    fn show_turn_end(&self, end: &TaskEnd, staged: Option<WaitingChanges>) {
+    fn show_turn_end(&self, end: Option<&TaskEnd>, staged: Option<WaitingChanges>) {
         let screen = self.setup.screen.measured();
+        let Some(end) = end else { return };
         match end {
             TaskEnd::Answered { .. } => {}
             TaskEnd::Failed(problem) => show_problem(&screen, problem),
@@ -365,7 +451,9 @@ impl Chat<'_> {
             }
         }
         if let Some((_, label)) = &self.run {
-            self.view.show_status(label, &self.setup.bound.policy.profile.name, staged);
+            let profile = &self.setup.bound.policy.profile.name;
+            let cost = self.conversation.as_ref().map_or(0, Conversation::cost);
+            self.view.show_status((label, profile), staged, cost);
         }
     }
 
@@ -379,7 +467,11 @@ impl Chat<'_> {
             () if stays => screen.eprint(&format!(
                 "session {label} stays open · capsule chat --session {label} · capsule session end {label}"
             )),
-            () => drop(end_run(run, ctx, screen)?),
+            () => match end_run(run, ctx, screen) {
+                // It was ended from elsewhere.
+                Err(Failure::Problem(problem)) if problem.code == Code::SessionUnknown => {}
+                ended => drop(ended?),
+            },
         }
         screen.eprint(&format!("next: capsule report {label} · capsule replay {label}"));
         if let Some(demo) = demo {

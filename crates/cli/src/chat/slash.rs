@@ -17,6 +17,8 @@ pub(crate) enum SlashKind {
     Help,
     /// Says which model is asked, or has another one asked.
     Model,
+    /// Has a file go with the next message.
+    Attach,
     /// Ends a turn.
     Stop,
     /// Ends the chat.
@@ -91,6 +93,10 @@ const COMMANDS: &[SlashCommand] = &[
     )),
     of_run("report", "[--format json]", "shows all that happened", &["report", "{run}"]),
     of_run("export", "FILE", "writes the record into a file", &["audit", "export", "--out"]),
+    SlashCommand {
+        words: "PATH",
+        ..local("attach", "gives the model a file with your next message", SlashKind::Attach)
+    },
     SlashCommand {
         words: "[NAME]",
         ..local("model", "says which model is asked, or asks another one", SlashKind::Model)

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use capsule_core::approval::Card;
-use capsule_runtime::{Cancel, Prompt, PromptReply, QuestionPrompt, UserQuestion};
+use capsule_runtime::{Cancel, Prompt, PromptReply, QuestionPrompt};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::card::{Decoder, Key, Terminal, TerminalInput};
@@ -196,9 +196,8 @@ struct TerminalQuestions {
 }
 
 impl QuestionPrompt for TerminalQuestions {
-    fn ask(&self, question: &UserQuestion) -> Option<String> {
+    fn ask(&self, question: &str, choices: &[String]) -> Option<String> {
         self.view.interrupt_text();
-        let UserQuestion { question, choices } = question;
         let Self { watch, cancel, .. } = self;
         watch.lend(|| question::ask(&watch.terminal, (question, choices), cancel))
     }

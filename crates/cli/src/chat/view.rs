@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use capsule_agent::{ConversationEvent, ConversationObserver};
 use capsule_base::escape;
-use capsule_base::units::{counted, show_duration};
+use capsule_base::units::{counted, show_duration, show_usd};
 use capsule_core::journal::{Event, PayloadRef};
 use capsule_report::{RunView, width, wrap};
-use capsule_runtime::{Observer, ToolAnswer, WaitingChanges, WrittenEvent};
+use capsule_runtime::{Observer, QUESTION_TOOL, ToolAnswer, WaitingChanges, WrittenEvent};
 
 use crate::chat::chip;
 use crate::chat::text_flow::TextFlow;
@@ -81,8 +81,13 @@ impl ChatView {
         state.progress = ProgressLine::new(false, state.screen.layout());
     }
 
-    /// The line behind a turn: where it ran, and what it came to.
-    pub(crate) fn show_status(&self, label: &str, profile: &str, staged: Option<WaitingChanges>) {
+    /// The line behind a turn: where it ran, what it came to, and what the conversation has cost in millionths of a US dollar.
+    pub(crate) fn show_status(
+        &self,
+        (label, profile): (&str, &str),
+        staged: Option<WaitingChanges>,
+        cost: u64,
+    ) {
         let state = &mut *self.state();
         let mut parts = vec![label.to_owned(), format!("profile {}", escape::line(profile))];
         parts.extend(state.sandbox_text());
@@ -96,6 +101,7 @@ impl ChatView {
             }
             None => "nothing staged".into(),
         });
+        parts.extend((cost > 0).then(|| format!("{} so far", show_usd(cost))));
         let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
         parts.push(show_duration(micros));
         let room = state.screen.layout().width.saturating_sub(1);
@@ -160,11 +166,14 @@ impl ViewState {
     fn show_call(&mut self, answer: &ToolAnswer) {
         let layout = self.screen.layout();
         let lines = match &answer.result {
-            None if answer.is_malformed => chip::malformed_lines(&self.tool, layout),
-            // A question: it was seen, with its answer.
-            None => return,
+            None => chip::malformed_lines(&self.tool, layout),
             Some(result) => {
                 let call = self.run.calls.iter().rev().find(|call| call.call == result.call);
+                // A question was seen, with its answer.
+                let is_question = call.is_some_and(|call| call.tool.as_str() == QUESTION_TOOL);
+                if is_question && !result.was_denied() {
+                    return;
+                }
                 self.turn.denied +=
                     u64::from(call.is_some_and(capsule_report::CallView::was_denied));
                 call.map_or_else(Vec::new, |call| chip::call_lines(call, layout))

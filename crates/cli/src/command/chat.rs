@@ -9,11 +9,11 @@ use capsule_base::limits;
 use capsule_base::units::{parse_duration, parse_usd};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
-use capsule_runtime::{BoundPolicy, CommandRunner, NullObserver, SessionChoice};
+use capsule_runtime::{BoundPolicy, CommandRunner, ModelSession, NullObserver, SessionChoice};
 
 use crate::args::{ChatArgs, Globals};
 use crate::card;
-use crate::chat::{self, ChatSetup, Demo, RunCommand};
+use crate::chat::{self, AttachedFile, ChatSetup, Demo, RunCommand};
 use crate::command::run::RunEnding;
 use crate::command::run_start::{open_model_session, prompt_for_calls};
 use crate::command::session_choice::find_session;
@@ -138,6 +138,7 @@ fn converse(
         find_model: named_model,
         demo,
         session,
+        attached: attached_files(args, ctx)?,
         screen: *screen,
     })
 }
@@ -154,6 +155,7 @@ fn run_tasks(
         Some(id) => SessionChoice::Run(find_session(ctx, id)?),
         None => SessionChoice::Named(chat::session_name()),
     };
+    let attached = attached_files(args, ctx)?;
     let cancel = signal::cancel_on_signal();
     let commands = CommandRunner::default();
     commands.start();
@@ -168,6 +170,11 @@ fn run_tasks(
         None => Conversation::new(model, limits),
     };
     let (mut end, mut exit) = (TaskEnd::Interrupted, Exit::Ok);
+    if let Some(problem) = attach_files(&mut conversation, &mut session, &attached)? {
+        exit = problem.code.exit();
+        end = TaskEnd::Failed(problem);
+    }
+    let tasks = if exit == Exit::Ok { tasks } else { &[] };
     for task in tasks {
         if let Some(demo) = &mut demo {
             conversation.set_model(Box::new(demo.next_model()));
@@ -194,6 +201,25 @@ fn run_tasks(
         demo.show_end(screen);
     }
     Ok(status)
+}
+
+/// The files that go with the first message.
+fn attached_files(args: &ChatArgs, ctx: &CliContext) -> Result<Vec<AttachedFile>, Failure> {
+    Ok(args.attach.iter().map(|name| AttachedFile::named(name, ctx)).collect::<Result<_, _>>()?)
+}
+
+/// Gives the model the files; says why one cannot be given.
+fn attach_files(
+    conversation: &mut Conversation,
+    session: &mut ModelSession<'_>,
+    files: &[AttachedFile],
+) -> Result<Option<CodedError>, Failure> {
+    for file in files {
+        if let Err(problem) = conversation.attach(session, &file.path, &mut NullObserver)? {
+            return Ok(Some(problem));
+        }
+    }
+    Ok(None)
 }
 
 fn task_limits(args: &ChatArgs) -> Result<TaskLimits, Failure> {

@@ -146,6 +146,18 @@ pub enum Action {
         /// The word that picks some of them.
         filter: Option<String>,
     },
+    /// Ask the user what is meant. The answer is text, and no permission.
+    AskUser {
+        /// The question.
+        question: String,
+        /// Likely answers.
+        choices: Vec<String>,
+    },
+    /// Give a model a file that the user chose, from wherever it is.
+    Attach {
+        /// The file, as an absolute path of the host.
+        file: String,
+    },
     /// Take what a run changed in its staged workspace over into the workspace itself.
     Apply {
         /// The run's full id.
@@ -275,6 +287,8 @@ impl Action {
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
         Capabilities::of(match self {
+            Self::AskUser { .. } => return Capabilities::NONE,
+            Self::Attach { .. } => Capability::DataUser,
             Self::Search { .. } | Self::List { .. } => Capability::FsMeta,
             Self::Read { .. } => Capability::FsRead,
             Self::Write { .. } => Capability::FsWrite,
@@ -311,6 +325,8 @@ impl Action {
             Self::Fetch { .. }
             | Self::Git { .. }
             | Self::Test { .. }
+            | Self::AskUser { .. }
+            | Self::Attach { .. }
             | Self::Apply { .. }
             | Self::Undo { .. } => None,
         }

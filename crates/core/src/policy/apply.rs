@@ -1,10 +1,11 @@
-//! Applying staged changes and undoing calls are a person's own commands. No policy can name them, so
-//! that no model and no plan can ask for them; their calls take the one path like all others, under the
-//! policy of the run that made the changes.
+//! Tools that a person is behind. Applying staged changes and undoing calls are a person's own commands, and so is attaching
+//! a file. No policy can name them, so that no model and no plan can ask for them; their calls take the one path like all
+//! others, changes under the policy of the run that made them. A question to the user needs no rule either.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 
+use crate::action::Action;
 use crate::decision::Verdict;
 use crate::policy::budget::Budgets;
 use crate::policy::model::{Constraint, Policy, Quota, ToolRule};
@@ -17,8 +18,38 @@ use capsule_base::units;
 
 /// The tool behind `capsule apply`.
 pub const APPLY_TOOL: &str = "changes.apply";
+/// The tool behind `/attach`.
+pub const ATTACH_TOOL: &str = "user.attach";
 /// The tool behind `capsule undo`.
 pub const UNDO_TOOL: &str = "changes.undo";
+
+impl ToolRule {
+    /// The rule of a tool that a person is behind.
+    pub(super) fn of_person(because: &str) -> Self {
+        Self {
+            source: SourceLocation { at: String::from("the command line"), span: 0..0 },
+            decision: Some(Verdict::Allow),
+            because: Some(String::from(because)),
+            suggest: None,
+            quota: Quota::default(),
+            timeout_ms: units::millis(limits::APPLY_TIME),
+            untrusted: false,
+            constraint: Constraint::Person,
+            examples: alloc::vec::Vec::new(),
+        }
+    }
+
+    /// The rule of an action that needs none in a policy, because the user acts: a file is attached, or a question answered,
+    /// unless the policy names no tool at all.
+    pub(super) fn of_user_action(policy: &Policy, action: &Action) -> Option<Self> {
+        match action {
+            Action::AskUser { .. } if policy.tools.is_empty() => None,
+            Action::AskUser { .. } => Some(Self::of_person("the user answers")),
+            Action::Attach { .. } => Some(Self::of_person("the user attached the file")),
+            _ => None,
+        }
+    }
+}
 
 impl Policy {
     /// The same policy for a run whose one call applies staged changes. Its invariants hold for
@@ -35,23 +66,12 @@ impl Policy {
     }
 
     fn with_person_tool(mut self, tool: &str, because: &str) -> Self {
-        let rule = ToolRule {
-            source: SourceLocation { at: String::from("the command line"), span: 0..0 },
-            decision: Some(Verdict::Allow),
-            because: Some(String::from(because)),
-            suggest: None,
-            quota: Quota::default(),
-            timeout_ms: units::millis(limits::APPLY_TIME),
-            untrusted: false,
-            constraint: Constraint::Apply,
-            examples: alloc::vec::Vec::new(),
-        };
         // A person's own command: what holds a run back holds no person back. Invariants do.
         self.profile = Profile::supervised();
         self.risk_policy = RiskPolicy::default();
         self.budgets = Budgets::default();
         self.tools.clear();
-        self.tools.insert(ToolName::unchecked(tool), rule);
+        self.tools.insert(ToolName::unchecked(tool), ToolRule::of_person(because));
         for layer in &mut self.layers {
             layer.policy = Arc::new(Self::clone(&layer.policy).with_person_tool(tool, because));
         }

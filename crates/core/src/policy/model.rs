@@ -204,8 +204,8 @@ pub enum Constraint {
     Git(GitRule),
     /// The project's tests.
     Test(TestRule),
-    /// What a run changed in its staged workspace.
-    Apply,
+    /// Nothing: a person is behind it, with a command, a file or an answer.
+    Person,
 }
 
 /// How much one run may use a tool. What is not named is not bounded.

@@ -50,7 +50,7 @@ pub enum Restrictions {
         /// What may be shown.
         scope: ListingScope,
     },
-    /// Reading a file.
+    /// Reading a file, or what the user says.
     Read {
         /// The most bytes.
         bytes: u64,

@@ -22,7 +22,8 @@ use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, sidecar_path};
 use capsule_tools::{
-    CommandRunner, FileIdentity, SandboxMount, Sink, ToolContext, ToolHost, Toolchains, preflight,
+    CommandRunner, FileIdentity, QuestionPrompt, SandboxMount, Sink, ToolContext, ToolHost,
+    Toolchains, preflight,
 };
 use capsule_workspace::{
     BackupLog, BackupStore, Cancel, ChangeSet, HiddenPaths, Staging, StagingSetup, UserVariables,
@@ -47,6 +48,7 @@ pub struct LiveBackend {
     host: Rc<dyn ToolHost>,
     cancel: Cancel,
     sink: Rc<dyn Sink>,
+    questions: Option<Rc<dyn QuestionPrompt>>,
     approver: Box<dyn Approver>,
 }
 
@@ -77,6 +79,7 @@ impl LiveBackend {
             host,
             cancel,
             sink,
+            questions: None,
             approver,
         }
     }
@@ -91,6 +94,16 @@ impl LiveBackend {
     #[must_use]
     pub(crate) fn with_approver(self, approver: impl Approver + 'static) -> Self {
         Self { approver: Box::new(approver), ..self }
+    }
+
+    /// Has a model's questions shown to a person.
+    pub(crate) fn set_question_prompt(&mut self, prompt: Rc<dyn QuestionPrompt>) {
+        self.questions = Some(prompt);
+    }
+
+    /// Whether a person can answer a model's questions.
+    pub(crate) const fn can_ask_questions(&self) -> bool {
+        self.questions.is_some()
     }
 
     /// The backend of a run, which backs up the files that its calls replace and delete.
@@ -256,6 +269,7 @@ impl CallBackend for LiveBackend {
             host: &self.host,
             cancel: &self.cancel,
             sink: &self.sink,
+            questions: self.questions.as_ref(),
             now: now_micros(),
         };
         preflight(call, &context)

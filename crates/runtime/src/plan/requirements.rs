@@ -102,7 +102,11 @@ impl PlanRequirements {
                 }
             }
             // What they need is in no words of theirs.
-            Action::Test { .. } | Action::Apply { .. } | Action::Undo { .. } => {
+            Action::Test { .. }
+            | Action::AskUser { .. }
+            | Action::Attach { .. }
+            | Action::Apply { .. }
+            | Action::Undo { .. } => {
                 self.programs.extend(facts.program.as_ref().map(|fact| fact.real.clone()));
             }
         }

@@ -31,7 +31,7 @@ pub use error::ReplayError;
 use opening::{ReplayRun, open_replay, proposed_call, read_opening, unreadable_error};
 use plan_locations::StepLocations;
 pub(crate) use recording::Recording;
-pub(crate) use session::replay_session;
+pub(crate) use session::{replay_session, replay_unsent_calls};
 
 /// What a replay came to.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ fn run_replay(
             (executed, status)
         }
         None if opened.origin == RunKind::Session => {
-            session::replay_calls(&mut run, recording)?;
+            session::replay_calls(&mut run, recording, &mut |_| ())?;
             let sealed = recording.borrow().peek(1);
             let (exit, suspended) = match sealed {
                 Some(Event::RunSealed(sealed)) => (sealed.exit, sealed.suspended),

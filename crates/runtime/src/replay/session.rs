@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use capsule_core::call::ToolCall;
 use capsule_core::journal::{Event, Journal as _};
 use capsule_core::policy::Usage;
 use capsule_store::Store;
@@ -10,6 +11,7 @@ use capsule_store::Store;
 use super::error::ReplayError;
 use super::opening::{ReplayRun, open_replay, proposed_call, read_opening};
 use super::recording::Recording;
+use crate::call_result::CallResult;
 use crate::lifecycle::submit;
 use crate::observer::NullObserver;
 
@@ -29,17 +31,49 @@ pub(crate) fn replay_session(
     let opened = read_opening(&recording)?;
     let mut observer = NullObserver;
     let mut run = open_replay(&recording, &opened, &mut observer)?;
-    replay_calls(&mut run, &recording)?;
+    replay_calls(&mut run, &recording, &mut |_| ())?;
     Ok((run.usage, run.calls))
+}
+
+/// The calls of an open session since the last request to a model and its answer, each with what came of it.
+///
+/// # Errors
+/// When the record does not hold everything that is needed.
+pub(crate) fn replay_unsent_calls(
+    store: Store,
+    run: &str,
+) -> Result<Vec<(ToolCall, CallResult)>, ReplayError> {
+    let recording = Rc::new(RefCell::new(Recording::open_unsealed(store, run, false)?));
+    let opened = read_opening(&recording)?;
+    let mut observer = NullObserver;
+    let mut run = open_replay(&recording, &opened, &mut observer)?;
+    let mut unsent = Vec::new();
+    replay_calls(&mut run, &recording, &mut |part| match part {
+        SessionPart::ModelEvent => unsent.clear(),
+        SessionPart::Call(made) => unsent.push(*made),
+    })?;
+    Ok(unsent)
+}
+
+/// A part of a session that was replayed.
+pub(super) enum SessionPart {
+    /// A request to a model, or an answer.
+    ModelEvent,
+    /// A call, with what came of it.
+    Call(Box<(ToolCall, CallResult)>),
 }
 
 /// Makes the calls of a session again, up to its end or the end of its record.
 pub(super) fn replay_calls(
     run: &mut ReplayRun<'_>,
     recording: &Rc<RefCell<Recording>>,
+    on_part: &mut dyn FnMut(SessionPart),
 ) -> Result<(), ReplayError> {
     loop {
         let next = recording.borrow().peek(1);
+        if let Some(Event::ModelRequested(_) | Event::ModelAnswered(_)) = next {
+            on_part(SessionPart::ModelEvent);
+        }
         match next {
             None | Some(Event::RunSealed(_)) => return Ok(()),
             // A replay asks no model and no person: their messages are taken from the record.
@@ -58,7 +92,8 @@ pub(super) fn replay_calls(
                     copy_unfinished_call(run, recording)?;
                 } else {
                     let call = proposed_call(recording, proposed)?;
-                    submit(run, call)?;
+                    let result = submit(run, call.clone())?;
+                    on_part(SessionPart::Call(Box::new((call, result))));
                 }
             }
             Some(_) => {

@@ -15,3 +15,5 @@ pub mod git_status;
 pub mod http_get;
 pub mod shell_run;
 pub mod test_run;
+pub mod user_ask;
+pub mod user_attach;

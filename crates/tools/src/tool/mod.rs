@@ -16,7 +16,7 @@ use capsule_workspace::{BackupStore, Cancel, GitAliases, HiddenPaths, Staging, W
 use serde_json::{Map, Value};
 
 use crate::command::runner::CommandRunner;
-use crate::host::{Sink, ToolHost};
+use crate::host::{QuestionPrompt, Sink, ToolHost};
 
 /// A tool.
 pub trait Tool: Sync {
@@ -83,6 +83,8 @@ pub struct ToolContext<'c> {
     pub cancel: &'c Cancel,
     /// Where output goes while it is made.
     pub sink: &'c Rc<dyn Sink>,
+    /// What shows a model's questions to a person; none where no person can answer.
+    pub questions: Option<&'c Rc<dyn QuestionPrompt>>,
     /// The time that relative times count from, in microseconds since 1970.
     pub now: u64,
 }

@@ -42,7 +42,8 @@ pub(super) fn evaluate_call(
         (PolicyCheck::Budgets, budget::check(policy, input)),
         (PolicyCheck::HardDeny, hard_deny::check(policy, input, command.as_ref())),
     ];
-    let rule = policy.tool(input.tool);
+    let implied = ToolRule::of_user_action(policy, input.action);
+    let rule = policy.tool(input.tool).or(implied.as_ref());
     let CommandScopes { reads, writes, needs: named } =
         match (rule.zip(command.as_ref()), input.action) {
             (Some((rule, command)), _) => command_scope::command_scopes(policy, rule, command),
@@ -186,11 +187,12 @@ fn check_constraints(
             let asked = (filter.as_deref(), capabilities);
             findings.extend(git_and_tests::check_test(policy, (rule, test), input, asked));
         }
-        (Constraint::Apply, Action::Apply { changes, .. }) => {
+        (Constraint::Person, Action::AskUser { .. } | Action::Attach { .. }) => {}
+        (Constraint::Person, Action::Apply { changes, .. }) => {
             let path = |change: &_| applicable_path(policy, change);
             findings.extend(apply::check_changes(policy, changes, path));
         }
-        (Constraint::Apply, Action::Undo { changes, .. }) => {
+        (Constraint::Person, Action::Undo { changes, .. }) => {
             findings.extend(apply::check_changes(policy, changes, restorable_path));
         }
         _ => {

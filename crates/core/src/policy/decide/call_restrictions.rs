@@ -10,6 +10,7 @@ use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{EgressScope, ListingScope, PathScope, Restrictions};
+use capsule_base::limits;
 
 /// What a call that is not denied is bounded by.
 pub(super) fn restrictions(
@@ -25,17 +26,19 @@ pub(super) fn restrictions(
             let bytes = asked.min(files.bytes_max).min(left);
             Restrictions::Read { bytes, clamped: bytes < asked, timeout_ms }
         }
+        (Constraint::Person, Action::AskUser { .. } | Action::Attach { .. }) => {
+            let bytes = limits::ATTACHED_BYTES.min(left);
+            Restrictions::Read { bytes, clamped: false, timeout_ms }
+        }
         (Constraint::Files(files), Action::Search { limit, .. } | Action::List { limit, .. }) => {
             let asked = limit.unwrap_or(files.results);
             let results = asked.min(files.results_max);
             let sight = ListingScope::new(Arc::clone(policy), input.tool.clone());
-            let timeout_ms = match input.action {
-                Action::Search { .. } => timeout_ms.min(SEARCH_MS),
-                _ => timeout_ms,
-            };
+            let is_search = matches!(input.action, Action::Search { .. });
+            let timeout_ms = if is_search { timeout_ms.min(SEARCH_MS) } else { timeout_ms };
             Restrictions::Listing { results, clamped: results < asked, timeout_ms, scope: sight }
         }
-        (Constraint::Files(_), Action::Write { .. }) | (Constraint::Apply, _) => {
+        (Constraint::Files(_), Action::Write { .. }) | (Constraint::Person, _) => {
             Restrictions::Write { timeout_ms }
         }
         (Constraint::Files(files), Action::Edit { .. }) => Restrictions::Edit {
@@ -90,4 +93,4 @@ fn run_restrictions(
 }
 
 /// The time of a search in milliseconds (NFR-10).
-const SEARCH_MS: u64 = capsule_base::limits::SEARCH_TIME.as_millis() as u64;
+const SEARCH_MS: u64 = limits::SEARCH_TIME.as_millis() as u64;

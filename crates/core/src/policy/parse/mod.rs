@@ -377,8 +377,7 @@ fn tools(context: &mut Context<'_>, node: &YamlNode) -> BTreeMap<ToolName, ToolR
 }
 
 fn unknown_tool(name: &str, at: &YamlNode, tools: Catalogue) -> Diagnostic {
-    let not_yet = ["user.ask"];
-    if not_yet.contains(&name) || name.starts_with("mcp:") {
+    if name.starts_with("mcp:") {
         let message = format!("this build has no tool `{name}` yet, so a rule for it is refused");
         return Diagnostic::error(Code::PolicyNotYetSupported, at.span.clone(), message);
     }

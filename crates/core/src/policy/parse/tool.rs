@@ -47,7 +47,7 @@ pub(super) fn rule(
         ToolShape::Files => files::KEYS,
         ToolShape::Fetch => fetch::KEYS,
         ToolShape::Exec => exec::KEYS,
-        ToolShape::Repository => git_and_tests::GIT,
+        ToolShape::Repository | ToolShape::User => git_and_tests::GIT,
         ToolShape::Test => git_and_tests::TEST,
     };
     // What a shape enforces comes before what is not enforced for all of them.
@@ -55,9 +55,11 @@ pub(super) fn rule(
     let keys: Vec<KeySpec> = shape.iter().chain(COMMON).copied().chain(modes).collect();
     let section = context.reader.section(body, &format!("`{}`", signature.id), &keys)?;
     let decision = decision.or_else(|| read_decision(context, &section));
+    // Where the policy has no word, the user is asked: there is no capability that a profile could have one for.
+    let unsaid = (signature.shape == ToolShape::User).then_some(Verdict::Allow);
     let rule = ToolRule {
         source: context.source(at),
-        decision,
+        decision: decision.or(unsaid),
         because: text(context, &section, "because"),
         suggest: text(context, &section, "suggest"),
         quota: section.get("quota").map(|node| quota(context, signature, node)).unwrap_or_default(),
@@ -71,6 +73,13 @@ pub(super) fn rule(
                 Constraint::Git(git_and_tests::git(context, signature, &section))
             }
             ToolShape::Test => Constraint::Test(git_and_tests::test(context, &section, signature)),
+            ToolShape::User => {
+                // A person takes the time that an answer takes.
+                section
+                    .get("limits")
+                    .and_then(|node| context.reader.section(node, "`limits`", &[]));
+                Constraint::Person
+            }
         },
         examples: collect_examples(context, signature, &section),
     };
