@@ -489,12 +489,14 @@ fn a_person_attaches_a_file() {
     let shown = say(&mut terminal, "who is it to?");
     assert!(shown.contains("✔ user.attach"), "{shown}");
     let store = capsule.store().display().to_string();
-    enter(&mut terminal, &format!("/attach {store}.key"));
+    enter(&mut terminal, &format!("/attach {store}.head"));
     terminal.until("with your next message");
     enter(&mut terminal, "and this?");
-    terminal.until("belongs to the record of Capsule");
+    terminal.until("record of Capsule");
     terminal.until("the message was not sent");
-    terminal.press("\u{15}");
+    terminal.until("and this?");
+    terminal.press("\u{3}");
+    terminal.until("Ctrl+D ends the chat");
     let _ = quit(terminal);
     assert_eq!(model.bodies().len(), 1);
     let body = model.bodies()[0]["messages"].to_string();
