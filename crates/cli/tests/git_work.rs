@@ -16,6 +16,8 @@ mod ordinary;
 mod outside;
 #[path = "git_work/preferences.rs"]
 mod preferences;
+#[path = "git_work/sessions.rs"]
+mod sessions;
 #[path = "git_work/working_trees.rs"]
 mod working_trees;
 

@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
-use capsule_base::path::WorkspacePath;
 use capsule_core::change::{Change, FileState};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fchmod, openat, renameat, unlinkat};
 
@@ -26,6 +25,8 @@ use crate::resolve::{LookupError, Workspace};
 
 /// What the names of indexes begin with that are kept beside the changes.
 const KEPT: &str = "index-";
+/// The same of those that the run changed, as they are recorded, while they are prepared for a command.
+const RECORDED: &str = "recorded-index-";
 
 /// What an index holds, if it is small enough.
 pub(crate) fn read(mut file: &File) -> Option<Vec<u8>> {
@@ -109,31 +110,87 @@ impl Staging {
                 Some(Path::new(path).strip_prefix(&tree).ok()?.as_os_str().as_bytes().to_vec())
             };
             let names: BTreeSet<Vec<u8>> = hidden.iter().filter_map(inside).collect();
-            // One that the run made was recorded as git wrote it.
-            let index = WorkspacePath::from_fs_name(&join(directory, INDEX));
-            let is_known = index.is_some_and(|index| !self.is_new(&index));
-            if is_known && !names.is_empty() {
-                let hide = |index: &[u8]| with_hidden_files(index, &|path| names.contains(path));
+            if !names.is_empty() {
+                let hide = |index: &[u8]| {
+                    let changed = with_hidden_files(index, &|path| names.contains(path))?;
+                    self.keep_recorded(directory, index).then_some(changed)
+                };
                 let _left_as_it_is = rewrite(workspace, directory, &hide);
                 self.prepared_indexes.borrow_mut().insert(directory.clone());
             }
         }
     }
 
-    /// Has git on the host compare the files that were hidden, in the indexes that are staged.
+    /// Has git on the host compare the files that were hidden, in the indexes that are staged. One whose entries are
+    /// those that are recorded is again the file that is recorded.
     pub fn show_in_indexes(&self, workspace: &Workspace) {
         for directory in std::mem::take(&mut *self.prepared_indexes.borrow_mut()) {
-            let _left_as_it_is = rewrite(workspace, &directory, &without_hidden_files);
+            let recorded = self.recorded_index(&directory);
+            let kept = recorded.and_then(|digest| self.kept(RECORDED, digest));
+            let show = |index: &[u8]| match &kept {
+                Some(kept) if is_same_index(kept, index) => Some(kept.clone()),
+                _ => without_hidden_files(index),
+            };
+            let _left_as_it_is = rewrite(workspace, &directory, &show);
+            if let (Some(digest), Some(_)) = (recorded, kept) {
+                let name = format!("{RECORDED}{digest}");
+                let _stays_beside = unlinkat(&self.folder, name, AtFlags::empty());
+            }
         }
+    }
+
+    /// Takes back what a process that was killed had prepared for a command: how files look in indexes, and the lock
+    /// of one that it wrote. A command whose process was killed has ended with it, so a lock that it left holds nothing
+    /// either.
+    pub fn recover_indexes(&self, workspace: &Workspace, repositories: &[String]) {
+        for directory in repositories {
+            let lock = join(directory, LOCK);
+            let is_recorded = self.recorded.borrow().0.contains_key(&lock);
+            if !is_recorded && self.open_staged(&lock).is_some() {
+                let flags = OFlags::DIRECTORY | OFlags::RDONLY;
+                let opened = workspace.open_plain(workspace.root(), OsStr::new(directory), flags);
+                let _is_refused = opened.map(|opened| unlinkat(opened, LOCK, AtFlags::empty()));
+            }
+        }
+        self.prepared_indexes.borrow_mut().extend(repositories.iter().cloned());
+    }
+
+    /// The digest of an index that the run changed, as it is recorded.
+    fn recorded_index(&self, directory: &str) -> Option<Digest> {
+        match self.recorded.borrow().0.get(&join(directory, INDEX))?.after {
+            Some(FileState::File { sha256, .. }) => Some(sha256),
+            _ => None,
+        }
+    }
+
+    /// Keeps an index that is recorded, as it is, before it is prepared for a command. Whether it can be prepared.
+    fn keep_recorded(&self, directory: &str, index: &[u8]) -> bool {
+        match self.recorded_index(directory).filter(|digest| Digest::of(index) == *digest) {
+            Some(digest) if self.kept(RECORDED, digest).is_none() => {
+                self.keep(RECORDED, digest, index).is_ok()
+            }
+            _ => true,
+        }
+    }
+
+    /// An index that is kept beside the changes.
+    fn kept(&self, prefix: &str, digest: Digest) -> Option<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&self.folder, format!("{prefix}{digest}"), flags, Mode::empty()).ok()?;
+        read(&File::from(file)).filter(|kept| Digest::of(kept) == digest)
+    }
+
+    fn keep(&self, prefix: &str, digest: Digest, index: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let (name, mode) = (format!("{prefix}{digest}"), Mode::RUSR | Mode::WUSR);
+        let opened = openat(&self.folder, name, flags | OFlags::CLOEXEC, mode)?;
+        File::from(opened).write_all(index)
     }
 
     /// Whether a file among the changes is an index that holds the same entries as the one before.
     pub(super) fn has_same_entries(&self, before: &FileState, now: &File) -> bool {
         let FileState::File { sha256, .. } = before else { return false };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let kept = openat(&self.folder, format!("{KEPT}{sha256}"), flags, Mode::empty());
-        let kept = kept.ok().and_then(|file| read(&File::from(file)));
-        kept.filter(|kept| Digest::of(kept) == *sha256)
+        self.kept(KEPT, *sha256)
             .zip(read(now))
             .is_some_and(|(before, now)| is_same_index(&before, &now))
     }
@@ -150,12 +207,8 @@ impl Staging {
     /// byte for byte.
     pub(super) fn keep_index(&self, path: &str, file: &File, sha256: Digest) {
         let Some(bytes) = Some(file).filter(|_| is_index(path)).and_then(read) else { return };
-        if Digest::of(&bytes) == sha256 {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-            let name = format!("{KEPT}{sha256}");
-            let opened =
-                openat(&self.folder, name, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-            let _ = opened.map(|opened| File::from(opened).write_all(&bytes));
+        if Digest::of(&bytes) == sha256 && self.kept(KEPT, sha256).is_none() {
+            let _compared_by_bytes = self.keep(KEPT, sha256, &bytes);
         }
     }
 
@@ -164,15 +217,11 @@ impl Staging {
         let Some(FileState::File { sha256, .. }) = node.filter(|_| is_index(&change.path)) else {
             return false;
         };
-        let kept = || {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = openat(&self.folder, format!("{KEPT}{sha256}"), flags, Mode::empty());
-            opened.ok().map(File::from)
+        let staged = || {
+            let staged = self.open_staged(&change.path).and_then(|file| read(&file));
+            staged.filter(|staged| Digest::of(staged) == *sha256)
         };
-        let staged = || self.open_staged(&change.path);
-        let known = [kept(), staged()].into_iter().flatten().filter_map(|file| read(&file));
-        let mut known = known.filter(|known| Digest::of(known) == *sha256);
-        known.next().zip(read(now)).is_some_and(|(one, other)| is_same_index(&one, &other))
+        self.kept(KEPT, *sha256).or_else(staged).zip(read(now)).is_some_and(|(one, other)| is_same_index(&one, &other))
     }
 
     fn open_staged(&self, path: &str) -> Option<File> {
