@@ -37,7 +37,9 @@ pub(super) fn choose_session(
         Some("none") => None,
         Some("auto") => Some(SessionChoice::Named(terminal_name().ok_or_else(no_terminal)?)),
         Some(name) if name.contains(':') => Some(SessionChoice::Named(checked_name(name)?)),
-        Some(id) => Some(SessionChoice::Run(find_session(ctx, id)?)),
+        Some(id) => Some(SessionChoice::Run(
+            find_session(ctx, id).map_err(|failure| teach_name(failure, id))?,
+        )),
         None if is_at_terminal(ask, screen) => terminal_name().map(SessionChoice::Named),
         None => None,
     };
@@ -73,6 +75,22 @@ pub(super) fn find_session(ctx: &CliContext, id: &str) -> Result<String, Failure
         }
     };
     run.ok_or_else(|| unknown().into())
+}
+
+/// The same failure where a caller may have meant a name for its session: it says how one is spelled.
+fn teach_name(failure: Failure, asked: &str) -> Failure {
+    let is_id = asked == "latest" || asked.starts_with("r-");
+    match failure {
+        Failure::Problem(CodedError { code: Code::RunUnknown | Code::SessionUnknown, .. }) if !is_id => {
+            CodedError::new(Code::SessionUnknown, format!("`{asked}` is the id of no open session"))
+                .with_suggestion(format!(
+                    "a name has a colon in it and opens a session where there is none: `--session {asked}:1`; \
+                     `capsule session list` shows the open ones"
+                ))
+                .into()
+        }
+        failure => failure,
+    }
 }
 
 /// A name that a caller gives its session, such as `claude-code:3f2a`.

@@ -60,9 +60,15 @@ fn a_hidden_file_is_unchanged_in_a_new_working_tree() {
             ("git diff; git diff-files --name-only; git diff-index --name-only HEAD", ""),
             ("git add -A; git status -s", ""),
             ("git update-index -q --refresh; git status -s", ""),
-            ("echo 3 > c; git add -A; git commit -qam c; git show --stat --format=", " c | 1 +\n 1 file changed, 1 insertion(+)\n"),
+            (
+                "echo 3 > c; git add -A; git commit -qam c; git show --stat --format=",
+                " c | 1 +\n 1 file changed, 1 insertion(+)\n",
+            ),
             ("echo 4 >> c; git stash -q; git stash pop -q; git status -s", " M c\n"),
-            ("git reset -q --hard; git status -s; git ls-files", ".env\n.npmrc\na\nb\nc\nsub/key.pem\n"),
+            (
+                "git reset -q --hard; git status -s; git ls-files",
+                ".env\n.npmrc\na\nb\nc\nsub/key.pem\n",
+            ),
         ] {
             assert_eq!(bed.told(&format!("cd {tree}; {work}")), expected, "{line}; {work}");
         }
@@ -106,7 +112,8 @@ fn a_killed_process_leaves_no_prepared_index() {
     ] {
         let bed = Bed::new(TRACKED);
         let _made = bed.told(before);
-        let look = if directory == ".git" { "git status -s" } else { "git -C w status -s; git status -s" };
+        let look =
+            if directory == ".git" { "git status -s" } else { "git -C w status -s; git status -s" };
         let expected = bed.told(look);
         killed(&bed, "git status -s > /dev/null");
         // What a kill in the right instant leaves besides: before the index is replaced, and what was to be put back.
@@ -133,7 +140,8 @@ fn a_killed_process_leaves_no_prepared_index() {
 #[test]
 fn a_process_is_killed_around_a_prepared_index() {
     let bed = Bed::new(TRACKED);
-    let _made = bed.told("git worktree add -q w; echo 3 > w/c; git -C w add c; echo 4 > d; git add d");
+    let _made =
+        bed.told("git worktree add -q w; echo 3 > w/c; git -C w add c; echo 4 > d; git add d");
     let line = "git -C w status -s; git status -s";
     for time in 0..24 {
         let mut child = bed.in_session(line).stdout(Stdio::null()).spawn().unwrap();

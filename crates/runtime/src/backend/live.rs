@@ -187,7 +187,7 @@ impl LiveBackend {
     pub(crate) fn adopt_unrecorded(&self) -> Result<Vec<Change>, CodedError> {
         let Ok(Some(staging)) = &self.staging else { return Ok(Vec::new()) };
         let hidden_paths = self.hidden_paths.borrow();
-        staging.recover_indexes(&self.workspace, &hidden_paths.known_repositories());
+        staging.remove_stale_locks(&self.workspace, &hidden_paths.known_repositories());
         let mut left = staging.collect((&hidden_paths, &self.workspace))?;
         for change in &mut left {
             change.refused = Some("the call that changed it was killed before its end".to_owned());

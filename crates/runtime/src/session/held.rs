@@ -14,8 +14,9 @@ use capsule_core::id::RunId;
 use capsule_core::journal::Event;
 use capsule_core::outcome::CodedError;
 use capsule_store::{SessionLock, Store};
-use capsule_workspace::Cancel;
+use capsule_workspace::{Cancel, Staging};
 
+use crate::changes::staging_path;
 use crate::session::error::SessionError;
 use crate::session::recovery::recover_state;
 use crate::session::state::SessionState;
@@ -68,7 +69,11 @@ impl HeldSession {
             wait_for_executor(&held.lock.note()?)?;
             held.recovered = true;
             match recover_state(store, held.state.clone()) {
-                Ok((state, unfinished)) => (held.state, held.unfinished) = (state, unfinished),
+                Ok((state, unfinished)) => {
+                    let directory = staging_path(store, run);
+                    Staging::restore_indexes(&directory, &state.change_set());
+                    (held.state, held.unfinished) = (state, unfinished);
+                }
                 Err(SessionError::Store(error)) => return Err(error.into()),
                 // The record does not hold what is needed to go on. It can be ended.
                 Err(_) => held.is_lost = true,

@@ -12,11 +12,13 @@ use std::path::{Component, Path, PathBuf};
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, fchmod, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fchmod, openat, renameat, unlinkat};
 
+use super::directory::CHANGES_DIRECTORY;
 use super::scan::ChangeScan;
 use super::state::Staging;
 use crate::change_path::{join, split_parent};
+use crate::change_set::ChangeSet;
 use crate::control_files::GIT_NAME;
 use crate::git_config;
 use crate::node;
@@ -139,10 +141,9 @@ impl Staging {
         }
     }
 
-    /// Takes back what a process that was killed had prepared for a command: how files look in indexes, and the lock
-    /// of one that it wrote. A command whose process was killed has ended with it, so a lock that it left holds nothing
-    /// either.
-    pub fn recover_indexes(&self, workspace: &Workspace, repositories: &[String]) {
+    /// Removes the locks of indexes that a process left which was killed: one that is not recorded is its, or that of
+    /// a command which ended with it.
+    pub fn remove_stale_locks(&self, workspace: &Workspace, repositories: &[String]) {
         for directory in repositories {
             let lock = join(directory, LOCK);
             let is_recorded = self.recorded.borrow().0.contains_key(&lock);
@@ -152,7 +153,19 @@ impl Staging {
                 let _is_refused = opened.map(|opened| unlinkat(opened, LOCK, AtFlags::empty()));
             }
         }
-        self.prepared_indexes.borrow_mut().extend(repositories.iter().cloned());
+    }
+
+    /// Puts back the indexes that a process had prepared for a command when it was killed, as they are recorded.
+    /// Nothing is laid over the workspace then.
+    pub fn restore_indexes(directory: &Path, changes: &ChangeSet) {
+        let Ok(staged) = Workspace::open(&directory.join(CHANGES_DIRECTORY)) else { return };
+        for (path, change) in changes.0.iter().filter(|(path, _)| is_index(path)) {
+            let Some(FileState::File { sha256, .. }) = &change.after else { continue };
+            let kept = directory.join(format!("{RECORDED}{sha256}"));
+            if kept.exists() && restore(&staged, path, (&kept, *sha256)).is_none() {
+                let _stays_beside = std::fs::remove_file(&kept);
+            }
+        }
     }
 
     /// The digest of an index that the run changed, as it is recorded.
@@ -221,7 +234,10 @@ impl Staging {
             let staged = self.open_staged(&change.path).and_then(|file| read(&file));
             staged.filter(|staged| Digest::of(staged) == *sha256)
         };
-        self.kept(KEPT, *sha256).or_else(staged).zip(read(now)).is_some_and(|(one, other)| is_same_index(&one, &other))
+        self.kept(KEPT, *sha256)
+            .or_else(staged)
+            .zip(read(now))
+            .is_some_and(|(one, other)| is_same_index(&one, &other))
     }
 
     fn open_staged(&self, path: &str) -> Option<File> {
@@ -231,6 +247,20 @@ impl Staging {
         let stat = node::stat_optional(folder.as_fd(), name).ok()??;
         node::open_regular(folder.as_fd(), name, &stat).ok()
     }
+}
+
+/// Puts back an index that is kept. None where another one stands there, by its entries.
+fn restore(staged: &Workspace, path: &str, (kept, sha256): (&Path, Digest)) -> Option<()> {
+    let (parent, name) = split_parent(path);
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY;
+    let parent = staged.open_plain(staged.root(), OsStr::new(parent), flags).ok()?;
+    let stat = node::stat_optional(parent.as_fd(), name).ok()??;
+    let now = read(&node::open_regular(parent.as_fd(), name, &stat).ok()?)?;
+    let file = File::open(kept).ok()?;
+    let recorded = read(&file).filter(|recorded| Digest::of(recorded) == sha256)?;
+    is_same_index(&recorded, &now).then_some(())?;
+    fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777)).ok()?;
+    renameat(CWD, kept, &parent, name).ok()
 }
 
 /// By what git knows that an index is being written.
