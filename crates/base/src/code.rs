@@ -441,7 +441,7 @@ codes! {
         "The command would contact another computer, and commands have no network.",
         "It fetches, sends or asks a service; the policy asks about such commands.",
         "Let the person run it on the host; `http.get` fetches an address that the policy names; packages that are \
-         here already may do, by an option such as `--offline`.";
+         here already may do, by an option such as `--offline`, or a variable such as `GOPROXY=off`.";
     ExecFailed = "exec.exit-nonzero", Environment, ToolFailed,
         "The program ended with a status other than 0.", "It says so on its standard error.",
         "Read its output.";

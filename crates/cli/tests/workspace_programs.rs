@@ -195,6 +195,45 @@ fn what_is_there_is_not_impossible() {
     }
 }
 
+/// W19: what is offline by its words or its variables contacts no other computer, for the program that they are of.
+#[test]
+fn what_says_that_it_is_offline_needs_no_network() {
+    let (capsule, _) = capsule();
+    for (text, decision) in [
+        ("cargo fetch", "ask"),
+        ("cargo fetch --offline", "allow"),
+        ("CARGO_NET_OFFLINE=true cargo fetch", "allow"),
+        ("env CARGO_NET_OFFLINE=true cargo update", "allow"),
+        ("CARGO_NET_OFFLINE=false cargo fetch", "ask"),
+        ("npm install", "ask"),
+        ("npm install --offline", "allow"),
+        ("npm_config_offline=true npm install", "allow"),
+        ("npm_config_offline=true npm install https://example.org/x.tgz", "ask"),
+        ("pip install --no-index --find-links wheels x", "allow"),
+        ("PIP_NO_INDEX=1 pip install --find-links wheels x", "allow"),
+        ("PIP_NO_INDEX=1 python3 -m pip install --find-links wheels x", "allow"),
+        ("PIP_NO_INDEX=1 npm ci", "ask"),
+        ("UV_OFFLINE=1 uv sync", "allow"),
+        ("go mod download", "ask"),
+        ("GOPROXY=off go mod download", "allow"),
+        ("GOFLAGS=-mod=mod GOPROXY=off go mod download", "allow"),
+        ("GOPROXY=https://example.org go mod download", "deny"),
+        ("GOPROXY=off git clone https://example.org/x", "ask"),
+    ] {
+        let args = serde_json::json!({ "command": text }).to_string();
+        let words =
+            ["policy", "explain", "--policy", "builtin:developer", "--json", "--tool", "shell.run"];
+        let told = capsule.run(&[&words[..], &["--args", &args]].concat()).json();
+        assert_eq!(told["decision"], decision, "{text}: {told}");
+    }
+    for words in [&["npm", "install", "express"][..], &["pip", "install", "requests"]] {
+        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        args.extend(words);
+        let told = capsule.run(&args).exits(3).stderr;
+        assert!(told.contains("`--offline`") && told.contains("`GOPROXY=off`"), "{told}");
+    }
+}
+
 /// W19: no person is asked about a program that is not there, or one that would need a network.
 #[test]
 fn an_impossible_command_is_not_asked_about() {

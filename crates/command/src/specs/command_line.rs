@@ -8,8 +8,10 @@ use alloc::vec::Vec;
 
 use crate::program::ProgramFact;
 use crate::specs::{
-    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv, find_spec, toolchain,
+    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv, effect::take_network,
+    find_spec, toolchain,
 };
+use crate::variables::keeps_offline;
 use capsule_base::limits;
 
 /// A command line, read once for all rules.
@@ -92,15 +94,17 @@ impl<'c> CommandLine<'c> {
         let too_deep = depth == 0 && !places.is_empty();
         let feeds =
             readings.iter().any(|(known, _)| known.is_some_and(|known| known.appends_arguments));
-        let inner = places.into_iter().filter(|_| depth > 0).filter_map(|place| {
+        let nested = places.into_iter().filter(|_| depth > 0).filter_map(|place| {
             let words = argv.get(place).filter(|words| !words.is_empty())?;
             let mut inner = Self::parse_nested(words, None, false, depth - 1);
+            readings.iter().for_each(|(_, reading)| inner.set_variables(&reading.variables));
             if feeds {
                 inner.add_fed_effects();
             }
             Some(inner)
         });
-        Self { argv, program, names, interpretations: readings, nested: inner.collect(), too_deep }
+        let nested = nested.collect();
+        Self { argv, program, names, interpretations: readings, nested, too_deep }
     }
 
     /// The words that come from elsewhere may be what is missing here: the subcommand, or the program
@@ -127,17 +131,23 @@ impl<'c> CommandLine<'c> {
         self.nested.iter_mut().for_each(Self::add_fed_effects);
     }
 
+    /// Has these variables be set for it: some keep a program from contacting another computer, as an option such as
+    /// `--offline` does.
+    pub fn set_variables(&mut self, variables: &[(String, String)]) {
+        for (_, reading) in &mut self.interpretations {
+            let mut names = self.names.iter().chain(&reading.modules);
+            if names.any(|name| variables.iter().any(|set| keeps_offline(name, set))) {
+                reading.base_effects.iter_mut().for_each(take_network);
+            }
+        }
+        self.nested.iter_mut().for_each(|inner| inner.set_variables(variables));
+    }
+
     /// It and all command lines that stand in it, itself first.
     #[must_use]
     pub fn with_nested(&self) -> Vec<&Self> {
-        let mut lines = alloc::vec![self];
-        let mut at = 0;
-        while let Some(line) = lines.get(at) {
-            let inner: Vec<&Self> = line.nested.iter().collect();
-            lines.extend(inner);
-            at += 1;
-        }
-        lines
+        let inner = self.nested.iter().flat_map(Self::with_nested);
+        core::iter::once(self).chain(inner).collect()
     }
 
     /// All that it does, with what the command lines in it do.

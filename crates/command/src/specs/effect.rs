@@ -210,6 +210,14 @@ pub struct MatchedEffect {
     pub guessed: bool,
 }
 
+/// Takes the network away. What was only fetched is then taken from this machine, and written where it belongs.
+pub(super) fn take_network(found: &mut MatchedEffect) {
+    if found.effects.contains(Effect::Network) {
+        let left = found.effects.without(Effect::Network);
+        found.effects = if left.is_empty() { Effects::of(Effect::Writes) } else { left };
+    }
+}
+
 /// All effects of some additions that are known.
 pub fn combined_effects(added: &[MatchedEffect]) -> Effects {
     added

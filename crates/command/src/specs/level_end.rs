@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::specs::argv_parser::{ArgvParser, LevelState};
+use crate::specs::effect::take_network;
 use crate::specs::module::find_module_spec;
 use crate::specs::parsed_argv::new_level;
 use crate::specs::{
@@ -111,9 +112,7 @@ impl ArgvParser {
         let mut found: Vec<MatchedEffect> =
             found.into_iter().map(|(adds, word)| self.match_effect(adds, word)).collect();
         if self.offline {
-            found.iter_mut().for_each(|found| {
-                found.effects = found.effects.without(Effect::Network);
-            });
+            found.iter_mut().for_each(take_network);
         }
         self.parsed.base_effects.extend(found);
     }

@@ -2,9 +2,11 @@
 
 mod table;
 
+use alloc::string::String;
+
 use table::{
     ALWAYS_DENIED, ALWAYS_DENIED_PREFIXES, CODE, CODE_PREFIXES, HARMLESS_NAMES, HARMLESS_VALUES,
-    LOCATIONS, NODE_HARMLESS, STARTING_PREFIXES,
+    LOCATIONS, NODE_HARMLESS, OFFLINE, STARTING_PREFIXES,
 };
 
 use crate::specs::matches_wildcard;
@@ -59,6 +61,13 @@ pub fn variable_kind_with_value(name: &str, value: &str) -> VariableKind {
         }
         kind => kind,
     }
+}
+
+/// Whether a variable with this value keeps a program from contacting another computer by itself.
+pub(crate) fn keeps_offline(program: &str, (name, value): &(String, String)) -> bool {
+    OFFLINE.iter().any(|(programs, variable, values)| {
+        programs.contains(&program) && name == variable && values.contains(&value.as_str())
+    })
 }
 
 /// Whether a value names what is loaded or started, in the way that the variable has for it.

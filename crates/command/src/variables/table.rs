@@ -9,6 +9,7 @@ pub(super) const HARMLESS_VALUES: &[(&[&str], &[&str])] = &[
     // The directories in which projects keep their own modules.
     (&["PYTHONPATH"], &[".", "src", "lib", "tests", ".:src", "src:.", "src:tests", "tests:src"]),
     (&["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"], &["/dev/null"]),
+    (&["GOPROXY"], &["off"]),
     (
         &[
             "GIT_TRACE",
@@ -19,6 +20,18 @@ pub(super) const HARMLESS_VALUES: &[(&[&str], &[&str])] = &[
         ],
         &["0", "1", "2", "true", "false"],
     ),
+];
+
+/// Programs, a variable and its values with which they contact no other computer by themselves, by the manuals of the
+/// programs.
+pub(super) const OFFLINE: &[(&[&str], &str, &[&str])] = &[
+    (&["go"], "GOPROXY", &["off"]),
+    (&["cargo"], "CARGO_NET_OFFLINE", &["true"]),
+    (&["pip"], "PIP_NO_INDEX", &["1", "true", "yes", "on"]),
+    (&["uv", "uvx"], "UV_OFFLINE", &["1", "true"]),
+    (&["npm", "npx", "pnpm"], "npm_config_offline", &["true"]),
+    (&["composer"], "COMPOSER_DISABLE_NETWORK", &["1", "true"]),
+    (&["conda"], "CONDA_OFFLINE", &["1", "true"]),
 ];
 
 /// How the words of a value begin that name something to load or to start, by the manuals of the

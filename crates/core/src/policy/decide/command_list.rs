@@ -191,7 +191,8 @@ impl CombinedDecision {
             let input = PolicyInput { tool: &tool, action: &part.action, ..*case };
             if let Action::Run { argv, .. } = &part.action {
                 let program = argv.first().and_then(|name| case.facts.program_named(name));
-                let line = CommandLine::parse(argv, program, false);
+                let mut line = CommandLine::parse(argv, program, false);
+                line.set_variables(&part.stage.variables);
                 let folder = step.cd_target(case.facts);
                 let from = (&folder, &case.facts.root_names);
                 self.check_fed(policy, &line, flow.effects_into(&line, from));
