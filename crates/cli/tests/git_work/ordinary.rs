@@ -29,6 +29,30 @@ fn a_submodule_takes_commits() {
     }
 }
 
+/// Git tidies up before a call ends, so that nothing is left running and ended in the middle.
+#[test]
+fn git_leaves_nothing_running() {
+    for line in [
+        "echo 3 >> a; git commit -qam three",
+        "git merge -q side",
+        "git rebase -q side",
+        "git cherry-pick side",
+        "git gc --auto",
+        "git config --get gc.autoDetach && echo 5 > f && git add f && git commit -qm f",
+    ] {
+        let bed = Bed::new(
+            "git checkout -q -b side; echo s > s; git add s; git commit -qm s; git checkout -q trunk",
+        );
+        let done = bed.run(line);
+        assert_eq!(done.json()["result"]["exit_code"], 0, "{line}: {}", done.stdout);
+        assert!(
+            !format!("{}{}", done.stdout, done.stderr).contains("left_running"),
+            "{line}: {}",
+            done.stdout
+        );
+    }
+}
+
 /// A file that gives orders there is refused, by whichever way it is written.
 #[test]
 fn the_orders_of_a_submodule_are_protected() {

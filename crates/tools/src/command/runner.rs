@@ -358,14 +358,16 @@ fn repository_mount(workspace: &Workspace) -> Option<RepositoryMount> {
     })
 }
 
-/// How git compares files with an index: by their sizes and dates. A file in a copy of the workspace, and what
-/// covers a hidden one, has another inode and another time of change.
-const COMPARISON: &[u8] = b"[core]\n\tcheckStat = minimal\n";
+/// How git works in a call. It compares files with an index by their sizes and dates: a file in a copy of the workspace,
+/// and what covers a hidden one, has another inode and another time of change. It tidies up before it ends, since what
+/// it left running would be ended in the middle.
+const CALL_SETTINGS: &[u8] =
+    b"[core]\n\tcheckStat = minimal\n[gc]\n\tautoDetach = false\n[maintenance]\n\tautoDetach = false\n";
 
 /// The files that git finds in place of the configuration of the machine and of the user.
 fn git_files(workspace: &Workspace, host: &dyn ToolHost) -> GitFiles {
     let preferences = GitPreferences::read(host, workspace.path());
     let mount = Path::new(workspace.root_names().mount());
     let config = preferences.config_text(workspace.path(), mount);
-    GitFiles { config: [&config, COMPARISON].concat(), ignored: preferences.ignored }
+    GitFiles { config: [&config, CALL_SETTINGS].concat(), ignored: preferences.ignored }
 }
