@@ -16,7 +16,7 @@ use std::time::Duration;
 use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
-    CommandWatcher, Executable, Executor, FileIdentity, GitFiles, Launch, LaunchStage, OutputKind,
+    SandboxBackend as _,     CommandWatcher, Executable, Executor, FileIdentity, GitFiles, Launch, LaunchStage, OutputKind,
     SandboxError, SandboxView, Termination,
 };
 
@@ -188,7 +188,7 @@ impl Walls {
         let identity = FileIdentity::from_metadata(&path.metadata().map_err(unread)?);
         let mut executor = binary.executor().map_err(failed)?;
         let view = SandboxView {
-            floor: SandboxTier::Namespaces,
+            floor: SandboxTier::Full,
             workspace: File::open(workspace).map_err(unread)?.into(),
             root_names: RootNames::default(),
             staging: None,

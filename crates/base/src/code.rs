@@ -574,6 +574,10 @@ codes! {
         "The sandbox could not be set up, so the command was not run.",
         "A kernel or container setting that forbids a step.",
         "Run `capsule doctor`; it names the step.";
+    SandboxUnsupportedPlatform = "sandbox.unsupported-platform", Machine, SandboxBelowFloor,
+        "Capsule has no sandbox for this system yet, so no command is run.",
+        "Another system than Linux.",
+        "Use tools that start no program, or run Capsule on Linux, for example in a virtual machine.";
     SandboxTooManyMasks = "sandbox.too-many-masks", Machine, SandboxBelowFloor,
         "More files must be hidden from commands than can be.",
         "A `never` pattern that matches thousands of files.",

@@ -18,6 +18,7 @@ mod timeline;
 use std::process::ExitCode;
 
 use capsule_runtime::CommandRunner;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 use clap::error::ErrorKind;
 
 use crate::args::Arguments;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     // The executor is this same program, started again by the sandbox with a hidden argument.
     let first = std::env::args_os().nth(1);
     if first.as_ref().is_some_and(|name| name == capsule_sandbox::EXECUTOR_ARGUMENT) {
-        return capsule_sandbox::executor_main();
+        return Executor::executor_main();
     }
     let asks_model = first.as_ref().is_some_and(|name| name == "chat");
     // A command is run by a copy of this process. It is made before anything else is read, so that it
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         first.filter(|name| name == "exec").map(|_| CommandRunner::for_one_command_forked());
     if asks_model || std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
         // The home directory of the user, or the host of the model, is looked up then.
-        capsule_sandbox::use_builtin_name_lookup();
+        Executor::use_builtin_name_lookup();
     }
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,

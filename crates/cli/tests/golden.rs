@@ -17,7 +17,7 @@ use std::sync::Arc;
 use capsule_base::escape;
 use capsule_core::action::Facts;
 use capsule_core::confinement::{
-    EnforcementLevel, LayerStatus, SandboxLayer, SandboxStatus, SandboxTier,
+    EnforcementLevel, LayerStatus, SandboxFailure, SandboxLayer, SandboxStatus, SandboxTier,
 };
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft, PolicyInput, Usage, builtin_text};
@@ -416,11 +416,14 @@ fn decisions_without_walls_are_as_reviewed() {
         ("open: so is `proc.unconfined`", bare("open", "none")),
         ("builtin:developer", policy("developer")),
     ];
-    let silent = Facts { sandbox: Some(Err("it did not answer".into())), ..Facts::default() };
+    let silent = Facts {
+        sandbox: Some(Err(SandboxFailure::Failed("it did not answer".into()))),
+        ..Facts::default()
+    };
     let machines = [
-        ("no sandbox of any kind", machine(SandboxTier::Landlock, &[])),
-        ("Landlock alone", machine(SandboxTier::Landlock, SandboxTier::Landlock.layers())),
-        ("a sandbox", machine(SandboxTier::Namespaces, &SandboxLayer::ALL)),
+        ("no sandbox of any kind", machine(SandboxTier::Basic, &[])),
+        ("Landlock alone", machine(SandboxTier::Basic, SandboxTier::Basic.layers())),
+        ("a sandbox", machine(SandboxTier::Full, &SandboxLayer::ALL)),
         ("an executor that does not answer", silent),
     ];
     let mut table = String::from("One row a call; a column a policy, as in the other table.\n");

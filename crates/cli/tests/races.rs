@@ -151,13 +151,12 @@ fn a_swapped_link_is_never_written_through() {
         (root.join("docs/race").join(one), root.join("docs/race").join(other))
     };
     let swapper = Swapper::start(vec![pair("f", "link"), pair("d", "folder")]);
-    let calls =
-        race(&capsule, &policy, &[("fs.write", "ok"), ("fs.write", "denied")], &|n| match n % 4 {
-            0 => step("fs.write", &format!("path: docs/race/f, content: other{n}")),
-            1 => step("fs.write", "path: docs/race/f, content: other, mode: append"),
-            2 => step("fs.write", &format!("path: docs/race/d/new{n}, content: other")),
-            _ => step("fs.write", &format!("path: docs/race/d/in/new{n}, content: other")),
-        });
+    race(&capsule, &policy, &[("fs.write", "ok"), ("fs.write", "denied")], &|n| match n % 4 {
+        0 => step("fs.write", &format!("path: docs/race/f, content: other{n}")),
+        1 => step("fs.write", "path: docs/race/f, content: other, mode: append"),
+        2 => step("fs.write", &format!("path: docs/race/d/new{n}, content: other")),
+        _ => step("fs.write", &format!("path: docs/race/d/in/new{n}, content: other")),
+    });
     swapper.stop();
     assert_eq!(fs::read_to_string(root.join("guard")).unwrap(), "orig");
     let made: Vec<_> = fs::read_dir(root.join("closed")).unwrap().collect();

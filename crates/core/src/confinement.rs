@@ -18,11 +18,13 @@ use capsule_base::units::millis;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxTier {
-    /// Landlock and seccomp alone, where namespaces cannot be had.
-    Landlock,
-    /// Namespaces, a view of its own, Landlock and seccomp.
+    /// Access rules and a filter on system calls alone: the host is in sight.
+    #[serde(rename = "landlock")]
+    Basic,
+    /// Those, and a view of files, processes and networks that is the command's alone.
     #[default]
-    Namespaces,
+    #[serde(rename = "namespaces")]
+    Full,
 }
 
 impl SandboxTier {
@@ -30,8 +32,8 @@ impl SandboxTier {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Landlock => "landlock",
-            Self::Namespaces => "namespaces",
+            Self::Basic => "landlock",
+            Self::Full => "namespaces",
         }
     }
 
@@ -39,13 +41,13 @@ impl SandboxTier {
     #[must_use]
     pub const fn layers(self) -> &'static [SandboxLayer] {
         match self {
-            Self::Landlock => &[
-                SandboxLayer::Landlock,
-                SandboxLayer::Seccomp,
+            Self::Basic => &[
+                SandboxLayer::AccessRules,
+                SandboxLayer::CallFilter,
                 SandboxLayer::NoNewPrivileges,
                 SandboxLayer::NoCapabilities,
             ],
-            Self::Namespaces => &SandboxLayer::ALL,
+            Self::Full => &SandboxLayer::ALL,
         }
     }
 }
@@ -171,32 +173,20 @@ impl Default for ProcessLimits {
 }
 
 impl ProcessLimits {
-    /// Bounds that nothing is narrower by, to be narrowed themselves.
-    pub(crate) const UNLIMITED: Self = Self {
-        timeout_ms: u64::MAX,
-        cpu_ms: u64::MAX,
-        memory_bytes: u64::MAX,
-        processes: u64::MAX,
-        open_files: u64::MAX,
-        file_bytes: u64::MAX,
-        tmp_bytes: u64::MAX,
-        stdout_bytes: u64::MAX,
-        stderr_bytes: u64::MAX,
-    };
-
-    /// The smaller of each bound.
+    /// Each limit made of the two that there are, in the order of the fields. Whatever is done with every limit
+    /// is done by this, so that a new one cannot be forgotten.
     #[must_use]
-    pub fn intersect(self, other: Self) -> Self {
+    pub fn combine(self, other: Self, mut with: impl FnMut(u64, u64) -> u64) -> Self {
         Self {
-            timeout_ms: self.timeout_ms.min(other.timeout_ms),
-            cpu_ms: self.cpu_ms.min(other.cpu_ms),
-            memory_bytes: self.memory_bytes.min(other.memory_bytes),
-            processes: self.processes.min(other.processes),
-            open_files: self.open_files.min(other.open_files),
-            file_bytes: self.file_bytes.min(other.file_bytes),
-            tmp_bytes: self.tmp_bytes.min(other.tmp_bytes),
-            stdout_bytes: self.stdout_bytes.min(other.stdout_bytes),
-            stderr_bytes: self.stderr_bytes.min(other.stderr_bytes),
+            timeout_ms: with(self.timeout_ms, other.timeout_ms),
+            cpu_ms: with(self.cpu_ms, other.cpu_ms),
+            memory_bytes: with(self.memory_bytes, other.memory_bytes),
+            processes: with(self.processes, other.processes),
+            open_files: with(self.open_files, other.open_files),
+            file_bytes: with(self.file_bytes, other.file_bytes),
+            tmp_bytes: with(self.tmp_bytes, other.tmp_bytes),
+            stdout_bytes: with(self.stdout_bytes, other.stdout_bytes),
+            stderr_bytes: with(self.stderr_bytes, other.stderr_bytes),
         }
     }
 }
@@ -222,8 +212,31 @@ impl Confinement {
             floor: self.floor.max(other.floor),
             network: self.network.min(other.network),
             workspace: self.workspace.min(other.workspace),
-            limits: self.limits.intersect(other.limits),
+            limits: self.limits.combine(other.limits, u64::min),
         }
+    }
+}
+
+/// Why there is no sandbox, with the reason. The record has the reason alone, or an object for a system without
+/// a backend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SandboxFailure {
+    /// This program has no backend for the system.
+    Unsupported {
+        /// The reason.
+        unsupported: String,
+    },
+    /// The backend could not be started, or did not answer.
+    Failed(String),
+}
+
+impl SandboxFailure {
+    /// The reason alone.
+    #[must_use]
+    pub const fn reason(&self) -> &String {
+        let (Self::Unsupported { unsupported: reason } | Self::Failed(reason)) = self;
+        reason
     }
 }
 
@@ -232,21 +245,29 @@ impl Confinement {
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxLayer {
     /// Users and capabilities of its own.
-    UserNamespace,
+    #[serde(rename = "user-namespace")]
+    SeparateUsers,
     /// A view of the file system of its own.
-    MountNamespace,
+    #[serde(rename = "mount-namespace")]
+    SeparateFiles,
     /// Processes of its own.
-    PidNamespace,
+    #[serde(rename = "pid-namespace")]
+    SeparateProcesses,
     /// Queues and shared memory of its own.
-    IpcNamespace,
+    #[serde(rename = "ipc-namespace")]
+    SeparateIpc,
     /// A host name of its own.
-    UtsNamespace,
+    #[serde(rename = "uts-namespace")]
+    SeparateHostName,
     /// A network of its own.
-    NetworkNamespace,
+    #[serde(rename = "network-namespace")]
+    SeparateNetwork,
     /// The kernel's access rules for unprivileged programs.
-    Landlock,
+    #[serde(rename = "landlock")]
+    AccessRules,
     /// The filter on system calls.
-    Seccomp,
+    #[serde(rename = "seccomp")]
+    CallFilter,
     /// No program can gain privileges.
     NoNewPrivileges,
     /// No capability of root is left.
@@ -256,33 +277,22 @@ pub enum SandboxLayer {
 impl SandboxLayer {
     /// Every layer, from the outermost in.
     pub const ALL: [Self; 10] = [
-        Self::UserNamespace,
-        Self::MountNamespace,
-        Self::PidNamespace,
-        Self::IpcNamespace,
-        Self::UtsNamespace,
-        Self::NetworkNamespace,
-        Self::Landlock,
-        Self::Seccomp,
+        Self::SeparateUsers,
+        Self::SeparateFiles,
+        Self::SeparateProcesses,
+        Self::SeparateIpc,
+        Self::SeparateHostName,
+        Self::SeparateNetwork,
+        Self::AccessRules,
+        Self::CallFilter,
         Self::NoNewPrivileges,
         Self::NoCapabilities,
     ];
 
-    /// The words that are shown.
+    /// The words that are shown: those of the record, with spaces.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UserNamespace => "user namespace",
-            Self::MountNamespace => "mount namespace",
-            Self::PidNamespace => "pid namespace",
-            Self::IpcNamespace => "ipc namespace",
-            Self::UtsNamespace => "uts namespace",
-            Self::NetworkNamespace => "network namespace",
-            Self::Landlock => "landlock",
-            Self::Seccomp => "seccomp",
-            Self::NoNewPrivileges => "no new privileges",
-            Self::NoCapabilities => "no capabilities",
-        }
+    pub fn name(self) -> String {
+        serde_json::json!(self).as_str().unwrap_or_default().replace('-', " ")
     }
 }
 

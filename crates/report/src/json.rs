@@ -68,7 +68,7 @@ fn facts_json(call: &CallView) -> Value {
     let status = call.facts.as_ref().and_then(|facts| facts.sandbox.as_ref());
     if let (Some(map), Some(status)) = (told.as_object_mut(), status) {
         map.insert("walls".into(), json!(status.as_ref().ok()));
-        map.extend(status.as_ref().err().map(|why| ("no_walls".to_owned(), json!(why))));
+        map.extend(status.as_ref().err().map(|why| ("no_walls".to_owned(), json!(why.reason()))));
     }
     told
 }

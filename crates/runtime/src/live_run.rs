@@ -12,7 +12,7 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::json;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::confinement::{SandboxStatus, SandboxTier, WorkspaceAccess};
+use capsule_core::confinement::{SandboxFailure, SandboxStatus, SandboxTier, WorkspaceAccess};
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Journal, NoSandbox, PayloadClass, PayloadRef, PendingChanges, RunKind, WorkspaceIdentity,
@@ -180,7 +180,7 @@ impl LiveRunOptions<'_, '_> {
         let floor = confining.floor;
         match self.command_runner.sandbox_status() {
             Some(Ok(status)) if status.meets(floor) => Ok(()),
-            Some(Ok(status)) if !status.meets(SandboxTier::Landlock) => refused(format!(
+            Some(Ok(status)) if !status.meets(SandboxTier::Basic) => refused(format!(
                 "an enforced sandbox, and there is none: {}",
                 missing_layer(&status)
             )),
@@ -188,7 +188,9 @@ impl LiveRunOptions<'_, '_> {
                 "an enforced sandbox: the policy asks for `{floor}` and this machine gives `{}`",
                 status.tier
             )),
-            Some(Err(why)) => refused(format!("an enforced sandbox, and there is none: {why}")),
+            Some(Err(failure)) => {
+                refused(format!("an enforced sandbox, and there is none: {}", failure.reason()))
+            }
             None => refused("an enforced sandbox, and there is none".into()),
         }
     }
@@ -354,26 +356,23 @@ fn write_resumed<J: Journal, H: CallBackend>(
 fn sandbox_status(
     backend: &LiveBackend,
     needs: Capabilities,
-) -> Option<Result<SandboxStatus, String>> {
+) -> Option<Result<SandboxStatus, SandboxFailure>> {
     needs.contains(Capability::ProcExec).then(|| backend.sandbox_status()).flatten()
 }
 
 /// The first layer that a sandbox of any kind would need.
 fn missing_layer(status: &SandboxStatus) -> String {
-    match status
-        .missing_layer(SandboxTier::Landlock)
-        .or(status.missing_layer(SandboxTier::Namespaces))
-    {
+    match status.missing_layer(SandboxTier::Basic).or(status.missing_layer(SandboxTier::Full)) {
         Some(gap) => format!("no {}: {}", gap.layer.name(), gap.detail),
         None => "the machine has none".into(),
     }
 }
 
 /// What is said where there are none. Commands may run there only if the machine itself said so.
-fn unconfined_text(bound: &BoundPolicy, gone: Result<SandboxStatus, String>) -> NoSandbox {
+fn unconfined_text(bound: &BoundPolicy, gone: Result<SandboxStatus, SandboxFailure>) -> NoSandbox {
     let answered = gone.is_ok();
     let why = match gone {
-        Err(why) => why,
+        Err(failure) => failure.reason().clone(),
         Ok(status) => missing_layer(&status),
     };
     NoSandbox { why, unconfined: answered && allows_unconfined(&bound.policy) }
@@ -383,10 +382,10 @@ fn unconfined_text(bound: &BoundPolicy, gone: Result<SandboxStatus, String>) -> 
 fn note_sandbox(
     opening: &mut RunOpening<'_>,
     bound: &BoundPolicy,
-    status: Option<Result<SandboxStatus, String>>,
+    status: Option<Result<SandboxStatus, SandboxFailure>>,
 ) {
     match status {
-        Some(Ok(status)) if status.meets(SandboxTier::Landlock) => {
+        Some(Ok(status)) if status.meets(SandboxTier::Basic) => {
             opening.sandbox_status = Some(status)
         }
         Some(gone) => opening.unconfined = Some(unconfined_text(bound, gone)),

@@ -10,6 +10,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
 use capsule_base::url::HttpUrl;
@@ -280,7 +281,7 @@ fn judge_on(
         detail: String::new(),
     };
     let layers = SandboxLayer::ALL.iter().map(none).collect();
-    let walls = SandboxStatus { tier: SandboxTier::Landlock, layers, limits: Vec::new() };
+    let walls = SandboxStatus { tier: SandboxTier::Basic, layers, limits: Vec::new() };
     let facts = Facts { sandbox: bare.then_some(Ok(walls)), ..Facts::default() };
     let name = ToolName::unchecked(tool);
     let mut usage = Usage::default();
@@ -288,6 +289,30 @@ fn judge_on(
     let action = describe(tool, args, 0).unwrap().resolve_confinement(&facts);
     let (tool, action, facts, usage) = (&name, &action, &facts, &usage);
     decide(policy, &PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None })
+}
+
+/// A system without a backend has a denial of its own, whatever the policy lets run unconfined; what an older
+/// record says of a sandbox that did not start is read as it was.
+#[test]
+fn a_system_without_a_sandbox_is_refused_by_its_own_code() {
+    let policy = "version: 1\nsandbox: { require: false, workspace: direct }\ntools:\n  shell.run:\n    executables: \
+                  { ls: { decision: allow, capabilities: [proc.unconfined] } }\n";
+    let policy = Arc::new(draft(policy).bind(&roots(), "/home/ada", CATALOGUE).unwrap());
+    for (recorded, code) in [
+        (json!({ "Err": { "unsupported": "none for x" } }), Code::SandboxUnsupportedPlatform),
+        (json!({ "Err": "none for x" }), Code::SandboxBelowFloor),
+    ] {
+        let facts: Facts = serde_json::from_value(json!({ "walls": recorded })).unwrap();
+        assert_eq!(json!(facts)["walls"], recorded);
+        let (name, usage) = (ToolName::unchecked("shell.run"), Usage::default());
+        let args = json!({ "argv": ["ls"] });
+        let action = describe("shell.run", &args, 0).unwrap().resolve_confinement(&facts);
+        let (tool, action, facts, usage) = (&name, &action, &facts, &usage);
+        let input = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
+        let decision = decide(&policy, &input).decision;
+        assert_eq!((decision.verdict, decision.code), (Verdict::Deny, code), "{decision:?}");
+        assert!(decision.reason.contains("none for x"), "{decision:?}");
+    }
 }
 
 fn path(text: &str) -> WorkspacePath {
@@ -383,7 +408,7 @@ fn within(
             Restrictions::Unconfined { limits, environment, .. },
             Restrictions::Unconfined { limits: most, environment: other, .. },
         ) => {
-            check(limits.intersect(*most) == *limits, "limits")?;
+            check(limits.combine(*most, u64::min) == *limits, "limits")?;
             check(surrounded(environment, other), "environment")
         }
         _ => Err("another kind".into()),

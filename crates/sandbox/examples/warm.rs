@@ -13,7 +13,7 @@ use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
     CommandWatcher, EXECUTOR_ARGUMENT, Executable, Executor, FileIdentity, Launch, LaunchStage,
-    OutputKind, SandboxView,
+    OutputKind, SandboxBackend as _, SandboxView,
 };
 
 const ROUNDS: usize = 1_000;
@@ -52,7 +52,7 @@ fn launch() -> Launch {
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(EXECUTOR_ARGUMENT) {
-        return capsule_sandbox::executor_main();
+        return Executor::executor_main();
     }
     let folder = std::env::temp_dir().join(format!("capsule-warm-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capsule_core::confinement::{ResourceLimit, SandboxLayer};
+use capsule_core::confinement::{ResourceLimit, SandboxFailure, SandboxLayer};
 use thiserror::Error;
 
 /// Why a command was not run, or its end is not known.
@@ -16,6 +16,12 @@ pub enum SandboxError {
         layer: SandboxLayer,
         /// Why not.
         reason: String,
+    },
+    /// This program has no backend for the system, so nothing is run on it.
+    #[error("Capsule has no sandbox for {name} yet")]
+    UnsupportedPlatform {
+        /// The name of the system, as Rust calls it.
+        name: &'static str,
     },
     /// The machine cannot keep a bound, so nothing is run on it.
     #[error("this machine cannot bound {bound:?}: {reason}")]
@@ -95,4 +101,14 @@ pub enum SandboxError {
         /// How that was noticed.
         reason: &'static str,
     },
+}
+
+impl From<&SandboxError> for SandboxFailure {
+    fn from(error: &SandboxError) -> Self {
+        let reason = error.to_string();
+        match error {
+            SandboxError::UnsupportedPlatform { .. } => Self::Unsupported { unsupported: reason },
+            _ => Self::Failed(reason),
+        }
+    }
 }

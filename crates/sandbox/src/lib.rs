@@ -1,46 +1,26 @@
-//! `sandbox` confines: it runs one command behind walls, and says which walls held.
+//! `sandbox` confines: it runs one command in a sandbox, and says which layers of it held.
 //!
 //! The deciding process holds an [`Executor`], a small process of its own per run, and sends it
-//! plain orders over a socket. The executor makes the namespaces and the view of the run once, and
+//! plain requests over a socket. The executor makes the namespaces and the view of the run once, and
 //! for each call a first process, which builds the rest, raises Landlock and seccomp, and starts the
-//! program. Nothing here decides anything. If a wall cannot be built, the command is not run. A program
-//! runs without walls only by [`run_unconfined`], which asks for a leave that no confined call has, and
-//! only through an executor that was started for that and can do nothing else.
+//! program. Nothing here decides anything. If a layer cannot be built, the command is not run. A program
+//! runs without a sandbox only by [`SandboxBackend::run_unconfined`], which asks for a permit that no confined
+//! call has, and only through an executor that was started for that and can do nothing else.
 //!
-//! Read in this order: [`Executor`], then `protocol` (what is said over the socket), `executor` (who
-//! listens), `backend` (the walls: `namespaces` from the outside in, and
-//! `landlock` for machines without them), `seccomp` (the table of system
-//! calls), and `kernel` (all unsafe code).
+//! What a system must offer is the trait [`SandboxBackend`]. `linux` implements it; every other system has
+//! `unsupported_os`, which refuses every command. The feature `unsupported-os` chooses that one on Linux.
 
-mod entry_point;
+mod backend;
 mod error;
 mod launch;
 pub mod remove_tree;
 
-#[cfg(target_os = "linux")]
-mod backend;
-#[cfg(target_os = "linux")]
-pub mod doctor;
-#[cfg(target_os = "linux")]
-mod executor;
-#[cfg(target_os = "linux")]
-mod kernel;
-#[cfg(target_os = "linux")]
-mod landlock;
-#[cfg(target_os = "linux")]
-mod poll;
-#[cfg(target_os = "linux")]
-mod protocol;
-#[cfg(target_os = "linux")]
-mod seccomp;
-#[cfg(target_os = "linux")]
-mod supervise;
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
+mod linux;
+#[cfg(any(not(target_os = "linux"), feature = "unsupported-os"))]
 mod unsupported_os;
 
-#[cfg(target_os = "linux")]
-pub use entry_point::executor_main;
-pub use entry_point::{EXECUTOR_ARGUMENT, use_builtin_name_lookup};
+pub use backend::{SandboxBackend, SelfTestResult};
 pub use error::SandboxError;
 pub use launch::{
     CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
@@ -48,11 +28,11 @@ pub use launch::{
     RepositoryMount, SandboxView, StagingMount, StandardStream, StreamRedirect, Termination,
     ToolchainMount,
 };
+#[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
+pub use linux::{Executor, PreparedCommand, RunningCommand};
+#[cfg(any(not(target_os = "linux"), feature = "unsupported-os"))]
+pub use unsupported_os::{Executor, PreparedCommand, RunningCommand};
 
-#[cfg(not(target_os = "linux"))]
-pub use unsupported_os::{Executor, executor_main, run_unconfined};
-
-#[cfg(target_os = "linux")]
-pub use backend::system::{is_system_path, mount_conflict, taken};
-#[cfg(target_os = "linux")]
-pub use supervise::{Executor, PreparedCommand, RunningCommand, run_unconfined};
+/// The hidden first argument: a program that finds it must call [`SandboxBackend::executor_main`] before
+/// anything else, and end with what that returns.
+pub const EXECUTOR_ARGUMENT: &str = "__capsule-executor";

@@ -3,9 +3,13 @@
 //! Everything is reached by descriptors and no link is ever followed: what looks like a folder may be
 //! another thing by the time that it is opened.
 
+#[cfg(target_os = "linux")]
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+#[cfg(target_os = "linux")]
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -18,6 +22,12 @@ use rustix::io::Errno;
 /// How often a folder is emptied again that another process fills while it removes the same.
 const ROUNDS: usize = 100;
 
+/// How a folder is opened of which only an entry is meant.
+#[cfg(target_os = "linux")]
+const PARENT: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const PARENT: OFlags = OFlags::RDONLY;
+
 /// Removes a folder and all that is in it. Folders in folders are moved up before they are emptied,
 /// so that no depth needs more than two descriptors. Several processes may remove the same at one time: what
 /// is not there any more is fine.
@@ -28,7 +38,7 @@ pub fn remove_directory(folder: &Path) -> io::Result<()> {
     let Some((above, name)) = folder.parent().zip(folder.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = PARENT | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = rustix::fs::open(above, flags, Mode::empty())?;
     let Some(top) = open(above.as_fd(), name.as_encoded_bytes())? else { return Ok(()) };
     for _ in 0..ROUNDS {
@@ -129,6 +139,7 @@ fn remove_files(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
 }
 
 /// Opens a folder, and makes it ours to work in if it is not; none where it is not there any more.
+#[cfg(target_os = "linux")]
 fn open(above: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<OwnedFd>> {
     let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = match openat(above, name, held, Mode::empty()) {
@@ -146,6 +157,16 @@ fn open(above: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<OwnedFd>> {
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(&held, ".", flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open(above: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let ours = rustix::fs::chmodat(above, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW);
+    match ours.and_then(|()| openat(above, name, flags, Mode::empty())) {
         Err(Errno::NOENT) => Ok(None),
         opened => Ok(Some(opened?)),
     }

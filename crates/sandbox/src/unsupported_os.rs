@@ -1,100 +1,127 @@
-//! Systems without a backend of their own yet: everything says so, and nothing is run.
+//! A system without a backend: nothing is run, and every question is answered so.
+//!
+//! The feature `unsupported-os` chooses this backend on Linux, too, so that it can be tested.
 
-use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use capsule_core::confinement::{Layer, LimitStatus, SandboxStatus};
-use capsule_core::lifecycle::Unconfined;
+use capsule_core::confinement::{LimitStatus, SandboxStatus};
+use capsule_core::lifecycle::UnconfinedPermit;
 
-use crate::{CommandResult, CommandWatcher, Launch, SandboxError, SandboxView};
+use crate::{
+    CommandResult, CommandWatcher, Launch, SandboxBackend, SandboxError, SandboxView,
+    SelfTestResult,
+};
 
 /// There is no executor on this system.
 #[derive(Debug)]
 pub enum Executor {}
 
-impl Executor {
-    /// There is no executor.
-    #[must_use]
-    pub const fn process(&self) -> Option<i32> {
-        None
+/// A command that has been made ready; none ever is.
+pub type PreparedCommand = Executor;
+/// A command that has begun; none ever does.
+pub type RunningCommand = Executor;
+
+/// Why nothing is run.
+const UNSUPPORTED: SandboxError = SandboxError::UnsupportedPlatform { name: std::env::consts::OS };
+
+fn failed_test(name: &'static str) -> SelfTestResult {
+    SelfTestResult { name, passed: false, detail: UNSUPPORTED.to_string() }
+}
+
+impl SandboxBackend for Executor {
+    type Prepared = Self;
+    type Running = Self;
+
+    fn start() -> Result<Self, SandboxError> {
+        Err(UNSUPPORTED)
     }
 
-    /// # Errors
-    /// Always: this system has no sandbox yet.
-    pub fn start() -> Result<Self, SandboxError> {
-        Err(SandboxError::Unavailable {
-            layer: Layer::UserNamespace,
-            reason: format!("there is no sandbox for {} yet", std::env::consts::OS),
-        })
+    fn start_forked() -> Result<Self, SandboxError> {
+        Err(UNSUPPORTED)
     }
 
-    /// # Errors
-    /// Always: this system has no sandbox yet.
-    pub fn start_forked() -> Result<Self, SandboxError> {
-        Self::start()
-    }
-
-    /// # Errors
-    /// Always: this system has no sandbox yet.
-    pub fn start_with(_program: &Path, _arguments: &[&OsStr]) -> Result<Self, SandboxError> {
-        Self::start()
-    }
-
-    /// # Errors
-    /// Never: there is no executor.
-    pub fn sandbox_status(&mut self) -> Result<&SandboxStatus, SandboxError> {
+    fn process(&self) -> Option<i32> {
         match *self {}
     }
 
-    /// # Errors
-    /// Never: there is no executor.
-    pub fn enter(&mut self, _view: SandboxView) -> Result<Option<OwnedFd>, SandboxError> {
+    fn sandbox_status(&mut self) -> Result<&SandboxStatus, SandboxError> {
         match *self {}
     }
 
-    /// # Errors
-    /// Never: there is no executor.
-    pub fn begin_enter(&mut self, _view: SandboxView) -> Result<(), SandboxError> {
+    fn enter(&mut self, _view: SandboxView) -> Result<Option<OwnedFd>, SandboxError> {
         match *self {}
     }
 
-    /// # Errors
-    /// Never: there is no executor.
-    pub fn wait_for_view(&mut self) -> Result<(), SandboxError> {
+    fn begin_enter(&mut self, _view: SandboxView) -> Result<(), SandboxError> {
         match *self {}
     }
 
-    /// There is no executor to let go of.
-    pub fn detach(self) {
-        match self {}
+    fn wait_for_view(&mut self) -> Result<(), SandboxError> {
+        match *self {}
     }
 
-    /// # Errors
-    /// Never: there is no executor.
-    pub fn run(
+    fn prepare(&mut self, _launch: Launch) -> Result<Self, SandboxError> {
+        match *self {}
+    }
+
+    fn start_command(&mut self, _held: Self) -> Result<Self, SandboxError> {
+        match *self {}
+    }
+
+    fn wait(
         &mut self,
-        _launch: Launch,
-        _watcher: &mut dyn CommandWatcher,
+        _running: Self,
+        _watch: &mut dyn CommandWatcher,
     ) -> Result<CommandResult, SandboxError> {
         match *self {}
     }
-}
 
-/// # Errors
-/// Always: this system runs no commands yet.
-pub fn run_unconfined(
-    _permission: &Unconfined<'_>,
-    _view: SandboxView,
-    _launch: Launch,
-    _watcher: &mut dyn CommandWatcher,
-) -> Result<(CommandResult, Vec<LimitStatus>), SandboxError> {
-    Err(SandboxError::Launch { problem: "no command can be run on this system yet" })
-}
+    fn detach(self) {
+        match self {}
+    }
 
-/// Nothing to do.
-#[must_use]
-pub fn executor_main() -> ExitCode {
-    ExitCode::FAILURE
+    fn run_unconfined(
+        _permit: &UnconfinedPermit<'_>,
+        _view: SandboxView,
+        _launch: Launch,
+        _watch: &mut dyn CommandWatcher,
+    ) -> Result<(CommandResult, Vec<LimitStatus>), SandboxError> {
+        Err(UNSUPPORTED)
+    }
+
+    fn executor_main() -> ExitCode {
+        ExitCode::FAILURE
+    }
+
+    fn use_builtin_name_lookup() {}
+
+    fn is_system_path(_path: &Path) -> bool {
+        false
+    }
+
+    fn mount_conflict(_root: &Path, _is_direct: bool) -> Option<&'static str> {
+        None
+    }
+
+    fn private_directory(_path: &Path) -> Option<&'static str> {
+        None
+    }
+
+    fn self_test() -> Vec<SelfTestResult> {
+        vec![failed_test("the sandbox can be set up")]
+    }
+
+    fn try_staging(_place: &Path) -> SelfTestResult {
+        failed_test("what is written is staged, not done")
+    }
+
+    fn try_copying(place: &Path) -> SelfTestResult {
+        Self::try_staging(place)
+    }
+
+    fn try_overlay(_place: &Path, _workspace: &Path) -> Result<(), String> {
+        Err(UNSUPPORTED.to_string())
+    }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use capsule_base::digest::Digest;
 use capsule_redact::{Redactor, Secret};
-use capsule_sandbox::FileIdentity;
 pub use capsule_sandbox::OutputKind;
+use capsule_sandbox::{Executor, FileIdentity, SandboxBackend as _};
 use capsule_workspace::{BackupLog, UserVariables};
 
 use crate::toolchain::Toolchains;
@@ -54,4 +54,9 @@ pub struct NullSink;
 impl Sink for NullSink {
     fn use_redactor(&self, _: &Redactor) {}
     fn output(&self, _: OutputKind, _: &[u8]) {}
+}
+
+/// As [`SandboxBackend::use_builtin_name_lookup`](capsule_sandbox::SandboxBackend::use_builtin_name_lookup).
+pub(crate) fn use_builtin_name_lookup() {
+    Executor::use_builtin_name_lookup();
 }

@@ -36,6 +36,7 @@ use staged::{StagedOperation, UnstageableOperation};
 
 pub use builtin::user_ask::QUESTION_TOOL;
 pub use capsule_sandbox::FileIdentity;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 pub use command::root_names::{mount_conflict, root_names};
 pub use command::runner::CommandRunner;
 pub use host::{NullSink, OutputKind, QuestionPrompt, Sink, ToolHost};
@@ -75,7 +76,7 @@ tools! {
 pub const TOOL_SET: ToolSet = ToolSet {
     catalogue: CATALOGUE,
     describe,
-    hiding_directory: |path| capsule_sandbox::taken(Path::new(path)),
+    hiding_directory: |path| Executor::private_directory(Path::new(path)),
 };
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.

@@ -5,10 +5,11 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use capsule_core::change::FileState;
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::node;
+use crate::system::{Stat, fstat};
 
 /// The permissions of a new folder until everything is in it.
 pub(crate) const NEW_DIRECTORY_MODE: u32 = 0o700;
@@ -40,7 +41,7 @@ impl ChangePath<'_> {
 
     /// Makes a folder there; one that is there already stays.
     pub(crate) fn make_directory(&self) -> Result<(), Errno> {
-        let make = || mkdirat(&self.parent, self.name, Mode::from_raw_mode(NEW_DIRECTORY_MODE));
+        let make = || mkdirat(&self.parent, self.name, crate::system::mode(NEW_DIRECTORY_MODE));
         match with_writable_directory(&self.parent, make) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),
@@ -55,7 +56,7 @@ impl ChangePath<'_> {
             return Ok(());
         }
         let folder = openat(&self.parent, self.name, flags, Mode::empty())?;
-        node::set_mode(&folder, Mode::from_raw_mode(mode))
+        node::set_mode(&folder, crate::system::mode(mode))
     }
 }
 
@@ -70,9 +71,9 @@ pub(crate) fn with_writable_directory<T>(
         return done;
     }
     let mode = fstat(folder)?.st_mode & 0o7777;
-    fchmod(folder, Mode::from_raw_mode(mode | NEW_DIRECTORY_MODE))?;
+    fchmod(folder, crate::system::mode(mode | NEW_DIRECTORY_MODE))?;
     let done = act();
-    fchmod(folder, Mode::from_raw_mode(mode))?;
+    fchmod(folder, crate::system::mode(mode))?;
     done
 }
 

@@ -78,8 +78,8 @@ fn visit_entry(
 }
 
 fn entry_kind(folder: &OwnedFd, name: &[u8]) -> FileType {
-    rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
-        .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+    crate::system::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+        .map_or(FileType::Unknown, |stat| crate::system::file_type(stat.st_mode))
 }
 
 /// The names in a folder, without those of itself and of the one above.

@@ -30,6 +30,7 @@ mod repository;
 mod resolve;
 mod staging;
 mod store_files;
+pub mod system;
 mod temporary_names;
 mod walk;
 

@@ -11,13 +11,14 @@ use capsule_base::digest::Digest;
 use capsule_core::change::FileState;
 use capsule_core::outcome::CodedError;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchmod, fchown, fstat,
-    openat, readlinkat, statat,
+    AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, fchmod, fchown, openat,
+    readlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use crate::resolve::{file_type, same_file};
+use crate::system::{Stat, fstat, statat};
 
 /// Permissions, without the kind of file.
 const PERMISSION_BITS: u32 = 0o7777;
@@ -134,11 +135,15 @@ pub(crate) fn stat_optional(folder: BorrowedFd<'_>, name: &str) -> Result<Option
 
 /// Has a file system of another machine, or of another process (FUSE), say anew what it said of a name: for a while
 /// the kernel tells what it remembers, and that differs from what is told later.
+#[cfg(target_os = "linux")]
 pub(crate) fn refresh(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
     // Where it cannot be asked, it is as it was.
     let _ = rustix::fs::statx(folder, name, flags, rustix::fs::StatxFlags::BASIC_STATS);
 }
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn refresh(_: BorrowedFd<'_>, _: impl rustix::path::Arg) {}
 
 /// What stands at a name in a folder that looks so. Links are not followed, pipes not waited for.
 pub(crate) fn read_node(

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::geteuid;
 
 use crate::control_files::git_pointer::{COMMONDIR, git_path, gitdir_in};
@@ -21,6 +21,7 @@ use crate::control_files::{GIT_NAME, has_repository_parts};
 use crate::git_config::{self, KeyJudgement, Setting};
 use crate::repository::is_shown_outside;
 use crate::resolve::{Workspace, file_type};
+use crate::system::{PATH_ONLY, fstat};
 
 /// The configuration of a repository.
 const CONFIG: &str = "config";
@@ -116,7 +117,7 @@ impl OutsideRepository {
         if root.starts_with(&path) {
             return Err("the workspace lies in the directory of its repository");
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory =
             rustix::fs::open(&path, flags, Mode::empty()).map_err(|_| "it is closed")?;
         let hidden = hidden_parts(&path).ok_or("it holds too much that git does not know")?;

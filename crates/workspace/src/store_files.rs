@@ -7,15 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use capsule_base::path::WorkspacePath;
 use capsule_core::action::FileKind;
 use capsule_core::journal::{self, HEADER_BYTES, SIDECAR_SUFFIXES};
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::resolve::{FoundPath, Workspace};
+use crate::system::fstat;
 
 /// Whether a file is a store of ours.
 pub(crate) fn is_store(file: BorrowedFd<'_>) -> bool {
     let mut header = [0; HEADER_BYTES];
     // Nothing but a file is read from: reading a pipe would take something away.
-    fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    fstat(file).is_ok_and(|stat| crate::system::file_type(stat.st_mode) == FileType::RegularFile)
         && rustix::io::pread(file, &mut header, 0) == Ok(HEADER_BYTES)
         && journal::is_store(&header)
 }

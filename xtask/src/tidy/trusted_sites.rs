@@ -50,10 +50,9 @@ const UNCONFINED_VARIANT: (&str, &str, &[&str]) = (
 const UNCONFINED_RUNNERS: (&str, &[&str]) = (
     "run_unconfined",
     &[
-        "crates/sandbox/src/lib.rs",
+        "crates/sandbox/src/backend.rs",
         "crates/sandbox/src/unsupported_os.rs",
-        "crates/sandbox/src/supervise/mod.rs",
-        "crates/sandbox/src/supervise/unconfined.rs",
+        "crates/sandbox/src/linux/supervise/mod.rs",
         "crates/tools/src/command/unconfined.rs",
     ],
 );

@@ -15,8 +15,7 @@ use capsule_core::decision::Verdict;
 use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
 use capsule_runtime::{FoundToolchain, survey_toolchains};
-use capsule_sandbox::Executor;
-use capsule_sandbox::doctor::{SelfTestResult, self_test, try_copying, try_overlay, try_staging};
+use capsule_sandbox::{Executor, SandboxBackend as _, SelfTestResult};
 use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};
 use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
@@ -42,7 +41,7 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         Profile::BUILTIN.iter().filter_map(|text| check_profile(&Profile::builtin(text)?, tier)),
     );
     if let Some(tier) = tier {
-        for SelfTestResult { name, passed, detail } in self_test() {
+        for SelfTestResult { name, passed, detail } in Executor::self_test() {
             let hold = if passed { EnforcementLevel::Held } else { EnforcementLevel::Missing };
             checks.push(Check { name: format!("try: {name}"), level: hold, detail });
         }
@@ -117,7 +116,7 @@ fn check_profile(profile: &Profile, tier: Option<SandboxTier>) -> Option<Check> 
     let runs = profile.verdict_for(Capability::ProcExec) != Verdict::Deny;
     let bare = profile.verdict_for(Capability::ProcUnconfined) != Verdict::Deny;
     let (hold, detail) = match (tier, profile.requires.sandbox) {
-        (Some(SandboxTier::Namespaces), _) if runs => {
+        (Some(SandboxTier::Full), _) if runs => {
             (EnforcementLevel::Held, "starts; commands are confined")
         }
         (_, false) if !runs => (EnforcementLevel::Held, "starts; it runs no commands"),
@@ -147,15 +146,11 @@ fn check_profile(profile: &Profile, tier: Option<SandboxTier>) -> Option<Check> 
 fn check_tier(status: &SandboxStatus) -> Check {
     let name = String::from("tier");
     // Without Landlock neither tier can be had, whatever else is missing.
-    let gap = status
-        .missing_layer(SandboxTier::Landlock)
-        .or(status.missing_layer(SandboxTier::Namespaces));
+    let gap = status.missing_layer(SandboxTier::Basic).or(status.missing_layer(SandboxTier::Full));
     let remedy = gap.map_or("", |gap| remedy_text(gap));
     let (hold, detail) = match status.tier {
-        SandboxTier::Namespaces if gap.is_none() => {
-            (EnforcementLevel::Held, "namespaces".to_owned())
-        }
-        SandboxTier::Landlock if status.meets(SandboxTier::Landlock) => {
+        SandboxTier::Full if gap.is_none() => (EnforcementLevel::Held, "namespaces".to_owned()),
+        SandboxTier::Basic if status.meets(SandboxTier::Basic) => {
             let served = "landlock: only policies with `sandbox.floor: landlock` are served";
             (EnforcementLevel::Weaker, format!("{served}; for namespaces: {remedy}"))
         }
@@ -190,24 +185,24 @@ fn remedy_text(gap: &LayerStatus) -> &'static str {
         value.unwrap_or_default().trim().to_owned()
     };
     match gap.layer {
-        SandboxLayer::UserNamespace if setting("user/max_user_namespaces") == "0" => {
+        SandboxLayer::SeparateUsers if setting("user/max_user_namespaces") == "0" => {
             "`sysctl user.max_user_namespaces=10000`"
         }
-        SandboxLayer::UserNamespace if setting("kernel/unprivileged_userns_clone") == "0" => {
+        SandboxLayer::SeparateUsers if setting("kernel/unprivileged_userns_clone") == "0" => {
             "`sysctl kernel.unprivileged_userns_clone=1`"
         }
-        SandboxLayer::UserNamespace | SandboxLayer::MountNamespace
+        SandboxLayer::SeparateUsers | SandboxLayer::SeparateFiles
             if setting("kernel/apparmor_restrict_unprivileged_userns") == "1" =>
         {
             "give this program an AppArmor profile with `userns,`, or \
              `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
         }
-        SandboxLayer::UserNamespace | SandboxLayer::MountNamespace => {
+        SandboxLayer::SeparateUsers | SandboxLayer::SeparateFiles => {
             "start the container with a seccomp profile that allows `unshare`, `clone3` and `mount` \
              (`--security-opt seccomp=FILE`), and without masked parts of /proc \
              (`--security-opt systempaths=unconfined`)"
         }
-        SandboxLayer::Landlock => {
+        SandboxLayer::AccessRules => {
             "a kernel of Linux 6.12 or newer, with `landlock` in the boot option `lsm=`"
         }
         _ => "the layer below that is missing says why",
@@ -238,11 +233,11 @@ fn check_staging(ctx: &CliContext, tier: SandboxTier) -> Check {
     // Where the store will be, if it is not there yet.
     let place = ctx.store.ancestors().skip(1).find(|folder| folder.is_dir());
     let place = place.unwrap_or(Path::new("/"));
-    let SelfTestResult { name, passed, detail } = try_staging(place);
+    let SelfTestResult { name, passed, detail } = Executor::try_staging(place);
     let name = format!("try: {name}");
     // What holds for a folder of ours may not for the workspace, in which something may be mounted.
     let workspace = ctx.start_directory();
-    let laid = if passed { try_overlay(place, &workspace) } else { Ok(()) };
+    let laid = if passed { Executor::try_overlay(place, &workspace) } else { Ok(()) };
     let (detail, remedy) = match (passed, laid) {
         (true, Ok(())) => return Check { name, level: EnforcementLevel::Held, detail },
         (true, Err(why)) => {
@@ -251,7 +246,7 @@ fn check_staging(ctx: &CliContext, tier: SandboxTier) -> Check {
         }
         (false, _) => (detail, overlay_hint(tier)),
     };
-    let copied = try_copying(place);
+    let copied = Executor::try_copying(place);
     let meanwhile = match copied.passed {
         true => "by a copy of the workspace, which takes time and space".into(),
         false => format!("runs whose policy has `writes` change nothing ({})", copied.detail),
@@ -311,10 +306,10 @@ const fn is_of_others((user, group): (u32, u32), item: (u32, u32)) -> bool {
 /// What helps where changes are laid over no folder at all.
 const fn overlay_hint(tier: SandboxTier) -> &'static str {
     match tier {
-        SandboxTier::Namespaces => {
+        SandboxTier::Full => {
             "a store on a local disk (`--store`) helps where this one's file system holds no overlay"
         }
-        SandboxTier::Landlock => "laying anything over anything takes namespaces",
+        SandboxTier::Basic => "laying anything over anything takes namespaces",
     }
 }
 

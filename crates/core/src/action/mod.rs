@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capabilities, Capability};
 use crate::change::Change;
-use crate::confinement::SandboxStatus;
+use crate::confinement::{SandboxFailure, SandboxStatus};
 use crate::outcome::CodedError;
 use crate::undo::NoUndoReason;
 use capsule_base::code::Code;
@@ -436,7 +436,7 @@ pub struct Facts {
     /// The walls that a command would stand behind, or why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "walls")]
-    pub sandbox: Option<Result<SandboxStatus, String>>,
+    pub sandbox: Option<Result<SandboxStatus, SandboxFailure>>,
     /// How many masks stand in what it would write.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub masks: u64,

@@ -10,7 +10,7 @@ impl Action {
     /// what it is, and is refused.
     #[must_use]
     pub fn resolve_confinement(self, facts: &Facts) -> Self {
-        let bare = matches!(&facts.sandbox, Some(Ok(walls)) if !walls.meets(SandboxTier::Landlock));
+        let bare = matches!(&facts.sandbox, Some(Ok(walls)) if !walls.meets(SandboxTier::Basic));
         match self {
             Self::Run { argv, cwd, stdin, timeout_ms, .. } => {
                 Self::Run { argv, cwd, stdin, timeout_ms, unconfined: bare }

@@ -21,8 +21,8 @@ pub(super) fn sandbox_status_text(status: &SandboxStatus) -> String {
     let item = |gap: &&LayerStatus| status.tier.layers().contains(&gap.layer);
     let gaps: Vec<&LayerStatus> = status.gaps().filter(item).collect();
     let words = match status.tier {
-        SandboxTier::Namespaces => "namespaces landlock seccomp",
-        SandboxTier::Landlock => {
+        SandboxTier::Full => "namespaces landlock seccomp",
+        SandboxTier::Basic => {
             return format!(
                 "sandbox    {WARNING}⚠ weaker{WARNING:#} landlock seccomp · no namespaces"
             );
@@ -45,7 +45,7 @@ fn gaps_text(gaps: &[&LayerStatus]) -> String {
     let mut words = String::new();
     for wanted in ["missing", "in part", "not tried"] {
         let names = gaps.iter().filter(|gap| kind(gap) == wanted).map(|gap| gap.layer.name());
-        let names: Vec<&str> = names.collect();
+        let names: Vec<_> = names.collect();
         if !names.is_empty() {
             words.push_str(&format!(" · {wanted}: {}", names.join(", ")));
         }
@@ -64,17 +64,17 @@ mod tests {
         let gap =
             |layer, hold, detail: &str| LayerStatus { layer, level: hold, detail: detail.into() };
         let gaps = [
-            gap(SandboxLayer::UserNamespace, EnforcementLevel::Missing, "EPERM"),
+            gap(SandboxLayer::SeparateUsers, EnforcementLevel::Missing, "EPERM"),
             gap(
-                SandboxLayer::MountNamespace,
+                SandboxLayer::SeparateFiles,
                 EnforcementLevel::Missing,
                 &format!("{NOT_TRIED}, without the other"),
             ),
-            gap(SandboxLayer::Landlock, EnforcementLevel::Weaker, "abi 3"),
+            gap(SandboxLayer::AccessRules, EnforcementLevel::Weaker, "abi 3"),
         ];
         let told = gaps_text(&gaps.iter().collect::<Vec<_>>());
         let names =
-            [SandboxLayer::UserNamespace, SandboxLayer::Landlock, SandboxLayer::MountNamespace]
+            [SandboxLayer::SeparateUsers, SandboxLayer::AccessRules, SandboxLayer::SeparateFiles]
                 .map(SandboxLayer::name);
         let [missing, part, untried] = names;
         assert_eq!(told, format!(" · missing: {missing} · in part: {part} · not tried: {untried}"));

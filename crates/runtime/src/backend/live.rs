@@ -13,7 +13,7 @@ use capsule_base::path::WorkspacePath;
 use capsule_core::approval::{Approver, NoApprover};
 use capsule_core::call::ToolCall;
 use capsule_core::change::Change;
-use capsule_core::confinement::{SandboxStatus, SandboxTier};
+use capsule_core::confinement::{SandboxFailure, SandboxStatus, SandboxTier};
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, UNDO_SUFFIX};
 use capsule_core::lifecycle::PreflightReport;
@@ -220,7 +220,7 @@ impl LiveBackend {
     /// The walls that commands will stand behind, or why there are none; nothing where commands are
     /// only judged.
     #[must_use]
-    pub fn sandbox_status(&self) -> Option<Result<SandboxStatus, String>> {
+    pub fn sandbox_status(&self) -> Option<Result<SandboxStatus, SandboxFailure>> {
         self.command_runner.sandbox_status()
     }
 

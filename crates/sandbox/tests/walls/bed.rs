@@ -9,7 +9,8 @@ use capsule_base::root_names::RootNames;
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
     CommandResult, CommandWatcher, Executable, Executor, FileIdentity, HiddenPath, Launch,
-    LaunchStage, OutputKind, PreparedCommand, SandboxError, SandboxView, StagingMount, Termination,
+    LaunchStage, OutputKind, PreparedCommand, SandboxBackend as _, SandboxError, SandboxView,
+    StagingMount, Termination,
 };
 use tempfile::TempDir;
 

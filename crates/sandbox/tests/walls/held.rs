@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use capsule_sandbox::{CommandWatcher, Launch, OutputKind, Termination};
+use capsule_sandbox::{CommandWatcher, Launch, OutputKind, SandboxBackend as _, Termination};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, launch, pipeline, text};

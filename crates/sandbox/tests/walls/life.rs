@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use capsule_base::root_names::RootNames;
 use capsule_sandbox::{
-    CommandWatcher, EXECUTOR_ARGUMENT, Executor, OutputKind, SandboxError, SandboxView, Termination,
+    CommandWatcher, EXECUTOR_ARGUMENT, Executor, OutputKind, SandboxBackend as _, SandboxError,
+    SandboxView, Termination,
 };
 
 use crate::Test;

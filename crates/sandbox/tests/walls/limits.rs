@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{EnforcementLevel, ProcessLimits, ResourceLimit};
 use capsule_sandbox::{
-    CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Launch, OutputKind, Termination,
+    CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Launch, OutputKind,
+    SandboxBackend as _, Termination,
 };
 
 use crate::Test;

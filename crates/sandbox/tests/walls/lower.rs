@@ -10,7 +10,7 @@ use std::process::Command;
 
 use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ResourceLimit, SandboxTier};
-use capsule_sandbox::{SandboxError, Termination};
+use capsule_sandbox::{SandboxBackend as _, SandboxError, Termination};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Test;
@@ -153,13 +153,13 @@ fn the_tier_is_named() {
     let mut bed = Bed::plain();
     let walls = bed.run("/bin/true", &["true"]).sandbox_status;
     assert_eq!(walls.tier, world::current().floor());
-    assert!(walls.meets(SandboxTier::Landlock));
-    assert_eq!(walls.meets(SandboxTier::Namespaces), !world::current().is_lower());
+    assert!(walls.meets(SandboxTier::Basic));
+    assert_eq!(walls.meets(SandboxTier::Full), !world::current().is_lower());
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let workspace = fs::File::open(bed.workspace()).unwrap().into();
     let entered = executor.enter(capsule_sandbox::SandboxView {
         git: capsule_sandbox::GitFiles::default(),
-        floor: SandboxTier::Namespaces,
+        floor: SandboxTier::Full,
         workspace,
         root_names: RootNames::default(),
         staging: None,

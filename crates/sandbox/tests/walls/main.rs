@@ -49,7 +49,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use capsule_sandbox::EXECUTOR_ARGUMENT;
+use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, SandboxBackend as _};
 
 use crate::world::Entered;
 
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     match words.first().map(String::as_str) {
-        Some(EXECUTOR_ARGUMENT) => return capsule_sandbox::executor_main(),
+        Some(EXECUTOR_ARGUMENT) => return Executor::executor_main(),
         Some(probe::ARGUMENT) => return probe::main(&words[1..]),
         Some(life::DECIDER) => return life::decide(&words[1..]),
         _ => {}

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use capsule_base::root_names::RootNames;
-use capsule_sandbox::{Executor, SandboxView, StagingMount};
+use capsule_sandbox::{Executor, SandboxBackend as _, SandboxView, StagingMount};
 use tempfile::TempDir;
 
 use crate::Test;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use capsule_base::limits;
 use capsule_core::confinement::ResourceLimit;
 use capsule_sandbox::{
-    CommandWatcher, Launch, LaunchStage, RedirectTarget, SandboxError, StandardStream,
-    StreamRedirect, Termination,
+    CommandWatcher, Launch, LaunchStage, RedirectTarget, SandboxBackend as _, SandboxError,
+    StandardStream, StreamRedirect, Termination,
 };
 
 use crate::Test;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use capsule_base::root_names::RootNames;
-use capsule_sandbox::Termination;
+use capsule_sandbox::{Executor, SandboxBackend as _, Termination};
 
 use crate::Test;
 use crate::bed::{Bed, Rows, launch, text};
@@ -110,7 +110,7 @@ fn programs_outside_system_folders_can_be_shown() {
     fs::create_dir(folder.path().join("workspace")).unwrap();
     let open = |path: &str| fs::File::open(folder.path().join(path)).unwrap().into();
     let start = |programs: Vec<(std::path::PathBuf, std::os::fd::OwnedFd)>| {
-        let mut executor = capsule_sandbox::Executor::start().unwrap();
+        let mut executor = Executor::start().unwrap();
         let view = capsule_sandbox::SandboxView {
             floor: crate::world::current().floor(),
             workspace: open("workspace"),

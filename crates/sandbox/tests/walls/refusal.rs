@@ -6,7 +6,7 @@ use std::process::Command;
 use capsule_base::limits;
 use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{EnforcementLevel, SandboxLayer};
-use capsule_sandbox::{Executor, Launch, SandboxError, SandboxView, doctor};
+use capsule_sandbox::{Executor, Launch, SandboxBackend as _, SandboxError, SandboxView};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, launch, mask};
@@ -203,12 +203,13 @@ fn nothing_runs_without_user_namespaces() {
         let mut executor = Executor::start().unwrap();
         let walls = executor.sandbox_status().unwrap();
         let user =
-            walls.layers.iter().find(|held| held.layer == SandboxLayer::UserNamespace).unwrap();
+            walls.layers.iter().find(|held| held.layer == SandboxLayer::SeparateUsers).unwrap();
         assert_eq!(user.level, EnforcementLevel::Missing);
         assert!(user.detail.contains("user.max_user_namespaces"), "{}", user.detail);
-        assert!(walls.layers.iter().any(
-            |held| held.layer == SandboxLayer::Landlock && held.level == EnforcementLevel::Held
-        ));
+        assert!(
+            walls.layers.iter().any(|held| held.layer == SandboxLayer::AccessRules
+                && held.level == EnforcementLevel::Held)
+        );
         let workspace = File::open("/").unwrap().into();
         let entered = executor.enter(SandboxView {
             git: capsule_sandbox::GitFiles::default(),
@@ -224,7 +225,7 @@ fn nothing_runs_without_user_namespaces() {
         assert!(
             matches!(
                 entered,
-                Err(SandboxError::Unavailable { layer: SandboxLayer::UserNamespace, .. })
+                Err(SandboxError::Unavailable { layer: SandboxLayer::SeparateUsers, .. })
             ),
             "{entered:?}"
         );
@@ -255,19 +256,19 @@ fn something_else_is_no_executor() {
 }
 
 fn the_doctor_finds_all_well() {
-    let findings = doctor::self_test();
+    let findings = Executor::self_test();
     assert!(findings.len() > 8, "{findings:?}");
     for finding in &findings {
         assert!(finding.passed, "{finding:?}");
     }
     let place = tempfile::tempdir().unwrap();
-    let staged = doctor::try_staging(place.path());
+    let staged = Executor::try_staging(place.path());
     assert_eq!(staged.passed, !crate::world::current().is_lower(), "{staged:?}");
     assert_eq!(place.path().read_dir().unwrap().count(), 0, "nothing is left");
-    let copied = doctor::try_copying(place.path());
+    let copied = Executor::try_copying(place.path());
     assert!(copied.passed, "{copied:?}");
     assert_eq!(place.path().read_dir().unwrap().count(), 0, "nothing is left");
-    let nowhere = doctor::try_staging(&place.path().join("nowhere"));
+    let nowhere = Executor::try_staging(&place.path().join("nowhere"));
     assert!(!nowhere.passed && nowhere.detail.contains("nowhere"), "{nowhere:?}");
 }
 
@@ -276,6 +277,7 @@ fn walls_name_every_layer() {
     let walls = executor.sandbox_status().unwrap();
     let named: Vec<SandboxLayer> = walls.layers.iter().map(|held| held.layer).collect();
     assert_eq!(named, SandboxLayer::ALL);
-    let landlock = walls.layers.iter().find(|held| held.layer == SandboxLayer::Landlock).unwrap();
+    let landlock =
+        walls.layers.iter().find(|held| held.layer == SandboxLayer::AccessRules).unwrap();
     assert!(landlock.detail.starts_with("abi "), "{}", landlock.detail);
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use capsule_base::root_names::RootNames;
-use capsule_sandbox::{DirectWrites, Executor, Termination};
+use capsule_sandbox::{DirectWrites, Executor, SandboxBackend as _, Termination};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, Rows, launch, mask, text};

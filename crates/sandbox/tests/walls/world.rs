@@ -39,7 +39,7 @@ impl World {
 
     /// The tier that is asked for.
     pub(crate) fn floor(self) -> SandboxTier {
-        if self.is_lower() { SandboxTier::Landlock } else { SandboxTier::Namespaces }
+        if self.is_lower() { SandboxTier::Basic } else { SandboxTier::Full }
     }
 }
 

@@ -16,8 +16,9 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{ListingScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_workspace::path_problem::{not_found_problem, require_directory, require_unchanged};
+use capsule_workspace::system::statat;
 use capsule_workspace::{Cancel, FoundPath, Workspace, new_buffer, read_entries};
-use rustix::fs::{AtFlags, FileType, OFlags, statat};
+use rustix::fs::{AtFlags, FileType, OFlags};
 use serde_json::{Map, Value, json};
 
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
@@ -223,7 +224,7 @@ pub(super) fn entry_json(
     path: &WorkspacePath,
     name: &OsStr,
     kind: FileType,
-    stat: Option<&rustix::fs::Stat>,
+    stat: Option<&capsule_workspace::system::Stat>,
 ) -> Value {
     let word = match kind {
         FileType::RegularFile => "file",

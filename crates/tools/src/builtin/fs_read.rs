@@ -18,8 +18,9 @@ use capsule_redact::TextPiece;
 use capsule_workspace::path_problem::{
     not_found_problem, require_file, require_unchanged, system_problem,
 };
+use capsule_workspace::system::fstat;
 use capsule_workspace::{FoundPath, TextEncoding, Workspace};
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::OFlags;
 use rustix::io::{Errno, pread};
 use serde_json::{Map, Value};
 

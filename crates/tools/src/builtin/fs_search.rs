@@ -19,10 +19,11 @@ use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{ListingScope, Restrictions};
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_workspace::path_problem::{changed_problem, require_directory, require_unchanged};
+use capsule_workspace::system::{fstat, statat};
 use capsule_workspace::{
     Cancel, FoundPath, Visitor, WalkStep, WalkedEntry, Workspace, same_file, walk,
 };
-use rustix::fs::{AtFlags, FileType, fstat, statat};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -245,7 +246,7 @@ impl Search<'_> {
         }
     }
 
-    fn matches_metadata(&self, stat: &rustix::fs::Stat) -> bool {
+    fn matches_metadata(&self, stat: &capsule_workspace::system::Stat) -> bool {
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         self.filter.min_size.is_none_or(|least| size >= least)
             && self.filter.max_size.is_none_or(|most| size <= most)

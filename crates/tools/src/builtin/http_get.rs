@@ -192,7 +192,7 @@ impl FetchOperation {
             .max_idle_connections(0)
             .build();
         let refusal = RefusalSlot::default();
-        capsule_sandbox::use_builtin_name_lookup();
+        crate::host::use_builtin_name_lookup();
         let resolver = FilteringResolver {
             system: DefaultResolver::default(),
             scope: Mutex::new(limits.scope.clone()),

@@ -60,7 +60,7 @@ pub(super) fn variables(
     }
     // The machine's configuration is another one where commands have an `/etc` of their own.
     match tier {
-        Some(SandboxTier::Namespaces) => put("GIT_CONFIG_SYSTEM", GIT_CONFIG_PATH.into()),
+        Some(SandboxTier::Full) => put("GIT_CONFIG_SYSTEM", GIT_CONFIG_PATH.into()),
         _ => put("GIT_CONFIG_NOSYSTEM", "1".into()),
     }
     for name in

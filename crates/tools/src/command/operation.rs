@@ -345,6 +345,7 @@ pub(super) fn sandbox_problem(stages: &[ReadyStage], error: &SandboxError) -> Co
         }
         SandboxError::Launch { .. } => Code::ExecArgv,
         SandboxError::Redirect { .. } => Code::FileSystem,
+        SandboxError::UnsupportedPlatform { .. } => Code::SandboxUnsupportedPlatform,
         _ => Code::SandboxFailed,
     };
     let problem = CodedError::new(code, format!("`{name}`: {error}"));

@@ -12,6 +12,7 @@ use capsule_command::program::ProgramFact;
 use capsule_core::action::{PathTarget, target_from};
 use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 use capsule_workspace::PathLookup;
 use rustix::fs::OFlags;
 use sandbox::FileIdentity;
@@ -90,7 +91,7 @@ pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedPr
     let is_seen = |path: &Path| {
         let in_system =
             SEARCH_PATH.split(':').any(|folder| path.parent() == Some(Path::new(folder)));
-        let is_visible = |real: PathBuf| sandbox::is_system_path(&real) || toolchains.show(&real);
+        let is_visible = |real: PathBuf| Executor::is_system_path(&real) || toolchains.show(&real);
         in_system || path.canonicalize().is_ok_and(is_visible)
     };
     let path = match named {
@@ -110,7 +111,8 @@ pub(crate) fn find_program(name: &str, host: &dyn ToolHost) -> Option<ResolvedPr
             paths.filter(is_program).find(|path| is_seen(path))?
         }
     };
-    let is_shown = |real: &Path| sandbox::taken(real).is_none() || toolchains.show(real);
+    let is_shown =
+        |real: &Path| Executor::private_directory(real).is_none() || toolchains.show(real);
     let real = path.canonicalize().ok().filter(|real| is_shown(real))?;
     let file = File::open(&real).ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -141,7 +143,7 @@ pub(crate) fn missing(name: &str, host: &dyn ToolHost) -> CodedError {
         return CodedError::new(Code::ExecNotFound, message);
     };
     let real = Path::new(&place).canonicalize();
-    match real.ok().and_then(|real| sandbox::taken(&real)) {
+    match real.ok().and_then(|real| Executor::private_directory(&real)) {
         Some(folder) => {
             let message = format!(
                 "`{place}` cannot be shown to a command, which has a `{folder}` of its own"

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use capsule_base::root_names::{RootNames, WORKSPACE_MOUNT};
 use capsule_core::confinement::{MountPoint, WorkspaceAccess};
 use capsule_core::policy::SandboxRule;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 
 /// The names of a root with this real path: where commands see it under these rules, and the others
 /// that calls may use. `spellings` are paths by which a person named it.
@@ -25,7 +26,7 @@ pub fn root_names(root: &Path, rule: &SandboxRule, spellings: &[PathBuf]) -> Roo
 /// The mount of the sandbox that keeps commands from seeing a workspace at its path.
 #[must_use]
 pub fn mount_conflict(root: &Path, rule: &SandboxRule) -> Option<&'static str> {
-    capsule_sandbox::mount_conflict(root, rule.workspace == WorkspaceAccess::Direct)
+    Executor::mount_conflict(root, rule.workspace == WorkspaceAccess::Direct)
 }
 
 /// Whether a path is absolute and without `.` and `..`.

@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::confinement::{SandboxStatus, SandboxTier};
+use capsule_core::confinement::{SandboxFailure, SandboxStatus, SandboxTier};
 use capsule_sandbox::{
     CommandResult, CommandWatcher, Executor, GitFiles, HiddenPath, Launch, PreparedCommand,
-    RepositoryMount, RunningCommand, SandboxError, SandboxView, StagingMount, ToolchainMount,
-    is_system_path,
+    RepositoryMount, RunningCommand, SandboxBackend as _, SandboxError, SandboxView, StagingMount,
+    ToolchainMount,
 };
 use capsule_workspace::{GitPreferences, HiddenPaths, MountError, OutsideRepository, Workspace};
 
@@ -90,7 +90,8 @@ impl CommandRunner {
         floor: SandboxTier,
         hidden_paths: &HiddenPaths,
     ) {
-        let is_ready = matches!(self.sandbox_status(), Some(Ok(walls)) if walls.tier == SandboxTier::Namespaces);
+        let is_ready =
+            matches!(self.sandbox_status(), Some(Ok(walls)) if walls.tier == SandboxTier::Full);
         if let ExecutorState::Running { executor, view_entered: entered } =
             &mut *self.state.borrow_mut()
             && is_ready
@@ -146,7 +147,7 @@ impl CommandRunner {
     /// The walls that a command would stand behind, or why there are none; nothing where commands
     /// are only judged.
     #[must_use]
-    pub fn sandbox_status(&self) -> Option<Result<SandboxStatus, String>> {
+    pub fn sandbox_status(&self) -> Option<Result<SandboxStatus, SandboxFailure>> {
         self.start();
         let mut state = self.state.borrow_mut();
         let status = match &mut *state {
@@ -155,7 +156,7 @@ impl CommandRunner {
             ExecutorState::Idle | ExecutorState::Disabled => return None,
         };
         Some(status.map_err(|error| {
-            let why = error.to_string();
+            let why = SandboxFailure::from(&error);
             *state = ExecutorState::Failed(error);
             why
         }))
@@ -293,12 +294,12 @@ pub(crate) fn sandbox_view(
         // shown, fails when it is called, and keeps no other program from running.
         let Ok(path) = Path::new(&place).canonicalize() else { continue };
         let is_inside = path.starts_with(names.mount());
-        let is_seen =
-            is_system_path(&path) || capsule_sandbox::taken(&path).is_some() && !is_inside;
+        let is_seen = Executor::is_system_path(&path)
+            || Executor::private_directory(&path).is_some() && !is_inside;
         if is_seen || !path.is_file() || programs.iter().any(|(known, _)| *known == path) {
             continue;
         }
-        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let flags = capsule_workspace::system::PATH_ONLY | rustix::fs::OFlags::CLOEXEC;
         let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
         programs.push((path, handle));
     }
@@ -318,16 +319,16 @@ pub(crate) fn sandbox_view(
 /// The directories of toolchains, opened; each is shown at its path, and where that really is.
 fn toolchain_mounts(toolchains: &Toolchains) -> io::Result<Vec<ToolchainMount>> {
     let mut mounts: Vec<ToolchainMount> = Vec::new();
-    for home in toolchains.homes().filter(|home| !is_system_path(home)) {
+    for home in toolchains.homes().filter(|home| !Executor::is_system_path(home)) {
         let (path, hidden) = (home.to_owned(), Vec::new());
         mounts.push(ToolchainMount { path, source: None, discards_writes: true, hidden });
     }
     for shown in toolchains.directories() {
         for path in [&shown.path, &shown.real] {
-            if is_system_path(path) || mounts.iter().any(|mount| mount.path == *path) {
+            if Executor::is_system_path(path) || mounts.iter().any(|mount| mount.path == *path) {
                 continue;
             }
-            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+            let flags = capsule_workspace::system::PATH_ONLY | rustix::fs::OFlags::CLOEXEC;
             mounts.push(ToolchainMount {
                 path: path.clone(),
                 source: Some(rustix::fs::open(&shown.real, flags, rustix::fs::Mode::empty())?),
@@ -345,9 +346,9 @@ fn repository_mount(workspace: &Workspace) -> Option<RepositoryMount> {
     let found = OutsideRepository::find(workspace).ok()??;
     let mount = Path::new(workspace.root_names().mount());
     let is_of_calls =
-        !found.path.starts_with("/tmp") && capsule_sandbox::taken(&found.path).is_some();
+        !found.path.starts_with("/tmp") && Executor::private_directory(&found.path).is_some();
     let overlaps = found.path.starts_with(mount) || mount.starts_with(&found.path);
-    if is_of_calls || overlaps || is_system_path(&found.path) {
+    if is_of_calls || overlaps || Executor::is_system_path(&found.path) {
         return None;
     }
     Some(RepositoryMount {

@@ -10,8 +10,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
+use capsule_workspace::system::{Stat, statat};
 use capsule_workspace::{Workspace, file_type, same_file, store_names};
-use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::fs::{AtFlags, FileType};
 
 /// How long nobody looks after a look.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@ use capsule_base::code::Code;
 use capsule_core::confinement::{Enforcement, SandboxTier};
 use capsule_core::lifecycle::UnconfinedPermit;
 use capsule_core::outcome::{CodedError, Outcome};
-use capsule_sandbox::{Launch, run_unconfined};
+use capsule_sandbox::{Executor, Launch, SandboxBackend as _};
 
 use super::environment::{unset_private_variables, variables};
 use super::operation::{CommandOperation, OutputWatcher, sandbox_problem};
@@ -44,7 +44,7 @@ impl CommandOperation {
                 return Outcome::failed(CodedError::new(Code::SandboxFailed, why));
             }
         };
-        match run_unconfined(leave, seen, launch, &mut OutputWatcher::for_display(self)) {
+        match Executor::run_unconfined(leave, seen, launch, &mut OutputWatcher::for_display(self)) {
             Ok((exit, bounds)) => {
                 let ended = exit_outcome(exit, leave.limits, leave.clamped);
                 let output = ended.output.with("unconfined", true);

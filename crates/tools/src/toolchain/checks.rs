@@ -9,7 +9,7 @@ use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft, builtin_text};
-use capsule_sandbox::taken;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 use rustix::process::geteuid;
 
 use super::context::{Refusal, ToolchainContext};
@@ -97,7 +97,7 @@ impl<'c> Checks<'c> {
             format!("it leads to `{}`, and ", real.display())
         };
         let in_tmp = real.starts_with("/tmp") && real != Path::new("/tmp");
-        if let Some(private) = taken(real).filter(|_| !in_tmp) {
+        if let Some(private) = Executor::private_directory(real).filter(|_| !in_tmp) {
             return refused(
                 format!("{leads}a command has another `{private}`"),
                 "name another directory",

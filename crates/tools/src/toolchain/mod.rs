@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use capsule_base::suggestion::closest;
-use capsule_sandbox::is_system_path;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 
 use checks::Checks;
 use context::Refusal;
@@ -258,7 +258,8 @@ impl Toolchains {
         let is_known = self.directories.iter().any(|known| {
             known.path == shown.path || (known.real == shown.real && shown.path == shown.real)
         });
-        let is_seen = is_system_path(&shown.real) && is_system_path(&shown.path);
+        let is_seen =
+            Executor::is_system_path(&shown.real) && Executor::is_system_path(&shown.path);
         if !is_known && !is_seen {
             self.directories.push(shown);
             // A directory is shown before what lies in it.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::known::{KnownToolchain, Programs};
-use capsule_sandbox::is_system_path;
+use capsule_sandbox::{Executor, SandboxBackend as _};
 
 /// The directories of programs of a toolchain, in its order.
 pub(super) fn program_directories(known: &KnownToolchain, home: &Path) -> Vec<PathBuf> {
@@ -70,7 +70,7 @@ pub(super) fn in_order(
 ) -> [Vec<PathBuf>; 2] {
     let mut of_user: Vec<PathBuf> =
         std::env::split_paths(user_path).filter(|path| path.is_absolute()).collect();
-    let at = of_user.iter().position(|path| is_system_path(path) && !shown(path));
+    let at = of_user.iter().position(|path| Executor::is_system_path(path) && !shown(path));
     let behind = of_user.split_off(at.unwrap_or(of_user.len()));
     let [mut before, behind] = [of_user, behind].map(|paths| {
         let mut kept: Vec<PathBuf> = Vec::new();

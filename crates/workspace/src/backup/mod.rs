@@ -15,7 +15,7 @@ mod undo_record;
 use std::os::fd::{AsFd, OwnedFd};
 
 use capsule_core::id::RunId;
-use rustix::fs::{FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat};
+use rustix::fs::{FileType, Mode, OFlags, fchmod, mkdirat, openat};
 use rustix::io::Errno;
 
 pub use reader::BackupReader;
@@ -26,6 +26,7 @@ pub use undo_record::UndoRecord;
 
 use crate::directory_entries::{new_buffer, read_entries};
 use crate::resolve::file_type;
+use crate::system::fstat;
 
 /// How a folder of ours is opened. No link is followed to it: somebody may have put one there.
 const DIRECTORY_FLAGS: OFlags =

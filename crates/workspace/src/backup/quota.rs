@@ -10,14 +10,13 @@ use capsule_base::code::Code;
 use capsule_base::units::show_size;
 use capsule_core::id::RunId;
 use capsule_core::outcome::CodedError;
-use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::{BackupError, errno};
 use super::{BackupLog, DIRECTORY_FLAGS, FILE_FLAGS, text_names};
 use crate::resolve::file_type;
+use crate::system::statat;
 
 /// What a file takes at least, as file systems give out space.
 const BLOCK_BYTES: u64 = 4_096;

@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use capsule_base::digest::Digest;
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, openat};
 
 use super::{DIRECTORY_FLAGS, FILE_FLAGS, text_names};
 use crate::resolve::file_type;
+use crate::system::fstat;
 
 /// What was kept for undoing calls.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use capsule_core::journal::UndoCoverage;
 use capsule_core::lifecycle::SavedUndo;
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::NoUndoReason;
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use super::error::{BackupError, errno};
@@ -25,6 +25,7 @@ use super::quota::{BackupQuota, disk_usage};
 use super::undo_record::UndoRecord;
 use super::{BackupLog, FILE_FLAGS, UNFINISHED_PREFIX, private_directory};
 use crate::node::reflink;
+use crate::system::{fstat, statat};
 
 /// From how many bytes on sharing them is tried; fewer are written as fast.
 const MIN_REFLINK_SIZE: u64 = 64 << 10;

@@ -17,8 +17,8 @@ use capsule_base::digest::Digest;
 use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, flock,
-    futimens, openat, renameat, renameat_with, symlinkat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Timestamps, flock, futimens,
+    openat, renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -31,6 +31,7 @@ use crate::directory_entries::{new_buffer, read_entries};
 use crate::node;
 use crate::node::is_unsupported;
 use crate::resolve::{LookupError, Workspace, file_type};
+use crate::system::Stat;
 
 /// How a folder is opened to be read.
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -317,7 +318,7 @@ impl ChangeApplier {
                             node::copy_owner(&to, &before)
                                 .map_err(|_| node::not_ours_problem(&change.path, &before))?;
                         }
-                        node::set_mode(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
+                        node::set_mode(&to, crate::system::mode(mode & 0o777)).map_err(failed)?;
                         times.map_or(Ok(()), |times| futimens(&to, &times)).map_err(failed)?;
                         to.sync_all().map_err(|error| io_problem(change, &error))
                     });

@@ -16,7 +16,7 @@ use capsule_core::change::FileState;
 use capsule_core::lifecycle::{Preview, SavedUndo};
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::NoUndoReason;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat, renameat_with, statat, unlinkat};
+use rustix::fs::{AtFlags, OFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
 use crate::backup::BackupStore;
@@ -28,6 +28,7 @@ use crate::path_problem::{
     changed_problem, not_found_problem, require_file, require_unchanged, system_problem,
 };
 use crate::resolve::{FoundPath, MissingEntry, PathLookup, Workspace, same_file};
+use crate::system::{PATH_ONLY, statat};
 
 /// How much is written before the time is looked at.
 const WRITE_CHUNK: usize = 256 * 1024;
@@ -294,7 +295,7 @@ impl AtomicWrite {
         let failed = |errno| Leftover::Ours(system_problem(&self.path, errno));
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(folder, beside, flags, Mode::from_raw_mode(NEW_FILE_MODE));
+        let made = rustix::fs::openat(folder, beside, flags, crate::system::mode(NEW_FILE_MODE));
         let mut file = File::from(made.map_err(failed)?);
         if let Some(before) = &self.target.existing {
             // Before its permissions, some of which the kernel takes away from what changes hands.
@@ -304,7 +305,7 @@ impl AtomicWrite {
                 }
                 errno => failed(errno),
             })?;
-            let mode = Mode::from_raw_mode(before.stat.st_mode & 0o777);
+            let mode = crate::system::mode(before.stat.st_mode & 0o777);
             node::set_mode(&file, mode).map_err(failed)?;
         }
         for part in new.chunks(WRITE_CHUNK) {
@@ -376,13 +377,13 @@ impl AtomicWrite {
         let mut folder =
             rustix::io::fcntl_dupfd_cloexec(&place.parent.handle, 0).map_err(failed)?;
         for name in &place.missing_directories {
-            rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(NEW_DIRECTORY_MODE)).map_err(
+            rustix::fs::mkdirat(&folder, name, crate::system::mode(NEW_DIRECTORY_MODE)).map_err(
                 |errno| {
                     // It was missing when the call was judged; what is there now was not.
                     if errno == Errno::EXIST { changed_problem(&self.path) } else { failed(errno) }
                 },
             )?;
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let flags = PATH_ONLY | OFlags::DIRECTORY;
             let made = self.workspace.open_plain(folder.as_fd(), OsStr::new(name), flags);
             folder = made.map_err(|why| not_found_problem(&self.path, why))?;
         }

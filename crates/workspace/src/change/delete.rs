@@ -19,8 +19,7 @@ use capsule_core::lifecycle::SavedUndo;
 use capsule_core::outcome::CodedError;
 use capsule_core::undo::NoUndoReason;
 use rustix::fs::{
-    Access, AtFlags, FileType, OFlags, RenameFlags, Stat, accessat, fstat, readlinkat,
-    renameat_with, unlinkat,
+    Access, AtFlags, FileType, OFlags, RenameFlags, accessat, readlinkat, renameat_with, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -29,6 +28,7 @@ use crate::directory_entries::{new_buffer, read_entries};
 use crate::node;
 use crate::path_problem::{changed_problem, not_found_problem, require_unchanged, system_problem};
 use crate::resolve::{FoundPath, NamedEntry, Workspace, file_type, same_file};
+use crate::system::{PATH_ONLY, Stat, fstat};
 
 /// How a folder is opened to be read.
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
@@ -279,7 +279,7 @@ impl Deletion {
         let top = self.targets.first().map(|top| &top.real_path);
         match target.real_path.parent() {
             Some(parent) if top != Some(&target.real_path) => {
-                self.open(name, &parent, OFlags::PATH | OFlags::DIRECTORY)
+                self.open(name, &parent, PATH_ONLY | OFlags::DIRECTORY)
             }
             _ => rustix::io::fcntl_dupfd_cloexec(&self.parent.handle, 0)
                 .map_err(|errno| self.system_problem(errno)),

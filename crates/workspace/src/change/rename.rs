@@ -4,12 +4,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, mkdirat, openat, renameat, renameat_with,
-    statat, unlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::node::is_unsupported;
 use crate::resolve::file_type;
+use crate::system::statat;
 
 /// Renames within a folder, to a name that nothing has. Where the file system cannot do both at once, a second
 /// name is made and the first removed, and where it has no second names, the new one is claimed first: either

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use capsule_base::spelling::Spelling;
 use capsule_core::policy::Invariants;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType};
 
 use super::repository::{GIT_NAME, HEAD, has_repository_parts};
 use crate::resolve::workspace_path;
+use crate::system::statat;
 use crate::walk::WalkedEntry;
 
 /// What a walk found that may lead to orders.

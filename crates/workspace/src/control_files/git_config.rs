@@ -15,7 +15,7 @@ use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::CodedError;
 use capsule_redact::excerpt;
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::collector::AliasCollector;
@@ -25,6 +25,7 @@ use super::user::home_of;
 use crate::git_config;
 use crate::git_config::Named;
 use crate::resolve::{LookupError, file_type, workspace_path};
+use crate::system::{Stat, fstat};
 
 /// The files of a repository.
 const REPOSITORY_CONFIGS: [&str; 2] = ["config", "config.worktree"];
@@ -306,8 +307,7 @@ const OPEN_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::
 
 /// Whether it is `/dev/null`, by which containers say that there is no configuration.
 fn is_null(stat: &Stat) -> bool {
-    let device = stat.st_rdev;
-    file_type(stat) == FileType::CharacterDevice && (major(device), minor(device)) == (1, 3)
+    file_type(stat) == FileType::CharacterDevice && crate::system::is_null_device(stat.st_rdev)
 }
 
 fn open_path(path: &Path) -> Result<OwnedFd, Errno> {

@@ -7,9 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
-use rustix::fs::{FileType, OFlags, fstat};
+use rustix::fs::{FileType, OFlags};
 
 use crate::resolve::{Workspace, file_type};
+use crate::system::fstat;
 
 /// What a `.git` file begins with.
 const GITDIR_PREFIX: &[u8] = b"gitdir:";

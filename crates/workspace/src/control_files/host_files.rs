@@ -16,7 +16,7 @@ use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_core::control_files::{COMMANDS, From, PLACES, Place};
 use capsule_core::outcome::CodedError;
-use rustix::fs::{AtFlags, FileType as Kind, statat};
+use rustix::fs::{AtFlags, FileType as Kind};
 use rustix::process::geteuid;
 
 use super::collector::{AliasCollector, too_many_problem};
@@ -24,6 +24,7 @@ use super::link_trace::TraceEnd;
 use super::user::{Account, Variables, accounts};
 use crate::command_words::CommandWords;
 use crate::resolve::workspace_path;
+use crate::system::statat;
 use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};
 
 /// The name that rules know the home directory by, for what is not in the table.

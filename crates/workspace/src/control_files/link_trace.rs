@@ -10,10 +10,11 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
-use rustix::fs::{AtFlags, FileType, readlinkat, statat};
+use rustix::fs::{AtFlags, FileType, readlinkat};
 
 use crate::control_files::mounts::Mounts;
 use crate::resolve::file_type;
+use crate::system::statat;
 
 /// The workspace as the host has it.
 #[derive(Clone, Copy)]

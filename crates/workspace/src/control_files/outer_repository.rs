@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::path::WorkspacePath;
 use capsule_core::outcome::CodedError;
-use rustix::fs::stat;
 
 use super::collector::AliasCollector;
 use super::repository::{GIT_NAME, has_repository_parts};
 use crate::control_files::git_pointer;
 use crate::control_files::git_pointer::COMMONDIR;
+use crate::system::stat;
 
 /// What gives orders in a repository's folder, and may lead into the workspace from there.
 const CONTROL_PATHS: [&str; 3] = ["hooks", "config", "info/attributes"];

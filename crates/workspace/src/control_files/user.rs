@@ -7,10 +7,10 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
-use rustix::fs::stat;
 
 use crate::git_config;
 use crate::git_config::{Named, Setting};
+use crate::system::stat;
 
 /// Says what a variable of the user's environment holds.
 pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;

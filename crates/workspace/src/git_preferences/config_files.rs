@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::glob::Glob;
 use capsule_base::limits;
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::control_files::git_pointer;
 use crate::git_config::{self, Setting};
 use crate::hidden_paths::UserVariables;
 use crate::resolve::file_type;
+use crate::system::fstat;
 
 /// The configuration of the machine.
 const MACHINE: &str = "/etc/gitconfig";

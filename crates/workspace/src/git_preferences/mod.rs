@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_base::limits;
-use rustix::fs::stat;
 use rustix::process::geteuid;
 
 pub use self::aliases::GitAliases;
 use self::config_files::user_settings;
 use crate::git_config::{self, KeyJudgement, Setting};
 use crate::hidden_paths::UserVariables;
+use crate::system::stat;
 
 /// Trusts every repository, as a value of `safe.directory`.
 const ANY: &[u8] = b"*";

@@ -9,7 +9,7 @@ use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{Invariants, PathScope};
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::AtFlags;
 
 use super::index::HiddenIndex;
 use super::{AliasResult, HiddenPaths};
@@ -17,6 +17,7 @@ use crate::control_files::{PATH, VARIABLES, Variables, collect_aliases, enclosin
 use crate::repository;
 use crate::repository::Protects;
 use crate::resolve::Workspace;
+use crate::system::statat;
 
 impl HiddenPaths {
     /// What else than the names of invariants leads to what they protect, as it was before the first change.

@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use capsule_base::limits;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::index::{HidePredicate, whole_workspace};
 use super::walked_directory::{InodeKey, WalkedDirectory};
 use crate::resolve::{Workspace, workspace_path};
+use crate::system::statat;
 use crate::walk::{Visitor, WalkStep, WalkedEntry, walk};
 
 /// Every name in a closed place of a file with several names, as it was when the workspace was walked for it.

@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use rustix::fs::Stat;
 
 use super::error::HiddenPathsError;
 use super::walked_directory::{InodeKey, WalkedDirectory};
 use crate::control_files::AliasCandidates;
 use crate::resolve::LinkChain;
+use crate::system::Stat;
 use crate::walk::PendingDirectory;
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root

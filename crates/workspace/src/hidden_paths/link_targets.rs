@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
 
-use rustix::fs::{AtFlags, FileType, fstat, statat};
+use rustix::fs::{AtFlags, FileType};
 
 use super::HiddenPaths;
 use super::error::HiddenPathsError;
@@ -14,6 +14,7 @@ use super::scanner::ScanPass;
 use super::walked_directory::syscall_path;
 use crate::control_files::GIT_NAME;
 use crate::resolve::{LinkChain, Workspace, file_type};
+use crate::system::{fstat, statat};
 
 impl HiddenPaths {
     /// Hides what protected links lead to, and then every other name of what is protected.

@@ -26,10 +26,11 @@ use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::path_aliases::PathAliases;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::Invariants;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::resolve::{LinkChain, Workspace, file_type, workspace_path};
+use crate::system::statat;
 use crate::walk::{PendingDirectory, walk};
 use closed_names::ClosedNames;
 use index::{HiddenIndex, whole_workspace};
@@ -367,8 +368,8 @@ mod tests {
         let mut at = Workspace::open(root).unwrap().root().try_clone_to_owned().unwrap();
         for _ in 0..30 {
             let name = "d".repeat(200);
-            rustix::fs::mkdirat(&at, &name, Mode::from_raw_mode(0o755)).unwrap();
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            rustix::fs::mkdirat(&at, &name, crate::system::mode(0o755)).unwrap();
+            let flags = crate::system::PATH_ONLY | OFlags::DIRECTORY;
             at = rustix::fs::openat(&at, &name, flags, Mode::empty()).unwrap();
         }
     }

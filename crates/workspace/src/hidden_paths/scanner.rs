@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use capsule_base::spelling::Spelling;
 use capsule_core::policy::Invariants;
-use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::index::{HiddenIndex, HidePredicate};
@@ -17,6 +17,7 @@ use super::walked_directory::WalkedDirectory;
 use crate::control_files::{GIT_NAME, is_candidate};
 use crate::resolve::workspace_path;
 use crate::store_files::is_listed_store;
+use crate::system::{Stat, statat};
 use crate::walk::{Visitor, WalkStep, WalkedEntry};
 
 /// What a walk is for.

@@ -5,9 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType};
 
 use crate::resolve::{Workspace, file_type};
+use crate::system::{Stat, fstat, statat};
 
 /// A file's identity: its device and inode.
 pub(super) type InodeKey = (u64, u64);
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_folder_is_settled_when_its_clock_has_moved_on() {
         let folder = tempfile::tempdir().unwrap();
-        let mut stat = rustix::fs::stat(folder.path()).unwrap();
+        let mut stat = crate::system::stat(folder.path()).unwrap();
         let mut settled = |nanos, seconds: f64| {
             (stat.st_mtime, stat.st_mtime_nsec) = (1_000, 1);
             (stat.st_ctime, stat.st_ctime_nsec) = (2_000, nanos);

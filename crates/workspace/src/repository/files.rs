@@ -9,12 +9,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use capsule_core::change::{Change, FileState};
-use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 
 use super::flaw::Flaw;
 use crate::change_path::{join, split_parent};
 use crate::node;
 use crate::resolve::{LookupError, Workspace, file_type};
+use crate::system::fstat;
 
 /// How a file is opened: nothing waits for a pipe, and no link is followed.
 const FILE: OFlags =

@@ -107,7 +107,7 @@ impl RepositorySnapshot {
 }
 
 /// Sees everything beneath a folder that can be listed.
-fn each(disk: Disk<'_>, folder: &str, see: &mut dyn FnMut(&str, &rustix::fs::Stat)) {
+fn each(disk: Disk<'_>, folder: &str, see: &mut dyn FnMut(&str, &crate::system::Stat)) {
     let mut waiting = vec![folder.to_owned()];
     let mut seen = 0;
     while let Some(folder) = waiting.pop() {
@@ -125,7 +125,7 @@ fn each(disk: Disk<'_>, folder: &str, see: &mut dyn FnMut(&str, &rustix::fs::Sta
     }
 }
 
-fn look(disk: Disk<'_>, path: &str, stat: &rustix::fs::Stat, left: &mut u64) -> Stood {
+fn look(disk: Disk<'_>, path: &str, stat: &crate::system::Stat, left: &mut u64) -> Stood {
     let looks = node::file_stamp(stat);
     match file_type(stat) {
         FileType::Directory => Stood::Folder,

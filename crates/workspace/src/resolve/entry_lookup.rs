@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use capsule_base::path::{PathProblem, WorkspacePath};
-use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use crate::resolve::{FoundPath, LookupError, PathLookup, Workspace, listed};
+use crate::system::Stat;
 
 /// What stands at a path itself.
 #[derive(Debug)]

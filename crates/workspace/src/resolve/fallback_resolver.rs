@@ -10,9 +10,10 @@ use std::path::PathBuf;
 
 use capsule_base::limits;
 use capsule_base::path::{PathProblem, WorkspacePath};
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::fs::{FileType, Mode, OFlags, openat, readlinkat};
 
 use super::lookup_error::{LookupError, lookup_error};
+use crate::system::{PATH_ONLY, fstat};
 
 /// A place that was reached: the folders above it, each with its name, and its own name.
 struct ReachedPath {
@@ -30,7 +31,7 @@ impl ReachedPath {
 }
 
 /// Holds something without following a link.
-const HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const HANDLE_FLAGS: OFlags = PATH_ONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What a path leads through, beneath the root. Who changes one of these changes where it leads.
 #[derive(Clone, Default)]
@@ -71,7 +72,7 @@ pub(super) fn open_plain(
         };
         let from = here.as_ref().map_or(folder, AsFd::as_fd);
         let next = openat(from, name.as_bytes(), flags, Mode::empty()).map_err(lookup_error)?;
-        let kind = FileType::from_raw_mode(fstat(&next).map_err(lookup_error)?.st_mode);
+        let kind = crate::system::file_type(fstat(&next).map_err(lookup_error)?.st_mode);
         if name.as_bytes() == b".." || kind == FileType::Symlink {
             return Err(LookupError::Outside(PathProblem::Escapes));
         }
@@ -119,7 +120,7 @@ fn walk(
         let last = left.is_empty();
         let handle =
             openat(here, name.as_bytes(), HANDLE_FLAGS, Mode::empty()).map_err(lookup_error)?;
-        let kind = FileType::from_raw_mode(fstat(&handle).map_err(lookup_error)?.st_mode);
+        let kind = crate::system::file_type(fstat(&handle).map_err(lookup_error)?.st_mode);
         match kind {
             FileType::Symlink => {
                 link_chain.links.insert(path_of(&folders, Some(&name)));

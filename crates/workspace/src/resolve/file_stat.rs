@@ -1,10 +1,11 @@
 //! What the system reports of a file.
 
-use rustix::fs::{FileType, Stat};
+use crate::system::Stat;
+use rustix::fs::FileType;
 
 /// What kind of file the system says that it is.
 pub fn file_type(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
+    crate::system::file_type(stat.st_mode)
 }
 
 /// Whether two files are one.

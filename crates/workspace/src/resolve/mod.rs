@@ -25,9 +25,10 @@ use capsule_base::root_names::RootNames;
 use capsule_base::spelling::{Spelling, forms};
 use capsule_command::specs::is_system_program;
 use capsule_core::action::FileKind;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::system::{PATH_ONLY, Stat, fstat, statat};
 pub use entry_lookup::{EntryLookup, NamedEntry};
 pub use fallback_resolver::LinkChain;
 pub use file_stat::{file_type, same_file};
@@ -131,7 +132,7 @@ impl Workspace {
     /// When it is not a folder that can be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = path.canonicalize()?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&path, flags, Mode::empty())?;
         let stat = fstat(&root)?;
         let spelling = spelling::of(root.as_fd());
@@ -269,7 +270,7 @@ impl Workspace {
     /// Holds what stands at a path beneath the root, following links that stay inside.
     pub(crate) fn open_handle(&self, path: &OsStr) -> Result<OwnedFd, LookupError> {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
-        kernel_open(self.root(), path, OFlags::PATH | OFlags::CLOEXEC, LinkPolicy::Inside)
+        kernel_open(self.root(), path, PATH_ONLY | OFlags::CLOEXEC, LinkPolicy::Inside)
             .unwrap_or_else(|| fallback_resolver::open_handle(self.root(), path))
     }
 
@@ -302,7 +303,7 @@ impl Workspace {
         folder: BorrowedFd<'_>,
         name: &OsStr,
     ) -> Result<Stat, LookupError> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match kernel_open(folder, name, flags, LinkPolicy::None) {
             Some(opened) => fstat(opened?).map_err(lookup_error),
             None => {
@@ -352,7 +353,7 @@ impl Workspace {
     /// The program in a directory of the system, or of a toolchain that commands see, that a path leads to by links, if it leads to one.
     #[must_use]
     pub fn program_of_link(&self, path: &WorkspacePath) -> Option<PathBuf> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::CLOEXEC;
         let program = rustix::fs::openat(self.root(), path.as_str(), flags, Mode::empty()).ok()?;
         let real = std::fs::read_link(format!("/proc/self/fd/{}", program.as_raw_fd())).ok()?;
         let in_toolchain = self.program_directories.iter().any(|shown| real.starts_with(shown));
@@ -362,7 +363,7 @@ impl Workspace {
 
     /// Whether a path leads to a file without any link on the way.
     fn is_plain_path_to(&self, real: &WorkspacePath, stat: &Stat) -> bool {
-        let opened = self.open_plain(self.root(), OsStr::new(real.as_str()), OFlags::PATH);
+        let opened = self.open_plain(self.root(), OsStr::new(real.as_str()), PATH_ONLY);
         opened.is_ok_and(|handle| fstat(&handle).is_ok_and(|now| same_file(&now, stat)))
     }
 
@@ -441,7 +442,7 @@ fn kernel_open(
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => return None,
             Err(Errno::XDEV) => {
                 // Both a climb and another file system give EXDEV; only the message differs.
-                let again = openat2(root, path.as_bytes(), OFlags::PATH, Mode::empty(), rules);
+                let again = openat2(root, path.as_bytes(), PATH_ONLY, Mode::empty(), rules);
                 let mounted = again.is_ok();
                 let problem = if mounted { PathProblem::Mounted } else { PathProblem::Escapes };
                 return Some(Err(LookupError::Outside(problem)));
@@ -524,9 +525,9 @@ mod tests {
             assert_eq!(by_kernel, expected, "{asked} by the kernel");
             assert_eq!(by_steps, expected, "{asked} by steps");
             let real = expected.ok().filter(|real| *real == path.to_string());
-            let plain = workspace.open_plain(workspace.root(), name, OFlags::PATH);
+            let plain = workspace.open_plain(workspace.root(), name, PATH_ONLY);
             assert_eq!(plain.is_ok(), real.is_some(), "{asked} without links");
-            let steps = fallback_resolver::open_plain(workspace.root(), name, OFlags::PATH);
+            let steps = fallback_resolver::open_plain(workspace.root(), name, PATH_ONLY);
             assert_eq!(steps.is_ok() || name.is_empty(), real.is_some(), "{asked} plain steps");
         }
     }

@@ -2,10 +2,11 @@
 
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_core::action::FileKind;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::resolve::{FoundPath, LookupError, MAX_LOOKUPS, Workspace};
+use crate::system::statat;
 
 /// What stands at a path, held.
 #[derive(Debug)]
@@ -112,7 +113,7 @@ impl MissingEntry {
     fn require_missing(&self) -> Result<(), LookupError> {
         let first = self.missing_directories.first().unwrap_or(&self.name);
         match statat(&self.parent.handle, first, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+            Ok(stat) if crate::system::file_type(stat.st_mode) == FileType::Symlink => {
                 Err(LookupError::Outside(PathProblem::Escapes))
             }
             Ok(_) => Err(LookupError::Refused(Errno::AGAIN)),

@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 
-use rustix::fs::{FileType, OFlags, fstat};
+use rustix::fs::{FileType, OFlags};
 
 use crate::resolve::{LookupError, Workspace, file_type};
+use crate::system::fstat;
 
 impl Workspace {
     /// Reads a regular file at a plain name, at most so many bytes and one more. No component of the

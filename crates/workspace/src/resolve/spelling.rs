@@ -10,11 +10,12 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use capsule_base::spelling::Spelling;
-use rustix::fs::{AtFlags, Mode, OFlags, fstatfs, openat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstatfs, openat};
 use rustix::io::Errno;
 
 use super::file_stat::same_file;
 use crate::directory_entries::{new_buffer, read_entries};
+use crate::system::{PATH_ONLY, statat};
 
 /// How many entries of a folder are looked up in another case before it is taken as it is.
 const TRIED: usize = 64;
@@ -123,7 +124,7 @@ fn tried(folder: BorrowedFd<'_>) -> Spelling {
     });
     let item = name_of(folder).and_then(|(above, name)| {
         // A name in the folder above tells of it only where that is of the same file system.
-        let [above_stat, stat] = [rustix::fs::fstat(&above), rustix::fs::fstat(folder)];
+        let [above_stat, stat] = [crate::system::fstat(&above), crate::system::fstat(folder)];
         (above_stat.ok()?.st_dev == stat.ok()?.st_dev).then_some((above, name))
     });
     let answers = names.iter().filter_map(|name| is_folded(opened.as_fd(), name));
@@ -139,7 +140,7 @@ fn tried(folder: BorrowedFd<'_>) -> Spelling {
 fn name_of(folder: BorrowedFd<'_>) -> Option<(OwnedFd, String)> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd())).ok()?;
     let name = path.file_name()?.to_str()?.to_owned();
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Some((rustix::fs::open(path.parent()?, flags, Mode::empty()).ok()?, name))
 }
 
@@ -159,7 +160,7 @@ fn is_folded(folder: BorrowedFd<'_>, name: &str) -> Option<bool> {
     match stat(&other) {
         // Numbers of files may differ by the name that they were asked by (FUSE): then all else tells.
         Ok(found) => {
-            let looks = |item: &rustix::fs::Stat| {
+            let looks = |item: &crate::system::Stat| {
                 (item.st_mode, item.st_size, item.st_mtime, item.st_mtime_nsec)
             };
             Some(same_file(&first, &found) || looks(&first) == looks(&found))
@@ -192,7 +193,7 @@ pub(crate) fn listed(folder: BorrowedFd<'_>, name: &OsStr) -> Option<OsString> {
 
 /// The path that the folders on the way list for one that leads to something.
 pub(super) fn listed_path(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut folder = rustix::io::fcntl_dupfd_cloexec(root, 3).ok()?;
     let mut real = PathBuf::new();
     let mut names = path.iter().peekable();

@@ -16,7 +16,7 @@ use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
 use capsule_base::spelling::Spelling;
 use capsule_core::outcome::CodedError;
-use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, unlinkat};
 use rustix::io::Errno;
 
 use super::layers::StagingLayers;
@@ -26,6 +26,7 @@ use crate::change_path::{split_os_path, with_writable_directory};
 use crate::directory_entries::entry_names;
 use crate::node;
 use crate::resolve::{LookupError, file_type, lookup_error};
+use crate::system::{Stat, statat};
 
 /// The slowest tick of a file system's clock: a change in the tick of the copy would leave no trace.
 const CLOCK_TICK: Duration = Duration::from_millis(20);

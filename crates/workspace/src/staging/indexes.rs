@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::change::{Change, FileState};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fchmod, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, openat, renameat, unlinkat};
 
 use super::directory::CHANGES_DIRECTORY;
 use super::scan::ChangeScan;
@@ -24,6 +24,7 @@ use crate::git_config;
 use crate::node;
 use crate::repository::{INDEX, is_same_index, with_hidden_files, without_hidden_files};
 use crate::resolve::{LookupError, Workspace};
+use crate::system::Stat;
 
 /// What the names of indexes begin with that are kept beside the changes.
 const KEPT: &str = "index-";
@@ -280,7 +281,7 @@ fn rewrite(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = File::from(openat(&directory, LOCK, flags, Mode::RUSR | Mode::WUSR).ok()?);
     let written = (&lock).write_all(&changed).ok().and_then(|()| {
-        fchmod(&lock, Mode::from_raw_mode(stat.st_mode & 0o777)).ok()?;
+        fchmod(&lock, crate::system::mode(stat.st_mode & 0o777)).ok()?;
         renameat(&directory, LOCK, &directory, INDEX).ok()
     });
     if written.is_none() {

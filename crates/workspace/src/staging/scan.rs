@@ -16,7 +16,7 @@ use capsule_base::limits;
 use capsule_base::path::PathProblem;
 use capsule_core::change::{Change, FileState};
 use capsule_core::outcome::CodedError;
-use rustix::fs::{FileType, Stat, fgetxattr, fstat};
+use rustix::fs::{FileType, fgetxattr};
 use rustix::io::Errno;
 
 use super::copy_changes::{CopyDifference, WalkEntry, walk_changes};
@@ -28,6 +28,7 @@ use crate::directory_entries::entry_names;
 use crate::hidden_paths::HiddenPaths;
 use crate::node;
 use crate::resolve::{LookupError, Workspace, file_type};
+use crate::system::{Stat, fstat};
 
 /// Marks a folder that hides what lies beneath it.
 const OPAQUE_ATTRIBUTE: &str = "user.overlay.opaque";

@@ -29,6 +29,7 @@ use crate::change_set::ChangeSet;
 use crate::hidden_paths::{HiddenPaths, HiddenPathsError};
 use crate::node;
 use crate::resolve::Workspace;
+use crate::system::PATH_ONLY;
 
 /// What helps where the workspace can neither be laid under changes nor be copied.
 const STAGING_HINT: &str =
@@ -231,7 +232,7 @@ impl Staging {
     /// # Errors
     /// When they are not there.
     pub fn open(folder: &Path, workspace: &Rc<Workspace>) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let upper = rustix::fs::open(folder.join(CHANGES_DIRECTORY), flags, Mode::empty())?;
         let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         let now = clock_gettime(ClockId::Realtime);

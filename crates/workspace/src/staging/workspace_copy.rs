@@ -20,8 +20,8 @@ use capsule_base::units::show_size;
 use capsule_core::outcome::CodedError;
 use capsule_redact::excerpt;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, chownat, fchmod, fstat, fstatvfs,
-    ftruncate, futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, chownat, fchmod, fstatvfs, ftruncate,
+    futimens, linkat, mkdirat, openat, readlinkat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -33,6 +33,7 @@ use crate::directory_entries::entry_names;
 use crate::node;
 use crate::node::reflink;
 use crate::resolve::{LookupError, Workspace, file_type};
+use crate::system::{Stat, fstat, statat};
 
 /// How large a copy may become.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +186,7 @@ impl<'c> Copier<'c> {
             let finished = self.open_directory(self.to, path).and_then(|folder| {
                 give_to_owner(&folder, stat);
                 futimens(&folder, &node::timestamps(stat))?;
-                fchmod(&folder, Mode::from_raw_mode(stat.st_mode & 0o7777))
+                fchmod(&folder, crate::system::mode(stat.st_mode & 0o7777))
             });
             finished.map_err(|errno| copy_problem(path, errno))?;
         }
@@ -308,7 +309,7 @@ impl<'c> Copier<'c> {
         }
         self.fill_file(&from, &to, &stat)?;
         // Nothing in the copy runs as its owner, who may be another one than the original's.
-        fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o777))?;
+        fchmod(&to, crate::system::mode(stat.st_mode & 0o777))?;
         futimens(&to, &node::timestamps(&stat))?;
         self.note_links(&stat, entry.path);
         Ok(())

@@ -12,7 +12,7 @@ use crate::action::{
     glob_arguments, redirect_files, sub_actions, target_from,
 };
 use crate::capability::{Capabilities, Capability};
-use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
+use crate::confinement::{Confinement, WorkspaceAccess};
 use crate::decision::{Decision, Verdict};
 use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
 use crate::policy::decide::call::{decide_single, evaluate_call};
@@ -362,7 +362,7 @@ impl CombinedDecision {
             too_long |= clamped;
             sum = Some(match sum {
                 Some(sum) => {
-                    Confinement { limits: larger_limits(sum.limits, confinement.limits), ..sum }
+                    Confinement { limits: sum.limits.combine(confinement.limits, u64::max), ..sum }
                 }
                 None => *confinement,
             });
@@ -398,18 +398,5 @@ impl CombinedDecision {
             reads: seen,
             writes: written,
         }
-    }
-}
-
-/// The larger of each bound.
-fn larger_limits(one: ProcessLimits, other: ProcessLimits) -> ProcessLimits {
-    ProcessLimits {
-        timeout_ms: one.timeout_ms.max(other.timeout_ms),
-        cpu_ms: one.cpu_ms.max(other.cpu_ms),
-        memory_bytes: one.memory_bytes.max(other.memory_bytes),
-        processes: one.processes.max(other.processes),
-        stdout_bytes: one.stdout_bytes.max(other.stdout_bytes),
-        stderr_bytes: one.stderr_bytes.max(other.stderr_bytes),
-        ..one
     }
 }

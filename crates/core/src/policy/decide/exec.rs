@@ -395,7 +395,7 @@ pub(super) fn confinement(
     let most = program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms);
     let timeout_ms = asked_ms.unwrap_or(bounds.timeout_ms).clamp(1, most);
     Confinement {
-        floor: policy.sandbox.floor.max(SandboxTier::Landlock),
+        floor: policy.sandbox.floor.max(SandboxTier::Basic),
         network: policy.sandbox.network,
         workspace: WorkspaceAccess::ReadOnly,
         limits: ProcessLimits { timeout_ms, ..bounds },

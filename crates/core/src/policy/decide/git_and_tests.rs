@@ -137,6 +137,6 @@ pub(super) fn test_restrictions(
 }
 
 fn confinement(policy: &Policy, workspace: WorkspaceAccess, limits: ProcessLimits) -> Confinement {
-    let floor = policy.sandbox.floor.max(SandboxTier::Landlock);
+    let floor = policy.sandbox.floor.max(SandboxTier::Basic);
     Confinement { floor, network: policy.sandbox.network, workspace, limits }
 }

@@ -6,7 +6,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
-use crate::confinement::{SandboxTier, WorkspaceAccess};
+use crate::confinement::{SandboxFailure, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::commands::ExecRule;
 use crate::policy::decide::check::{Finding, PolicyInput};
@@ -19,20 +19,28 @@ use capsule_command::specs::ParsedArgv;
 pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Option<Finding> {
     let floor = policy.sandbox.floor;
     let hint = "`capsule doctor` names the missing layer and how to get it";
-    let reason = match input.facts.sandbox.as_ref()? {
+    let (code, reason) = match input.facts.sandbox.as_ref()? {
         Ok(status) if status.meets(floor) => return None,
         Ok(status) => {
-            let gaps: Vec<&str> = status.gaps().map(|gap| gap.layer.name()).collect();
+            let gaps: Vec<_> = status.gaps().map(|gap| gap.layer.name()).collect();
             let (tier, gaps) = (status.tier, gaps.join(", "));
-            let given = match status.meets(SandboxTier::Landlock) {
+            let given = match status.meets(SandboxTier::Basic) {
                 true => format!("`{tier}`"),
                 false => "none".to_string(),
             };
-            format!("the policy wants `{floor}` and this machine gives {given} (missing: {gaps})")
+            let gaps = format!("and this machine gives {given} (missing: {gaps})");
+            (Code::SandboxBelowFloor, gaps)
         }
-        Err(why) => format!("the policy wants `{floor}` and there is no sandbox: {why}"),
+        Err(SandboxFailure::Unsupported { unsupported: why }) => {
+            (Code::SandboxUnsupportedPlatform, format!("and there is no sandbox: {why}"))
+        }
+        Err(SandboxFailure::Failed(why)) => {
+            (Code::SandboxBelowFloor, format!("and there is no sandbox: {why}"))
+        }
     };
-    Some(Finding::deny(Code::SandboxBelowFloor, reason).with_suggestion(Some(hint)))
+    let hint = if code == Code::SandboxBelowFloor { hint } else { code.next_step() };
+    let reason = format!("the policy wants `{floor}` {reason}");
+    Some(Finding::deny(code, reason).with_suggestion(Some(hint)))
 }
 
 /// The same for a command. Where the machine has no sandbox of any kind, the policy may let it run

@@ -172,7 +172,7 @@ fn programs(
             process_limits(context, node, &mut limits, &mut own_max);
         }
         if let Some((most, most_time)) = most {
-            (limits, own_max) = (limits.intersect(most), own_max.min(most_time));
+            (limits, own_max) = (limits.combine(most, u64::min), own_max.min(most_time));
         }
         if let (Some(node), None, None) =
             (section.get("global_flags"), section.get("subcommands"), context.layer)
@@ -208,7 +208,9 @@ fn layer_limits(
     if let YamlValue::Map(entries) = &mut node.value {
         entries.retain(|(key, _)| !context.is_underlying(&key.span));
     }
-    let (mut bounds, mut timeout_max) = (ProcessLimits::UNLIMITED, u64::MAX);
+    // Bounds that nothing is narrower by, to be narrowed.
+    let unlimited = ProcessLimits::default().combine(ProcessLimits::default(), |_, _| u64::MAX);
+    let (mut bounds, mut timeout_max) = (unlimited, u64::MAX);
     // What is wrong with them was said before.
     let before = context.reader.problems.len();
     process_limits(context, &node, &mut bounds, &mut timeout_max);

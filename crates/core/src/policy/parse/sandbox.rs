@@ -28,7 +28,7 @@ pub(super) fn rule(
     // Where commands may write, their changes are staged unless the policy says otherwise.
     let staged = |writes| if writes { WorkspaceAccess::Staged } else { WorkspaceAccess::ReadOnly };
     let mut rule = SandboxRule {
-        floor: SandboxTier::Namespaces,
+        floor: SandboxTier::Full,
         network: NetworkAccess::None,
         workspace: staged(writes),
         mount: MountPoint::Same,
@@ -50,7 +50,7 @@ pub(super) fn rule(
     if let Some(node) = section.get("floor")
         && context.reader.keyword(node, &["namespaces", "landlock"]) == Some("landlock")
     {
-        rule.floor = SandboxTier::Landlock;
+        rule.floor = SandboxTier::Basic;
     }
     rule.mount = section.get("mount").map_or(rule.mount, |node| mount_point(context, node));
     if let Some(node) = section.get("changes") {

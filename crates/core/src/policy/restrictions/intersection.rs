@@ -122,7 +122,7 @@ fn intersect_run(one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> R
             Restrictions::Unconfined { limits, clamped, environment },
             Restrictions::Unconfined { limits: fewer, clamped: too, environment: other },
         ) => Restrictions::Unconfined {
-            limits: limits.intersect(fewer),
+            limits: limits.combine(fewer, u64::min),
             clamped: clamped || too,
             environment: Box::new(environment.intersect(&other)),
         },

@@ -84,7 +84,7 @@ pub(super) fn problem(
         }
     };
     let status = context.commands.sandbox_status().and_then(Result::ok);
-    let has_mounts = status.is_none_or(|status| status.tier == SandboxTier::Namespaces);
+    let has_mounts = status.is_none_or(|status| status.tier == SandboxTier::Full);
     let why = match found {
         Err(why) => why,
         Ok(_) if !has_mounts => {

@@ -24,11 +24,12 @@ use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::PathScope;
 use capsule_redact::excerpt;
 use capsule_sandbox::{DirectWrites, HiddenPath};
+use capsule_workspace::system::fstat;
 use capsule_workspace::{
     HiddenPaths, HiddenPathsError, LinkChain, Protects, RepositorySnapshot, Visitor, WalkStep,
     WalkedEntry, Workspace, walk,
 };
-use rustix::fs::{FileType, OFlags, fstat};
+use rustix::fs::{FileType, OFlags};
 
 use crate::command::unchanged::{FileExpectation, UnchangedGuard, is_store_sibling};
 use protection::{Noted, ProtectedPaths, locked, protection_scan};
@@ -372,10 +373,10 @@ fn is_within(one: &WritePath, other: &WritePath) -> bool {
 
 /// A mount needs something to lie on.
 fn require_existing(workspace: &Workspace, path: &str, folder: bool) -> Result<(), CodedError> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let flags = capsule_workspace::system::PATH_ONLY | OFlags::CLOEXEC;
     let found = workspace.open_plain(workspace.root(), OsStr::from_bytes(path.as_bytes()), flags);
     let kind = found.ok().and_then(|file| fstat(file.as_fd()).ok());
-    let kind = kind.map(|facts| FileType::from_raw_mode(facts.st_mode));
+    let kind = kind.map(|facts| capsule_workspace::system::file_type(facts.st_mode));
     let missing = |what: &str, hint: String| {
         let message =
             format!("the rule's `writes` opens `{path}`, and there is no {what} of that name");

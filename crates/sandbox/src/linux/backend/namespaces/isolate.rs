@@ -1,0 +1,153 @@
+//! The namespaces of a run: users, mounts, host name and network.
+//!
+//! A holder is born into new namespaces of users and of the network, and the executor enters them. It being
+//! another process, the executor can write the map of users from outside, which is the only way to map
+//! more than oneself. It is born into them and makes nothing itself, so nobody waits for it to be given a
+//! processor (ADR 29).
+//!
+//! An ordinary user is mapped to itself and nobody else exists. Root gets the map of the namespace
+//! that it comes from, so that files of other owners keep their owners.
+
+use std::fs;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, getegid, geteuid};
+use rustix::thread::{
+    CapabilitySet, ThreadNameSpaceType, UnshareFlags, capabilities, move_into_thread_name_spaces,
+    set_thread_groups,
+};
+
+use crate::linux::kernel::{self, CloneRequest, ForkResult};
+use crate::linux::protocol::{AtStep as _, SetupError, Step};
+
+/// The process that holds new namespaces until the executor has entered them.
+pub(super) struct NamespaceHolder {
+    process: Pid,
+    handle: OwnedFd,
+    /// Open as long as it is needed.
+    keep_alive: Option<OwnedFd>,
+}
+
+impl NamespaceHolder {
+    /// Has it born into its namespaces.
+    ///
+    /// # Errors
+    /// A namespace cannot be had, which the step names.
+    pub(super) fn start() -> Result<Self, SetupError> {
+        let both = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
+        let why = match Self::fork_into(both) {
+            Err(failed) if failed.errno != Errno::NOSYS => failed,
+            made => return made,
+        };
+        // Which of them it is, the kernel does not say.
+        let _users_alone = Self::fork_into(libc::CLONE_NEWUSER)?;
+        Err(SetupError { step: Step::NetworkNamespace, ..why })
+    }
+
+    fn fork_into(namespaces: libc::c_int) -> Result<Self, SetupError> {
+        let (end, needed) = pipe_with(PipeFlags::CLOEXEC).at(Step::UserNamespace)?;
+        let namespaces = u64::from(namespaces.unsigned_abs());
+        match kernel::clone_process(&CloneRequest { namespaces, cgroup: None })
+            .at(Step::UserNamespace)?
+        {
+            ForkResult::Parent(process, handle) => {
+                Ok(Self { process, handle, keep_alive: Some(needed) })
+            }
+            ForkResult::Child => {
+                let _never_back = kernel::ExitOnDrop;
+                drop(needed);
+                if kernel::die_with_parent().is_ok() {
+                    let _ = rustix::io::read(&end, &mut [0_u8; 1]);
+                }
+                kernel::exit_now(0)
+            }
+        }
+    }
+
+    /// Enters the namespaces of users, with its maps, and of the network, and new ones of mounts and host
+    /// name. The holder then ends; it is waited for when it is dropped, which may be later.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(super) fn enter(&mut self) -> Result<(), SetupError> {
+        self.write_maps().at(Step::IdMap)?;
+        let enter = |kind| move_into_thread_name_spaces(self.handle.as_fd(), kind);
+        enter(ThreadNameSpaceType::USER).at(Step::UserNamespace)?;
+        enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
+        // Only the calls of this run can reach it.
+        kernel::raise_loopback().at(Step::Loopback)?;
+        self.keep_alive = None;
+        kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
+    }
+
+    fn write_maps(&self) -> Result<(), Errno> {
+        let folder = format!("/proc/{}", self.process.as_raw_nonzero());
+        if can_map_everyone() {
+            // Root's groups would still open files of theirs. Root of a namespace whose maker gave up
+            // the right to drop groups has to keep them, like any user.
+            match set_thread_groups(&[]) {
+                Ok(()) | Err(Errno::PERM) => {}
+                Err(error) => return Err(error),
+            }
+            for kind in ["uid_map", "gid_map"] {
+                let text = fs::read_to_string(format!("/proc/self/{kind}"))
+                    .map_err(|error| kernel::errno(&error))?;
+                write_setting(&format!("{folder}/{kind}"), &same_for_everyone(&text))?;
+            }
+            return Ok(());
+        }
+        // Others may map themselves, once the right to drop groups is given up.
+        let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+        write_setting(&format!("{folder}/setgroups"), "deny")?;
+        write_setting(&format!("{folder}/uid_map"), &format!("{user} {user} 1\n"))?;
+        write_setting(&format!("{folder}/gid_map"), &format!("{group} {group} 1\n"))
+    }
+}
+
+impl Drop for NamespaceHolder {
+    fn drop(&mut self) {
+        self.keep_alive = None;
+        let _ = kernel::wait_for(self.process);
+    }
+}
+
+fn can_map_everyone() -> bool {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::SETFCAP;
+    capabilities(None).is_ok_and(|held| held.effective.contains(needed))
+}
+
+/// Maps everyone that exists here to the same number.
+fn same_for_everyone(text: &str) -> String {
+    let mut map = String::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        if let (Some(first), Some(count)) = (words.next(), words.nth(1)) {
+            map.push_str(&format!("{first} {first} {count}\n"));
+        }
+    }
+    map
+}
+
+/// Writes a setting of the kernel.
+pub(super) fn write_setting(path: &str, text: &str) -> Result<(), Errno> {
+    fs::write(path, text).map_err(|error| kernel::errno(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_keeps_their_number() {
+        assert_eq!(same_for_everyone("         0          0 4294967295\n"), "0 0 4294967295\n");
+        assert_eq!(
+            same_for_everyone(
+                "         0       1000          1\n         1     100000      65536\n"
+            ),
+            "0 0 1\n1 1 65536\n"
+        );
+        assert_eq!(same_for_everyone(""), "");
+    }
+}
