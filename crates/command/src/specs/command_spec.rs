@@ -80,7 +80,7 @@ pub enum OptionStyle {
 }
 
 /// One option of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OptionSpec {
     /// Its names with their dashes, such as `-n` and `--lines`; `-NUM` stands for `-5`, and a name
     /// that ends with `=` for an operand of that form.

@@ -268,6 +268,10 @@ fn options(reader: &mut YamlReader, node: &YamlNode) -> Vec<OptionSpec> {
     let Some(map) = reader.map(node, "the options") else { return Vec::new() };
     let mut options = Vec::new();
     for (names, at, node) in map.entries() {
+        if let Some(value) = plain_value(names) {
+            options.extend(plain_options(reader, node, value));
+            continue;
+        }
         let names: Vec<String> = names.split(", ").map(Into::into).collect();
         let is_name = |name: &String| {
             let keyed = name.ends_with('=') && !name.starts_with('-');
@@ -305,4 +309,30 @@ fn options(reader: &mut YamlReader, node: &YamlNode) -> Vec<OptionSpec> {
         });
     }
     options
+}
+
+/// The kind of value that all options of a list take, by the key of the list: `flag` for none.
+fn plain_value(key: &str) -> Option<Option<ArgKind>> {
+    let known = WORDS.iter().find(|(word, _)| *word == key).map(|(_, kind)| Some(*kind));
+    known.or((key == "flag").then_some(None))
+}
+
+/// Options of which nothing is to be said but their value: `flag: [-a --all, --long]`.
+fn plain_options(
+    reader: &mut YamlReader,
+    node: &YamlNode,
+    value: Option<ArgKind>,
+) -> Vec<OptionSpec> {
+    let items = reader.lines(node, "options");
+    let is_name = |(names, _): &(String, _)| names.split(' ').all(|name| name.starts_with('-'));
+    if !items.iter().all(is_name) {
+        reader.wrong_type(node, "names such as `-n --lines`");
+    }
+    let items = items.into_iter();
+    let option = |(names, _): (String, _)| OptionSpec {
+        names: names.split(' ').map(Into::into).collect(),
+        value,
+        ..OptionSpec::default()
+    };
+    items.map(option).collect()
 }
