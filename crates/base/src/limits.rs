@@ -240,6 +240,12 @@ pub const FETCH_BYTES_MAX: u64 = 50_000_000;
 pub const INFLATED_BYTES: u64 = 4_000_000;
 /// The most that a policy may raise it to.
 pub const INFLATED_BYTES_MAX: u64 = 50_000_000;
+/// The most ports of the host's loopback that commands reach: a development server, a database, a model, and as many again.
+pub const LOOPBACK_PORTS: usize = 16;
+/// The most connections that a command holds through the proxy at once. Each takes a thread.
+pub const PROXY_CONNECTIONS: usize = 1_024;
+/// The most connections of one command that are recorded; those beyond are refused.
+pub const RECORDED_CONNECTIONS: u64 = 10_000;
 /// How many redirects are followed.
 pub const REDIRECTS: u64 = 3;
 /// The most that a policy may raise it to.

@@ -59,6 +59,34 @@ pub enum NetworkAccess {
     /// Nothing: it has a network of its own, with nobody else in it.
     #[default]
     None,
+    /// The hosts that the policy names, through a proxy that is all that its own network leads to.
+    Proxy,
+}
+
+impl NetworkAccess {
+    /// Whether nothing is reached.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    /// What is reached, in a few words.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::None => "no network",
+            Self::Proxy => "network by proxy",
+        }
+    }
+
+    /// The word in a policy.
+    #[must_use]
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Proxy => "proxy",
+        }
+    }
 }
 
 /// What a command may do to the workspace, strictest first.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::action_text::action_text;
 use crate::approval::{AnsweredBy, ApprovalView};
+use crate::connections::ConnectionView;
 
 /// A call and what came of it.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct CallView {
     pub problem: Option<CodedError>,
     /// What it changed in a staged workspace.
     pub changes: Vec<Change>,
+    /// What its command connected to.
+    pub connections: Vec<ConnectionView>,
 }
 
 /// The processes that ran on when the last program of a command had ended, and were ended, in words; none if
@@ -87,6 +90,7 @@ impl CallView {
             output: None,
             problem: None,
             changes: Vec::new(),
+            connections: Vec::new(),
         }
     }
 

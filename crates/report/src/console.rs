@@ -20,6 +20,7 @@ use crate::approval::{AnsweredBy, ApprovalView};
 use crate::call_view::CallView;
 use crate::changes::{change_count, change_lines};
 use crate::columns::{Layout, clip, pad, thousands, width, wrap};
+use crate::connections::connection_lines;
 use crate::layers::policy_lines;
 use crate::payloads::PayloadLookup;
 use crate::run_view::{RunHeader, RunView, StepView};
@@ -121,7 +122,7 @@ impl Console {
     fn last_call_lines(&self) -> Vec<String> {
         let Some(call) = self.run.calls.last() else { return Vec::new() };
         let mut lines = self.timeline_lines(call.call, &Sign::of_call(call), "", Some(call));
-        lines.extend(self.changed_path_lines(call));
+        lines.extend(self.effect_lines(call));
         lines.extend(self.problem_lines(call, None));
         lines
     }
@@ -137,7 +138,7 @@ impl Console {
         let mut lines = self.timeline_lines(step.number, &sign, &step.ended.step, shown);
         match list {
             Some((_, parts)) => lines.extend(self.parts(&parts)),
-            None => lines.extend(call.into_iter().flat_map(|call| self.changed_path_lines(call))),
+            None => lines.extend(call.into_iter().flat_map(|call| self.effect_lines(call))),
         }
         match step.ended.ending {
             StepEnding::Denied | StepEnding::Failed => match call {
@@ -206,8 +207,8 @@ impl Console {
         lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The first paths that a call changed in a staged workspace.
-    fn changed_path_lines(&self, call: &CallView) -> Vec<String> {
+    /// The first paths that a call changed in a staged workspace, and the first hosts that it connected to.
+    fn effect_lines(&self, call: &CallView) -> Vec<String> {
         let shown = call.changes.iter().take(CHANGES_SHOWN);
         let mut lines: Vec<String> =
             change_lines(shown).flat_map(|line| self.wrapped_bar(&line)).collect();
@@ -222,6 +223,8 @@ impl Console {
                 )),
             );
         }
+        let hosts = connection_lines(&call.connections).into_iter().take(CHANGES_SHOWN);
+        lines.extend(hosts.flat_map(|line| self.wrapped_bar(&format!("⇄ {line}"))));
         lines
     }
 
@@ -398,7 +401,9 @@ fn header_lines(header: &RunHeader) -> Vec<String> {
     if let Some(mount) = opened.mount.as_ref().filter(|mount| **mount != opened.workspace.path) {
         lines.push(format!("           commands see it at {}", escape::line(mount)));
     }
-    lines.extend(header.sandbox().map(sandbox::sandbox_status_text));
+    lines.extend(
+        header.sandbox().map(|status| sandbox::sandbox_status_text(status, opened.network)),
+    );
     lines.extend(opened.bare.as_ref().map(sandbox::unconfined_lines).into_iter().flatten());
     lines.extend(opened.unpulled.map(crate::undo::pending_text));
     lines.push(String::new());

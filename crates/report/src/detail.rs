@@ -10,6 +10,7 @@ use capsule_core::journal::UndoCoverage;
 use crate::call_view::CallView;
 use crate::changes::change_lines;
 use crate::columns::{Layout, wrap};
+use crate::connections::connection_lines;
 
 /// How wide the names are, with the space behind them.
 const LABEL_COLUMNS: usize = 13;
@@ -39,6 +40,9 @@ pub fn call_detail(call: &CallView, layout: Layout) -> Vec<String> {
     if !call.changes.is_empty() {
         let lines: Vec<String> = change_lines(&call.changes).collect();
         sheet.add("changes", &lines.join("\n"));
+    }
+    if !call.connections.is_empty() {
+        sheet.add("network", &connection_lines(&call.connections).join("\n"));
     }
     if call.writes_directly() {
         sheet.add("changes", "made in the workspace itself, and not collected");

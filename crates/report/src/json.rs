@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call_view::CallView;
 use crate::changes::change_json;
+use crate::connections::ConnectionView;
 use crate::feedback::FeedbackView;
 use crate::payloads::{PayloadLookup, payload_json, payload_lookup};
 use crate::run_view::{AnswerView, ResumedView, RunView};
@@ -54,6 +55,7 @@ fn call_fields(call: &CallView) -> Value {
         "result": call.output,
         "problem": call.problem,
         "changes": call.changes.iter().map(|own| change_json(own, None)).collect::<Vec<_>>(),
+        "connections": call.connections.iter().map(ConnectionView::to_json).collect::<Vec<_>>(),
         "direct": call.writes_directly(),
         "undo": call.can_be_undone().then(|| call.undo_coverage()),
         "irreversible": call.is_irreversible(),

@@ -7,7 +7,7 @@ use capsule_base::net;
 use capsule_base::units::{counted, show_size, show_span};
 use capsule_base::yaml::{self, POLICY_DIALECT, YamlNode, YamlValue};
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::confinement::{ChangeLimits, MountPoint, NetworkAccess, WorkspaceAccess};
+use capsule_core::confinement::{ChangeLimits, MountPoint, WorkspaceAccess};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
     ArgumentPattern, AuditRule, CheckpointRule, Constraint, DroppedRule, FetchRule, FileRule,
@@ -276,9 +276,6 @@ fn profile_rule(profile: &Profile, chosen: SourceLocation) -> RuleLine {
 
 fn sandbox_rule(policy: &Policy, place: &SourceLocation) -> RuleLine {
     let rule = &policy.sandbox;
-    let network = match rule.network {
-        NetworkAccess::None => "none",
-    };
     let workspace = match rule.workspace {
         WorkspaceAccess::ReadOnly => "read-only",
         WorkspaceAccess::Staged => "staged",
@@ -291,10 +288,21 @@ fn sandbox_rule(policy: &Policy, place: &SourceLocation) -> RuleLine {
         .with("require", rule.optional.then_some("false"))
         .with("floor", [rule.floor.name()])
         .with("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
-        .with("network", [network])
+        .with("network", [rule.network.keyword()])
+        .with("hosts", policy.hosts.rules.iter().map(host_rule_text))
+        .with("private_ips", policy.hosts.private.iter().map(ToString::to_string))
+        .with("loopback", policy.hosts.loopback.iter().map(ToString::to_string))
         .with("workspace", [workspace])
         .with("mount", (rule.mount != MountPoint::Same).then_some(rule.mount.keyword()))
         .with("changes", is_limited.then_some(changes).into_iter().flatten())
+}
+
+/// `registry.example.org` where it is allowed, else with its word.
+fn host_rule_text(rule: &UrlRule) -> String {
+    match rule.decision {
+        None | Some(Verdict::Allow) => rule.id.clone(),
+        Some(verdict) => format!("{} ({verdict})", rule.id),
+    }
 }
 
 /// What is masked, what becomes of masks, and the handles.

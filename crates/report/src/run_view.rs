@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::approval::ApprovalView;
 use crate::call_view::CallView;
+use crate::connections::ConnectionView;
 use crate::feedback::FeedbackView;
 use crate::payloads::{PayloadLookup, payload_json};
 use crate::summary::{Summary, Tally};
@@ -172,6 +173,22 @@ impl RunView {
             Event::CallStarted(started) => {
                 if let Some(call) = self.call_mut(started.call) {
                     call.started = Some((at, started.clone()));
+                }
+            }
+            Event::ConnectionRequested(request) => {
+                let target = payload_json(payloads, Some(&request.target));
+                if let Some(call) = self.call_mut(request.call) {
+                    let requested = request.clone();
+                    call.connections.push(ConnectionView { at, requested, target, closed: None });
+                }
+            }
+            Event::ConnectionClosed(closed) => {
+                let number = closed.connection;
+                let connections =
+                    self.call_mut(closed.call).map(|call| call.connections.iter_mut());
+                let open = connections.into_iter().flatten();
+                for connection in open.filter(|open| open.requested.connection == number) {
+                    connection.closed = Some(*closed);
                 }
             }
             Event::CallFinished(finished) => {

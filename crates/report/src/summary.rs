@@ -146,6 +146,8 @@ impl Touched {
     /// Adds a call that was started.
     fn add(&mut self, call: &CallView) {
         self.change(&call.changes);
+        let reached = call.connections.iter().filter(|each| each.requested.refused.is_none());
+        self.hosts.extend(reached.map(|connection| connection.host().to_owned()));
         let Some(action) = &call.action else { return };
         let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
         match action {

@@ -4,6 +4,7 @@
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::json;
+use capsule_core::confinement::NetworkAccess;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Document, Durability, Event, Journal as _, PayloadClass, PayloadRef, RunKind, RunOpened,
@@ -96,6 +97,7 @@ impl Annotation<'_> {
             steps: 0,
             staged: false,
             direct: false,
+            network: NetworkAccess::None,
             unpulled: None,
             ..*subject
         };

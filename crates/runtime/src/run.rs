@@ -9,7 +9,7 @@ use capsule_base::json;
 use capsule_base::root_names::RootNames;
 use capsule_core::action::{Action, ParsedUrl};
 use capsule_core::call::ToolCall;
-use capsule_core::confinement::SandboxStatus;
+use capsule_core::confinement::{NetworkAccess, SandboxStatus};
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Document, Durability, Event, Journal, LayerOpened, NoSandbox, PayloadClass, PayloadRef,
@@ -166,6 +166,8 @@ pub(crate) struct RunOpening<'o> {
     pub staged: bool,
     /// Whether its commands may change the workspace itself.
     pub direct: bool,
+    /// What its commands may reach over a network.
+    pub network: NetworkAccess,
     /// What waits in the workspace from earlier runs.
     pub pending_changes: Option<PendingChanges>,
 }
@@ -216,6 +218,7 @@ impl RunOpening<'_> {
             steps: self.steps,
             staged: self.staged,
             direct: self.direct,
+            network: self.network,
             extends,
             layers,
             layer_gone: met.gone,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use capsule_core::confinement::{LimitStatus, SandboxStatus};
 use capsule_core::lifecycle::UnconfinedPermit;
 
-use crate::{CommandResult, CommandWatcher, Launch, SandboxError, SandboxView};
+use crate::{CommandListeners, CommandResult, CommandWatcher, Launch, SandboxError, SandboxView};
 
 /// A process that confines the commands of one run, and what is to be known about this system's sandbox.
 pub trait SandboxBackend: Debug + Sized {
@@ -62,6 +62,14 @@ pub trait SandboxBackend: Debug + Sized {
     /// # Errors
     /// A step of the set-up failed. Nothing can be run then.
     fn wait_for_view(&mut self) -> Result<(), SandboxError>;
+
+    /// Listens on the loopback of the network that the commands of the run have to themselves: on a port that the
+    /// system chooses, and on each of `ports`. What is accepted comes from a command of this run. Once, after the
+    /// view was built.
+    ///
+    /// # Errors
+    /// The commands have no network of their own, or a port is taken.
+    fn listen(&mut self, ports: &[u16]) -> Result<CommandListeners, SandboxError>;
 
     /// Has a command made ready in the view, up to the point at which its first program would be
     /// started. The caller may do something else meanwhile, and then has it begin. Without that,

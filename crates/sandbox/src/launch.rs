@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::Metadata;
-use std::os::fd::OwnedFd;
+use std::net::TcpListener;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
@@ -258,6 +259,17 @@ pub struct Launch {
     pub is_last: bool,
 }
 
+/// Sockets that listen in the network that the commands of a run have to themselves.
+#[derive(Debug)]
+pub struct CommandListeners {
+    /// The proxy's.
+    pub proxy: TcpListener,
+    /// Its port on the loopback of the commands.
+    pub proxy_port: u16,
+    /// The ports that lead to the same ports of the host's loopback.
+    pub loopback: Vec<(u16, TcpListener)>,
+}
+
 /// One of the two streams that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
@@ -271,6 +283,14 @@ pub enum OutputKind {
 pub trait CommandWatcher {
     /// Bytes came that are kept; what comes beyond a stream's limit is only counted.
     fn output(&mut self, stream: OutputKind, bytes: &[u8]);
+
+    /// Something to wait for besides: [`CommandWatcher::attend`] is called when it can be read.
+    fn attention(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What is waited for besides can be read.
+    fn attend(&mut self) {}
 
     /// Whether the command is no longer wanted. Asked at least every 100 ms, and at once when a
     /// signal interrupts the waiting. Once it was true, the command is ended.

@@ -23,10 +23,10 @@ mod unsupported_os;
 pub use backend::{SandboxBackend, SelfTestResult};
 pub use error::SandboxError;
 pub use launch::{
-    CapturedOutput, CommandResult, CommandWatcher, DirectWrites, Executable, FileIdentity,
-    GIT_CONFIG_PATH, GitFiles, HiddenPath, Launch, LaunchStage, OutputKind, RedirectTarget,
-    RepositoryMount, SandboxView, StagingMount, StandardStream, StreamRedirect, Termination,
-    ToolchainMount,
+    CapturedOutput, CommandListeners, CommandResult, CommandWatcher, DirectWrites, Executable,
+    FileIdentity, GIT_CONFIG_PATH, GitFiles, HiddenPath, Launch, LaunchStage, OutputKind,
+    RedirectTarget, RepositoryMount, SandboxView, StagingMount, StandardStream, StreamRedirect,
+    Termination, ToolchainMount,
 };
 #[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
 pub use linux::{Executor, PreparedCommand, RunningCommand};

@@ -10,8 +10,8 @@ use capsule_core::confinement::{LimitStatus, SandboxStatus};
 use capsule_core::lifecycle::UnconfinedPermit;
 
 use crate::{
-    CommandResult, CommandWatcher, Launch, SandboxBackend, SandboxError, SandboxView,
-    SelfTestResult,
+    CommandListeners, CommandResult, CommandWatcher, Launch, SandboxBackend, SandboxError,
+    SandboxView, SelfTestResult,
 };
 
 /// There is no executor on this system.
@@ -59,6 +59,10 @@ impl SandboxBackend for Executor {
     }
 
     fn wait_for_view(&mut self) -> Result<(), SandboxError> {
+        match *self {}
+    }
+
+    fn listen(&mut self, _ports: &[u16]) -> Result<CommandListeners, SandboxError> {
         match *self {}
     }
 

@@ -10,6 +10,7 @@ pub mod edit;
 mod fault;
 mod git;
 mod host;
+mod network;
 mod staged;
 #[cfg(test)]
 mod test_backups;

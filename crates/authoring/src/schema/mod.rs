@@ -128,8 +128,39 @@ fn change_limits() -> Value {
     with_description("How much a run may change in a staged workspace.", object(&[], keys))
 }
 
+/// A list alone is short for `{ allow: [..] }`.
+fn hosts() -> Value {
+    let rules = || {
+        list(text(
+            "A host: `registry.example.org`, `*.example.org:8443`; port 443 if none is named.",
+        ))
+    };
+    let words = Verdict::KEYWORDS.map(|word| (word, rules()));
+    let long = object(&[], words);
+    json!({
+        "description": "The hosts that commands reach through the proxy; others are denied.",
+        "anyOf": [rules(), long]
+    })
+}
+
+fn loopback() -> Value {
+    let port = integer_schema_from(1, "A port.", Some(u64::from(u16::MAX)));
+    let ports = json!({ "type": "array", "items": port, "maxItems": limits::LOOPBACK_PORTS });
+    let about = "Ports of the host's own loopback that commands reach at the same ports.";
+    with_description(about, object(&[], [("connect", ports)]))
+}
+
 fn sandbox() -> Value {
-    let network = object(&[], [("shell.run", enum_schema(["none"]))]);
+    let access = || enum_schema(["none", "proxy"]);
+    let network = object(
+        &[],
+        [
+            ("shell.run", access()),
+            ("hosts", hosts()),
+            ("private_ips", definition_ref("privateIps")),
+            ("loopback", loopback()),
+        ],
+    );
     with_description(
         "What commands are confined to.",
         object(
@@ -168,7 +199,7 @@ fn sandbox() -> Value {
                     "network",
                     json!({
                         "description": "What commands may reach.",
-                        "anyOf": [enum_schema(["none"]), network]
+                        "anyOf": [access(), network]
                     }),
                 ),
                 ("tmp", with_description("Where `/tmp` is.", enum_schema(["private"]))),

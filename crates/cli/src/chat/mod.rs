@@ -159,7 +159,7 @@ impl Chat<'_> {
         let mut lines = vec![
             ("workspace", workspace),
             ("policy", policy),
-            ("sandbox", format!("{} at least · no network", sandbox.floor)),
+            ("sandbox", format!("{} at least · {}", sandbox.floor, sandbox.network.description())),
             ("changes", changes.to_owned()),
             ("model", self.model_line()),
         ];

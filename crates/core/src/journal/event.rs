@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::action::Fingerprint;
 use crate::call::Origin;
 use crate::capability::Capabilities;
-use crate::confinement::{Confinement, Enforcement, SandboxStatus};
+use crate::confinement::{Confinement, Enforcement, NetworkAccess, SandboxStatus};
 use crate::decision::Verdict;
 use crate::id::RunId;
 use crate::journal::layer::{LayerGone, LayerOpened};
 use crate::journal::{
-    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantUsed, ModelAnswered,
-    ModelRequested, PayloadClass, PayloadRef, PendingChanges, RunKind, RunResumed, SessionJoined,
-    StepEnded,
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, ConnectionClosed,
+    ConnectionRequested, GrantUsed, ModelAnswered, ModelRequested, PayloadClass, PayloadRef,
+    PendingChanges, RunKind, RunResumed, SessionJoined, StepEnded,
 };
 use crate::outcome::{Ending, Status};
 use crate::policy::PayloadRetention;
@@ -109,6 +109,12 @@ pub enum Event {
     /// A call is about to run. Without a later `call.finished` its outcome is unknown.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted),
+    /// A running command wants to reach a host: it is dialled behind this event, or refused.
+    #[serde(rename = "connection.requested")]
+    ConnectionRequested(ConnectionRequested),
+    /// A connection of a running command ended.
+    #[serde(rename = "connection.closed")]
+    ConnectionClosed(ConnectionClosed),
     /// A call ended.
     #[serde(rename = "call.finished")]
     CallFinished(CallFinished),
@@ -179,6 +185,8 @@ impl Event {
             Self::ApprovalCovered { .. } => "approval.covered",
             Self::GrantRevoked { .. } => "grant.revoked",
             Self::CallStarted(_) => "call.started",
+            Self::ConnectionRequested(_) => "connection.requested",
+            Self::ConnectionClosed(_) => "connection.closed",
             Self::CallFinished(_) => "call.finished",
             Self::StepEnded(_) => "step.ended",
             Self::FeedbackGiven(_) => "feedback.given",
@@ -226,10 +234,12 @@ impl Event {
             Self::CallFinished(body) => {
                 vec![(Some(body.output), Output), (body.problem, Text), (body.changes, Changes)]
             }
+            Self::ConnectionRequested(body) => vec![(Some(body.target), Text)],
             Self::StepEnded(body) => vec![(body.note, Text)],
             Self::FeedbackGiven(body) => vec![(body.why, Text)],
             Self::RunSealed(body) => vec![(body.outputs, Output)],
             Self::GrantUsed(_)
+            | Self::ConnectionClosed(_)
             | Self::ApprovalCovered { .. }
             | Self::GrantRevoked { .. }
             | Self::RunExported(_)
@@ -338,6 +348,9 @@ pub struct RunOpened {
     /// Whether its commands may change the workspace itself, so that nothing is collected.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub direct: bool,
+    /// What its commands may reach over a network.
+    #[serde(default, skip_serializing_if = "NetworkAccess::is_none")]
+    pub network: NetworkAccess,
     /// The policy that the policy extends, where it extends one besides the base policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<Document>,

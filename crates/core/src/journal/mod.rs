@@ -5,6 +5,7 @@
 //! here and that page change together.
 
 mod approval_events;
+mod connection_events;
 mod entry;
 mod event;
 mod layer;
@@ -19,6 +20,7 @@ pub use approval_events::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantGiven, GrantUsed,
     RunResumed,
 };
+pub use connection_events::{ConnectionClosed, ConnectionRequested, ConnectionTarget};
 pub use entry::{Entry, EntryError, EntryHeader, VERSION};
 pub use event::{
     CallDecided, CallFinished, CallProposed, CallStarted, DecisionFault, Document, Event,

@@ -3,14 +3,16 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::fmt;
 use core::marker::PhantomData;
 
 use serde_json::Value;
 
 use crate::confinement::{Enforcement, ProcessLimits};
 use crate::journal::{
-    CallFinished, CallStarted, Durability, EntryPosition, Event, Journal, PayloadClass,
-    UndoCoverage,
+    CallFinished, CallStarted, ConnectionClosed, ConnectionRequested, ConnectionTarget, Durability,
+    EntryPosition, Event, Journal, PayloadClass, UndoCoverage,
 };
 use crate::lifecycle::Cleared;
 use crate::outcome::{CodedError, Ending, Outcome, Output, Status};
@@ -97,12 +99,19 @@ struct Receipt {
     at: u64,
 }
 
+/// Where a running call writes down what its command connects to.
+trait ConnectionJournal {
+    fn request(&self, number: u64, target: &ConnectionTarget, refused: Option<Code>) -> bool;
+
+    fn close(&self, connection: u64, sent: u64, received: u64) -> bool;
+}
+
 /// Leave to run one call, now, within bounds.
 ///
 /// There is no way to make one, to keep one beyond the call, to copy or to serialise one.
-#[derive(Debug)]
 pub struct Permit<'p> {
     restrictions: &'p Restrictions,
+    journal: &'p dyn ConnectionJournal,
     /// When the intent was written, in microseconds since 1970.
     at: u64,
     // Invariant, so that a permit cannot pass for one with another lifetime.
@@ -122,6 +131,32 @@ impl<'p> Permit<'p> {
         self.at
     }
 
+    /// Writes down that the command wants to reach a host, before anything is dialled, or why it is refused.
+    ///
+    /// # Errors
+    /// When it cannot be written: then nothing may be dialled. The call ends with that error.
+    pub fn record_request(
+        &self,
+        connection: u64,
+        target: &ConnectionTarget,
+        refused: Option<Code>,
+    ) -> Result<(), CodedError> {
+        recorded(self.journal.request(connection, target, refused))
+    }
+
+    /// Writes down that a connection ended, and how many bytes the command sent and received.
+    ///
+    /// # Errors
+    /// When it cannot be written. The call ends with that error.
+    pub fn record_close(
+        &self,
+        connection: u64,
+        sent: u64,
+        received: u64,
+    ) -> Result<(), CodedError> {
+        recorded(self.journal.close(connection, sent, received))
+    }
+
     /// Spends it on running a program with nothing around it.
     ///
     /// # Errors
@@ -134,6 +169,17 @@ impl<'p> Permit<'p> {
             _ => Err(self),
         }
     }
+}
+
+impl fmt::Debug for Permit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("restrictions", self.restrictions).finish_non_exhaustive()
+    }
+}
+
+fn recorded(is_written: bool) -> Result<(), CodedError> {
+    let message = "a connection could not be written down";
+    is_written.then_some(()).ok_or_else(|| CodedError::new(Code::EngineFault, message))
 }
 
 /// Leave to run one program with nothing around it. It comes out of a permit that says so, and out of
@@ -213,12 +259,14 @@ where
     // Where nothing was changed or sent, a run that breaks off before the next event leaves a question
     // that does nobody harm.
     let durability = if effects { Durability::CrashSafe } else { Durability::Deferred };
-    let mut guard = EndGuard { end: Some(EndWriter { number, redactor, journal, durability }), at };
-    let permit = Permit { restrictions: &bounds, at: receipt.at, once: PhantomData };
+    let end = Some(EndWriter { number, redactor, journal, durability });
+    let guard = RefCell::new(EndGuard { end, at, failure: None });
+    let permit =
+        Permit { restrictions: &bounds, journal: &guard, at: receipt.at, once: PhantomData };
     operation.start(&permit);
-    guard.run_idle_work();
+    guard.borrow_mut().run_idle_work();
     let outcome = act(permit, operation);
-    guard.finish(outcome).map(|done| FinishedCall { has_undo: kept, ..done })
+    guard.into_inner().finish(outcome).map(|done| FinishedCall { has_undo: kept, ..done })
 }
 
 /// Writes the end of a call.
@@ -293,6 +341,28 @@ impl<J: Journal> EndWriter<'_, J> {
 struct EndGuard<'e, J: Journal> {
     end: Option<EndWriter<'e, J>>,
     at: u64,
+    /// What kept a connection from being written down.
+    failure: Option<J::Error>,
+}
+
+impl<J: Journal> ConnectionJournal for RefCell<EndGuard<'_, J>> {
+    fn request(&self, number: u64, target: &ConnectionTarget, refused: Option<Code>) -> bool {
+        self.borrow_mut().record(Durability::CrashSafe, |end| {
+            let target = end.redactor.value(serde_json::json!(target), &mut 0);
+            let target =
+                end.journal.put_payload(PayloadClass::Text, &json::canonical_value(&target))?;
+            let (call, connection) = (end.number, number);
+            let requested = ConnectionRequested { call, connection, refused, target };
+            Ok(Event::ConnectionRequested(requested))
+        })
+    }
+
+    fn close(&self, connection: u64, sent: u64, received: u64) -> bool {
+        self.borrow_mut().record(Durability::Deferred, |end| {
+            let call = end.number;
+            Ok(Event::ConnectionClosed(ConnectionClosed { call, connection, sent, received }))
+        })
+    }
 }
 
 impl<J: Journal> EndGuard<'_, J> {
@@ -303,7 +373,24 @@ impl<J: Journal> EndGuard<'_, J> {
         }
     }
 
+    /// Writes an event of the running call; whether that went well, as every write before it.
+    fn record(
+        &mut self,
+        durability: Durability,
+        event: impl FnOnce(&mut EndWriter<'_, J>) -> Result<Event, J::Error>,
+    ) -> bool {
+        if let (Some(end), None) = (&mut self.end, &self.failure) {
+            let written = event(end).and_then(|event| end.journal.append(event, durability));
+            self.failure = written.err();
+        }
+        self.failure.is_none()
+    }
+
     fn finish(mut self, outcome: Outcome) -> Result<FinishedCall, J::Error> {
+        if let Some(failure) = self.failure.take() {
+            self.end = None;
+            return Err(failure);
+        }
         match self.end.take() {
             Some(end) => end.write(outcome, Some(self.at)),
             // `finish` consumes the guard, and only it and `drop` take the end.

@@ -65,6 +65,8 @@ pub struct Policy {
     pub tests: Vec<PolicyTest>,
     /// What commands are confined to.
     pub sandbox: SandboxRule,
+    /// The hosts that commands reach, where they have a network.
+    pub hosts: HostRules,
     /// The toolchains that commands see, by name or path, and where each is named.
     pub toolchains: Vec<(String, core::ops::Range<usize>)>,
     /// What is masked, and what becomes of masks.
@@ -299,6 +301,17 @@ pub struct UrlRule {
     pub because: Option<String>,
     /// What to do instead, where it denies.
     pub suggest: Option<String>,
+}
+
+/// The hosts that commands reach through the proxy.
+#[derive(Clone, Debug, Default)]
+pub struct HostRules {
+    /// What is said of hosts; the strictest word counts, and one that is not named is denied.
+    pub rules: Vec<UrlRule>,
+    /// The private addresses that may be dialled nevertheless.
+    pub private: Vec<net::IpRange>,
+    /// The ports of the host's own loopback that are reached at the same ports inside.
+    pub loopback: Vec<u16>,
 }
 
 impl ToolRule {

@@ -15,12 +15,12 @@ use core::net::IpAddr;
 
 use crate::capability::{Capabilities, Capability};
 use crate::change::{Change, FileState};
-use crate::confinement::{Confinement, ProcessLimits};
+use crate::confinement::{Confinement, NetworkAccess, ProcessLimits};
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
 use crate::policy::commands::EnvironmentRule;
 use crate::policy::decide::check::{reason_or, verdict_text};
-use crate::policy::decide::fetch::{judge_address, judge_url};
+use crate::policy::decide::fetch::{judge_address, judge_host, judge_url};
 use crate::policy::decide::files::{child_placeholder, is_listable};
 use crate::policy::model::{HardDenyRule, Policy};
 use crate::policy::path_pattern::PathPattern;
@@ -118,6 +118,8 @@ pub enum Restrictions {
         reads: Option<PathScope>,
         /// What it may change, if anything.
         writes: Option<PathScope>,
+        /// The hosts that it may reach, if any.
+        hosts: Option<HostScope>,
     },
     /// Running a program with nothing around it.
     Unconfined {
@@ -415,6 +417,62 @@ impl EgressScope {
     /// [`Code::NetRedirect`] where the policy would not have allowed a call to it.
     pub fn check_redirect(&self, from: &HttpUrl, to: &HttpUrl) -> Result<(), CodedError> {
         self.policies().try_for_each(|policy| policy.check_redirect(from, to))
+    }
+}
+
+/// The hosts that a command may reach through the proxy.
+#[derive(Clone, Debug)]
+pub struct HostScope {
+    policy: Arc<Policy>,
+}
+
+impl HostScope {
+    /// Those that a policy opens; none where its commands have no network.
+    pub(crate) fn of(policy: &Arc<Policy>) -> Option<Self> {
+        let has_proxy = policy.sandbox.network == NetworkAccess::Proxy;
+        has_proxy.then(|| Self { policy: Arc::clone(policy) })
+    }
+
+    /// The ports of the host's loopback that are reached: those that the policy and all of its layers name.
+    #[must_use]
+    pub fn loopback_ports(&self) -> Vec<u16> {
+        let named = |port: &u16| {
+            self.policy.self_and_layers().all(|policy| policy.hosts.loopback.contains(port))
+        };
+        self.policy.hosts.loopback.iter().copied().filter(named).collect()
+    }
+
+    /// Judges a host and its port, given as an address over https, before the name is looked up; gives the
+    /// rules that allow it.
+    ///
+    /// # Errors
+    /// [`Code::NetNotAllowed`] or the word of a rule where a policy or a layer does not allow it, and
+    /// [`Code::ApprovalNeeded`] where a person would have to be asked.
+    pub fn check_host(&self, address: &HttpUrl) -> Result<String, CodedError> {
+        let mut rules = Vec::new();
+        for policy in self.policy.self_and_layers() {
+            let finding = judge_host(&policy.hosts, address);
+            let code = match finding.verdict {
+                Verdict::Allow => {
+                    rules.extend(finding.rule);
+                    continue;
+                }
+                Verdict::Ask | Verdict::AskEach => Code::ApprovalNeeded,
+                Verdict::Deny => finding.code,
+            };
+            let problem = CodedError::new(code, finding.reason);
+            return Err(CodedError { suggestion: finding.suggestion, ..problem });
+        }
+        Ok(rules.join(", "))
+    }
+
+    /// Judges an address that a name resolved to, before it is dialled.
+    ///
+    /// # Errors
+    /// [`Code::NetPrivate`] where it is not public and the policy does not name it.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
+        let mut policies = self.policy.self_and_layers();
+        policies.try_for_each(|policy| judge_address(&policy.hosts.private, address))
     }
 }
 

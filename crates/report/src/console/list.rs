@@ -17,7 +17,7 @@ impl Console {
         let about = part.summary();
         let head = format!("{icon}{} {}", sign.word, escape::line(&about));
         let mut lines = self.wrapped_bar(&format!("{head}  {}", details_text(part, &sign)));
-        lines.extend(self.changed_path_lines(part));
+        lines.extend(self.effect_lines(part));
         lines
     }
 }

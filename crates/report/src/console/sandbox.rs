@@ -1,7 +1,9 @@
 //! What holds the commands of a run, in its header.
 
 use capsule_base::escape;
-use capsule_core::confinement::{EnforcementLevel, LayerStatus, SandboxStatus, SandboxTier};
+use capsule_core::confinement::{
+    EnforcementLevel, LayerStatus, NetworkAccess, SandboxStatus, SandboxTier,
+};
 use capsule_core::journal::NoSandbox;
 
 use crate::style::{ERROR, SUCCESS, WARNING};
@@ -17,7 +19,7 @@ pub(super) fn unconfined_lines(bare: &NoSandbox) -> [String; 2] {
 }
 
 /// The walls that commands stand behind.
-pub(super) fn sandbox_status_text(status: &SandboxStatus) -> String {
+pub(super) fn sandbox_status_text(status: &SandboxStatus, network: NetworkAccess) -> String {
     let item = |gap: &&LayerStatus| status.tier.layers().contains(&gap.layer);
     let gaps: Vec<&LayerStatus> = status.gaps().filter(item).collect();
     let words = match status.tier {
@@ -29,7 +31,7 @@ pub(super) fn sandbox_status_text(status: &SandboxStatus) -> String {
         }
     };
     if gaps.is_empty() {
-        format!("sandbox    {SUCCESS}✔ held{SUCCESS:#} {words} · no network")
+        format!("sandbox    {SUCCESS}✔ held{SUCCESS:#} {words} · {}", network.description())
     } else {
         format!("sandbox    {WARNING}⚠ weaker{WARNING:#} {words}{}", gaps_text(&gaps))
     }

@@ -8,7 +8,7 @@ use capsule_base::code::Code;
 use capsule_core::action::{Action, Facts};
 use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
-use capsule_core::journal::{CallFinished, Event};
+use capsule_core::journal::{CallFinished, ConnectionTarget, Event};
 use capsule_core::lifecycle::{
     Operation, Permit, PreflightReport, Preview, SavedUndo, recorded_action, recorded_decision,
 };
@@ -112,6 +112,33 @@ impl RecordedOperation {
     }
 }
 
+impl RecordedOperation {
+    /// Writes down what the command connected to then; nothing is dialled.
+    ///
+    /// # Errors
+    /// When what was recorded is missing, or differs.
+    fn record_connections(&self, permit: &Permit<'_>) -> Result<(), CodedError> {
+        loop {
+            // Let go of before the event is written, which the recording compares.
+            let next = self.recording.borrow().peek(1);
+            match next {
+                Some(Event::ConnectionRequested(request)) => {
+                    let bytes = self.recording.borrow().payload(1, &request.target);
+                    let target = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                    let missing = "where a command connected to is missing";
+                    let target: ConnectionTarget =
+                        target.ok_or_else(|| self.recording.borrow_mut().note_missing(missing))?;
+                    permit.record_request(request.connection, &target, request.refused)?;
+                }
+                Some(Event::ConnectionClosed(closed)) => {
+                    permit.record_close(closed.connection, closed.sent, closed.received)?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
 impl Operation for RecordedOperation {
     fn preview(&mut self) -> Preview {
         Preview::Recorded
@@ -134,9 +161,12 @@ impl Operation for RecordedOperation {
         Ok(kept.map(|started| SavedUndo { record: Vec::new(), coverage: started.covers }))
     }
 
-    fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let incomplete =
             |what: &str| Outcome::failed(self.recording.borrow_mut().note_missing(what));
+        if let Err(problem) = self.record_connections(&permit) {
+            return Outcome::failed(problem);
+        }
         let Some(finished) = self.finished_event(1) else {
             return incomplete("the end of a call is missing");
         };

@@ -36,6 +36,8 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         | Event::GrantUsed(_)
         | Event::ApprovalCovered { .. }
         | Event::CallStarted(_)
+        | Event::ConnectionRequested(_)
+        | Event::ConnectionClosed(_)
         | Event::CallFinished(_)
         | Event::StepEnded(_)
         | Event::FeedbackGiven(_)

@@ -32,16 +32,20 @@ const IDENTITY: [&str; 4] =
 /// afterwards. The policy can set other values for them, too.
 const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 
+/// Variables of toolchains by which they do not try to fetch what they could not.
+const OFFLINE: [&str; 3] = ["CARGO_NET_OFFLINE", "UV_OFFLINE", "GOPROXY"];
+
 /// How much of its memory a program of Go may use before it collects its garbage more often, in percent. Go looks
 /// for no limit but in this variable.
 const GO_MEMORY_PERCENT: u64 = 90;
 
 /// The environment of a command: ours, what the policy passes on, what it sets. `tier` is where it runs, if that is a
-/// sandbox, and `memory` how much of it the command may have there.
+/// sandbox, and `memory` how much of it the command may have there; `has_network` says whether it reaches anybody.
 pub(super) fn variables(
     environment: &EnvironmentRule,
     host: &dyn ToolHost,
     (tier, memory): (Option<SandboxTier>, Option<u64>),
+    has_network: bool,
 ) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut put = |name: &str, value: OsString| {
@@ -53,7 +57,9 @@ pub(super) fn variables(
     }
     put("PATH", search_path(host.toolchains()));
     for (name, value) in host.toolchains().variables() {
-        put(name, value.into());
+        if !(has_network && OFFLINE.contains(&name)) {
+            put(name, value.into());
+        }
     }
     if let Some(memory) = memory {
         put("GOMEMLIMIT", (memory / 100 * GO_MEMORY_PERCENT).to_string().into());

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
-use capsule_core::confinement::{Confinement, WorkspaceAccess};
+use capsule_core::confinement::{Confinement, SandboxTier, WorkspaceAccess};
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome};
-use capsule_core::policy::{EnvironmentRule, PathScope, Restrictions};
+use capsule_core::policy::{EnvironmentRule, HostScope, PathScope, Restrictions};
 use capsule_sandbox as sandbox;
 use capsule_workspace::{Cancel, HiddenPaths, HiddenPathsError, LinkChain, Staging, Workspace};
 use sandbox::{
@@ -24,6 +25,7 @@ use crate::command::direct_write::DirectWriteGuard;
 use crate::command::runner::{CommandError, CommandRunner, sandbox_view};
 use crate::fault::wrong_permit_outcome;
 use crate::host::{OutputKind, Sink, ToolHost};
+use crate::network::CommandNetwork;
 
 /// A program that is ready to run.
 pub(crate) struct ReadyStage {
@@ -78,10 +80,11 @@ impl ReadyStage {
 impl Operation for CommandOperation {
     fn prepare(&mut self, bounds: &Restrictions) {
         // What changes the workspace itself is looked at behind the intent.
-        if let Restrictions::Run { confinement, environment, reads, .. } = bounds
+        if let Restrictions::Run { confinement, environment, reads, hosts, .. } = bounds
             && confinement.workspace != WorkspaceAccess::Direct
         {
-            let held = self.prepare_command(confinement, environment, reads.as_ref(), None);
+            let scopes = (reads.as_ref(), hosts.as_ref());
+            let held = self.prepare_command(confinement, environment, scopes, None);
             self.progress = Some(held.map(CommandProgress::Prepared));
         }
     }
@@ -100,7 +103,7 @@ impl Operation for CommandOperation {
             Ok(leave) => return self.run_unconfined_command(&leave),
             Err(permit) => permit,
         };
-        let Restrictions::Run { confinement, clamped, environment, reads, writes } =
+        let Restrictions::Run { confinement, clamped, environment, reads, writes, hosts } =
             permit.restrictions()
         else {
             return wrong_permit_outcome();
@@ -117,15 +120,17 @@ impl Operation for CommandOperation {
             Err(problem) => return Outcome::failed(problem),
         };
         let ahead = ahead.unwrap_or_else(|| {
-            let held =
-                self.prepare_command(confinement, environment, reads.as_ref(), ground.as_mut());
+            let scopes = (reads.as_ref(), hosts.as_ref());
+            let held = self.prepare_command(confinement, environment, scopes, ground.as_mut());
             held.map(CommandProgress::Prepared)
         });
         let staged = confinement.workspace == WorkspaceAccess::Staged;
         let staging = self.staging.as_deref().filter(|_| staged);
-        let ended = match ahead
-            .and_then(|ahead| self.wait_for_end(ahead, (staging, ground.as_ref())))
-        {
+        let ended = ahead.and_then(|ahead| {
+            let network = self.start_network(hosts.as_ref(), &permit)?;
+            self.wait_for_end(ahead, (staging, ground.as_ref()), network)
+        });
+        let ended = match ended {
             Ok((exit, None)) => confined_outcome(exit, confinement, *clamped),
             Ok((exit, Some(full))) => confined_outcome(exit, confinement, *clamped).with_end(full),
             Err(problem) => Outcome::failed(problem),
@@ -153,8 +158,23 @@ impl CommandOperation {
         confinement: &Confinement,
         environment: &EnvironmentRule,
     ) -> Result<CommandResult, CodedError> {
-        let held = self.prepare_command(confinement, environment, None, None)?;
-        self.wait_for_end(CommandProgress::Prepared(held), (None, None)).map(|(exit, _)| exit)
+        let held = self.prepare_command(confinement, environment, (None, None), None)?;
+        let ended = self.wait_for_end(CommandProgress::Prepared(held), (None, None), None);
+        ended.map(|(exit, _)| exit)
+    }
+
+    /// Begins to serve the connections of the programs, where they may reach somebody.
+    ///
+    /// # Errors
+    /// The proxy cannot be started.
+    fn start_network<'n, 'p>(
+        &self,
+        hosts: Option<&HostScope>,
+        permit: &'n Permit<'p>,
+    ) -> Result<Option<CommandNetwork<'n, 'p>>, CodedError> {
+        let listeners = self.commands.listeners();
+        let network = hosts.zip(listeners);
+        network.map(|(scope, all)| CommandNetwork::start(&all, scope, permit)).transpose()
     }
 
     /// Finds the paths that are hidden from the programs, and the links that lead to protected paths.
@@ -195,7 +215,7 @@ impl CommandOperation {
         &self,
         confinement: &Confinement,
         environment: &EnvironmentRule,
-        reads: Option<&PathScope>,
+        (reads, hosts): (Option<&PathScope>, Option<&HostScope>),
         mut ground: Option<&mut DirectWriteGuard<'_>>,
     ) -> Result<PreparedCommand, CodedError> {
         let (hidden, link_chain) = self.find_hidden_paths(reads)?;
@@ -218,7 +238,10 @@ impl CommandOperation {
         let status = self.commands.sandbox_status().and_then(Result::ok);
         let tier = status.map(|status| status.tier);
         let memory = Some(confinement.limits.memory_bytes);
-        let environment = variables(environment, self.host.as_ref(), (tier, memory));
+        // Only namespaces give a network that leads nowhere else.
+        let hosts = hosts.filter(|_| tier == Some(SandboxTier::Full));
+        let environment =
+            variables(environment, self.host.as_ref(), (tier, memory), hosts.is_some());
         let floor = confinement.floor;
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
@@ -235,7 +258,8 @@ impl CommandOperation {
         let view = |launch: &Launch| {
             sandbox_view(&self.workspace, self.host.as_ref(), floor, None, launch.hidden.clone())
         };
-        self.commands.prepare(launch, view).map_err(|why| match why {
+        let loopback = hosts.map(HostScope::loopback_ports);
+        self.commands.prepare(launch, loopback.as_deref(), view).map_err(|why| match why {
             CommandError::Sandbox(error) => sandbox_problem(&self.stages, &error),
             CommandError::View(error) => CodedError::new(
                 Code::SandboxFailed,
@@ -266,6 +290,7 @@ impl CommandOperation {
         &self,
         ahead: CommandProgress,
         (staging, ground): (Option<&Staging>, Option<&DirectWriteGuard<'_>>),
+        network: Option<CommandNetwork<'_, '_>>,
     ) -> Result<(CommandResult, Option<CodedError>), CodedError> {
         let running = self.start_command(ahead)?;
         let full = RefCell::new(None);
@@ -275,8 +300,12 @@ impl CommandOperation {
             staging,
             overflow: Some(&full),
             direct_guard: ground,
+            network,
         };
         let ended = self.commands.wait(running, &mut watch);
+        if let Some(network) = watch.network {
+            network.finish();
+        }
         if let Some(staging) = &self.staging {
             staging.show_in_indexes(&self.workspace);
         }
@@ -285,7 +314,7 @@ impl CommandOperation {
     }
 }
 
-pub(super) struct OutputWatcher<'w> {
+pub(super) struct OutputWatcher<'w, 'p> {
     sink: &'w dyn Sink,
     cancel: &'w Cancel,
     /// Where the command's changes go, if it may make any.
@@ -294,19 +323,31 @@ pub(super) struct OutputWatcher<'w> {
     overflow: Option<&'w RefCell<Option<CodedError>>>,
     /// What bounds it, if it changes the workspace itself.
     direct_guard: Option<&'w DirectWriteGuard<'w>>,
+    /// What serves its connections.
+    network: Option<CommandNetwork<'w, 'p>>,
 }
 
-impl<'w> OutputWatcher<'w> {
+impl<'w> OutputWatcher<'w, '_> {
     /// One that only shows what comes, and says when nobody wants it any more.
     pub(super) fn for_display(runner: &'w CommandOperation) -> Self {
         let (sink, cancel) = (runner.sink.as_ref(), &runner.cancel);
-        Self { sink, cancel, staging: None, overflow: None, direct_guard: None }
+        Self { sink, cancel, staging: None, overflow: None, direct_guard: None, network: None }
     }
 }
 
-impl sandbox::CommandWatcher for OutputWatcher<'_> {
+impl sandbox::CommandWatcher for OutputWatcher<'_, '_> {
     fn output(&mut self, stream: OutputKind, bytes: &[u8]) {
         self.sink.output(stream, bytes);
+    }
+
+    fn attention(&self) -> Option<BorrowedFd<'_>> {
+        self.network.as_ref().map(CommandNetwork::attention)
+    }
+
+    fn attend(&mut self) {
+        if let Some(network) = &mut self.network {
+            network.attend();
+        }
     }
 
     fn is_cancelled(&self) -> bool {

@@ -15,6 +15,7 @@ use capsule_sandbox::{
 use capsule_workspace::{GitPreferences, HiddenPaths, MountError, OutsideRepository, Workspace};
 
 use crate::host::ToolHost;
+use crate::network::{self, RunListeners};
 use crate::toolchain::Toolchains;
 
 /// The run's executor: one process that every command of the run goes through.
@@ -35,6 +36,8 @@ enum ExecutorState {
         executor: Box<Executor>,
         /// It sees the workspace.
         view_entered: bool,
+        /// What listens in the network of its commands, where that leads somewhere.
+        listeners: Option<RunListeners>,
     },
     /// It could not be started, holds no walls, or cannot be shown the workspace: nothing is run.
     Failed(SandboxError),
@@ -54,9 +57,11 @@ impl CommandRunner {
     #[must_use]
     pub fn for_one_command_forked() -> Self {
         let state = match Executor::start_forked() {
-            Ok(executor) => {
-                ExecutorState::Running { executor: Box::new(executor), view_entered: false }
-            }
+            Ok(executor) => ExecutorState::Running {
+                executor: Box::new(executor),
+                view_entered: false,
+                listeners: None,
+            },
             Err(_) => ExecutorState::Idle,
         };
         Self { state: Rc::new(RefCell::new(state)), single: true }
@@ -72,9 +77,11 @@ impl CommandRunner {
         let mut state = self.state.borrow_mut();
         if matches!(*state, ExecutorState::Idle) {
             *state = match Executor::start() {
-                Ok(executor) => {
-                    ExecutorState::Running { executor: Box::new(executor), view_entered: false }
-                }
+                Ok(executor) => ExecutorState::Running {
+                    executor: Box::new(executor),
+                    view_entered: false,
+                    listeners: None,
+                },
                 Err(error) => ExecutorState::Failed(error),
             };
         }
@@ -92,7 +99,7 @@ impl CommandRunner {
     ) {
         let is_ready =
             matches!(self.sandbox_status(), Some(Ok(walls)) if walls.tier == SandboxTier::Full);
-        if let ExecutorState::Running { executor, view_entered: entered } =
+        if let ExecutorState::Running { executor, view_entered: entered, .. } =
             &mut *self.state.borrow_mut()
             && is_ready
             && !*entered
@@ -177,7 +184,7 @@ impl CommandRunner {
         self.start();
         let mut state = self.state.borrow_mut();
         let (executor, entered) = match &mut *state {
-            ExecutorState::Running { executor, view_entered: entered } if !*entered => {
+            ExecutorState::Running { executor, view_entered: entered, .. } if !*entered => {
                 (executor, entered)
             }
             ExecutorState::Failed(error) => return Err(MountError::new(error)),
@@ -201,20 +208,23 @@ impl CommandRunner {
         }
     }
 
-    /// Has a command made ready. Before the first, the executor is shown what the run sees; if that fails,
-    /// it holds nothing that a command could run in, and each later command is told why.
+    /// Has a command made ready. Where its network leads somewhere, `loopback` are the ports of the host's that
+    /// are reached. Before the first, the executor is shown what the run sees; if that fails, it holds nothing that a command could run in, and each later command is told why.
     ///
     /// # Errors
     /// The view could not be made up, or the sandbox does not run the command.
     pub(crate) fn prepare(
         &self,
-        launch: Launch,
+        mut launch: Launch,
+        loopback: Option<&[u16]>,
         view: impl FnOnce(&Launch) -> io::Result<SandboxView>,
     ) -> Result<PreparedCommand, CommandError> {
         self.start();
         let mut state = self.state.borrow_mut();
-        let (executor, entered) = match &mut *state {
-            ExecutorState::Running { executor, view_entered: entered } => (executor, entered),
+        let (executor, entered, listeners) = match &mut *state {
+            ExecutorState::Running { executor, view_entered, listeners } => {
+                (executor, view_entered, listeners)
+            }
             ExecutorState::Failed(error) => return Err(CommandError::Sandbox(error.clone())),
             ExecutorState::Idle | ExecutorState::Disabled => {
                 let reason = "it was never started";
@@ -234,7 +244,30 @@ impl CommandRunner {
             *state = ExecutorState::Failed(error.clone());
             return Err(CommandError::Sandbox(error));
         }
+        if let Some(ports) = loopback {
+            let opened = match listeners.take() {
+                Some(listeners) => listeners,
+                None => open_listeners(executor, ports).map_err(CommandError::Sandbox)?,
+            };
+            network::drop_pending(&opened);
+            let variables = network::proxy_variables(opened.proxy_port);
+            for stage in &mut launch.stages {
+                let is_set = |name| stage.environment.iter().any(|(known, _)| known == name);
+                let unset: Vec<_> =
+                    variables.iter().filter(|(name, _)| !is_set(name)).cloned().collect();
+                stage.environment.extend(unset);
+            }
+            *listeners = Some(opened);
+        }
         executor.prepare(launch).map_err(CommandError::Sandbox)
+    }
+
+    /// What listens in the network of the commands, once one was prepared that has such a network.
+    pub(crate) fn listeners(&self) -> Option<RunListeners> {
+        match &*self.state.borrow() {
+            ExecutorState::Running { listeners, .. } => listeners.clone(),
+            _ => None,
+        }
     }
 
     /// Has a command begin that was made ready.
@@ -269,6 +302,19 @@ impl CommandRunner {
             }
         }
     }
+}
+
+/// Listens in the network of the commands.
+fn open_listeners(executor: &mut Executor, ports: &[u16]) -> Result<RunListeners, SandboxError> {
+    let listeners = executor.listen(ports)?;
+    let loopback = listeners.loopback.iter().map(|(_, listener)| listener);
+    for listener in [&listeners.proxy].into_iter().chain(loopback) {
+        listener.set_nonblocking(true).map_err(|error| SandboxError::Setup {
+            step: "listen in the network of the calls",
+            reason: error.to_string(),
+        })?;
+    }
+    Ok(Rc::new(listeners))
 }
 
 /// Why a command was not run, or its end is not known.

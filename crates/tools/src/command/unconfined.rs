@@ -18,7 +18,7 @@ impl CommandOperation {
             let why = "what nothing confines cannot be staged";
             return Outcome::failed(CodedError::new(Code::SandboxFailed, why));
         }
-        let environment = variables(leave.environment, self.host.as_ref(), (None, None));
+        let environment = variables(leave.environment, self.host.as_ref(), (None, None), false);
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
             private_directory_variables: unset_private_variables(&environment),

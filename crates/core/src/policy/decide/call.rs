@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
-use crate::confinement::NetworkAccess;
+use crate::confinement::{NetworkAccess, SandboxTier};
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
 use crate::policy::decide::call_restrictions::restrictions;
@@ -123,7 +123,10 @@ fn without_network(
         let names_path = read.any(|found| found.path.starts_with('.') || is_there(&found.path));
         names_path && !argv.argument_effects.iter().any(|all| all.effects.contains(Effect::Network))
     };
-    let has_none = is_confined && policy.sandbox.network == NetworkAccess::None;
+    // A weaker sandbox has no network to itself that could lead to a proxy alone.
+    let is_weak =
+        matches!(&input.facts.sandbox, Some(Ok(status)) if status.tier < SandboxTier::Full);
+    let has_none = is_confined && (is_weak || policy.sandbox.network == NetworkAccess::None);
     let needs_one = line.effects().contains(Effect::Network);
     let is_certain = has_none && needs_one && !line.parsed_argvs().any(may_be_local);
     let why =

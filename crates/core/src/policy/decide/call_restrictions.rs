@@ -9,7 +9,7 @@ use crate::policy::commands::ExecRule;
 use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
 use crate::policy::model::{Constraint, Policy, ToolRule};
-use crate::policy::restrictions::{EgressScope, ListingScope, PathScope, Restrictions};
+use crate::policy::restrictions::{EgressScope, HostScope, ListingScope, PathScope, Restrictions};
 use capsule_base::limits;
 
 /// What a call that is not denied is bounded by.
@@ -73,7 +73,7 @@ pub(super) fn restrictions(
 }
 
 fn run_restrictions(
-    policy: &Policy,
+    policy: &Arc<Policy>,
     exec: &ExecRule,
     input: &PolicyInput<'_>,
     (argv, asked_ms): (&[String], Option<u64>),
@@ -89,7 +89,8 @@ fn run_restrictions(
     if writes.is_some() {
         confinement.workspace = policy.sandbox.workspace;
     }
-    Restrictions::Run { confinement, reads, writes, clamped, environment }
+    let hosts = HostScope::of(policy);
+    Restrictions::Run { confinement, reads, writes, hosts, clamped, environment }
 }
 
 /// The time of a search in milliseconds (NFR-10).

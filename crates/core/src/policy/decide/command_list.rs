@@ -24,7 +24,7 @@ use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::whole_workspace;
 use crate::policy::decide::{files as paths, hard_deny, risk};
 use crate::policy::model::{Constraint, HardDenyRule, Policy, ToolRule};
-use crate::policy::restrictions::{PathScope, Restrictions};
+use crate::policy::restrictions::{HostScope, PathScope, Restrictions};
 use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
@@ -397,6 +397,7 @@ impl CombinedDecision {
             environment: Box::new(exec.env.clone()),
             reads: seen,
             writes: written,
+            hosts: HostScope::of(policy),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::action::{ParsedUrl, UrlTarget};
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or, verdict_text};
-use crate::policy::model::{FetchRule, ToolRule, UrlRule};
+use crate::policy::model::{FetchRule, HostRules, ToolRule, UrlRule};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;
@@ -126,6 +126,18 @@ pub(crate) fn judge_url(fetch: &FetchRule, address: &HttpUrl) -> Vec<Finding> {
     let named = denials.chain(item).filter(is_named);
     found.extend(named.filter_map(|(rule, verdict)| Some(rule_finding(rule, verdict?))));
     found
+}
+
+/// The strictest word of the rules that name a host with a port, given as an address over https. A host that no
+/// rule names is denied.
+pub(crate) fn judge_host(hosts: &HostRules, address: &HttpUrl) -> Finding {
+    let named = hosts.rules.iter().filter(|rule| rule.pattern.matches(address));
+    let found = named.map(|rule| rule_finding(rule, rule.decision.unwrap_or_default()));
+    found.max_by_key(|finding| finding.verdict).unwrap_or_else(|| {
+        let reason = format!("the policy names no host `{}:{}`", address.host(), address.port());
+        Finding::deny(Code::NetNotAllowed, reason)
+            .with_suggestion(Some("`sandbox.network.hosts` of the policy names the hosts"))
+    })
 }
 
 fn rule_finding(rule: &UrlRule, verdict: Verdict) -> Finding {

@@ -12,7 +12,7 @@ use crate::policy::decide::default_verdict::default_verdict;
 use crate::policy::decide::{files, sandbox};
 use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::model::{Policy, ToolRule};
-use crate::policy::restrictions::{ContentScope, PathScope, Restrictions};
+use crate::policy::restrictions::{ContentScope, HostScope, PathScope, Restrictions};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::limits;
@@ -119,7 +119,7 @@ pub(super) fn test_writes(policy: &Arc<Policy>) -> Option<PathScope> {
 
 /// What the tests are bounded by.
 pub(super) fn test_restrictions(
-    policy: &Policy,
+    policy: &Arc<Policy>,
     test: &TestRule,
     writes: Option<PathScope>,
 ) -> Restrictions {
@@ -133,6 +133,7 @@ pub(super) fn test_restrictions(
         environment: alloc::boxed::Box::new(test.env.clone()),
         reads: None,
         writes,
+        hosts: HostScope::of(policy),
     }
 }
 

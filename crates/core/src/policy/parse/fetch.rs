@@ -44,7 +44,7 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
         inflated_max: limits::INFLATED_BYTES,
     };
     if let Some(node) = section.get("domains") {
-        domains(context, node, &mut rule.allow);
+        domains(context, node, None, &mut rule.allow);
     }
     if let Some(node) = section.get("urls") {
         urls(context, node, &mut rule);
@@ -68,13 +68,20 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
     rule
 }
 
-fn domains(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>) {
+/// Names of hosts, each with a word of its own if one is given.
+pub(super) fn domains(
+    context: &mut Context<'_>,
+    node: &YamlNode,
+    decision: Option<Verdict>,
+    rules: &mut Vec<UrlRule>,
+) {
     for item in context.reader.list(node, "a list of domains").unwrap_or_default() {
         let Some(name) = context.reader.text(item) else { continue };
         match UrlPattern::domain(name) {
             Ok(pattern) => {
                 let source = context.source(item);
-                rules.push(url_rule_without_verdict(name.into(), source, pattern));
+                let rule = url_rule_without_verdict(name.into(), source, pattern);
+                rules.push(UrlRule { decision, ..rule });
             }
             Err(why) => context.error(Code::PolicyUrl, item, why),
         }
@@ -170,7 +177,7 @@ fn shared_settings(context: &mut Context<'_>, section: &Section<'_>, rule: &mut 
 }
 
 /// `deny`, or `{ allow: [127.0.0.1, 10.0.0.0/8] }`.
-fn private(context: &mut Context<'_>, node: &YamlNode, ranges: &mut Vec<net::IpRange>) {
+pub(super) fn private(context: &mut Context<'_>, node: &YamlNode, ranges: &mut Vec<net::IpRange>) {
     if node.text().is_some() {
         context.reader.keyword(node, &["deny"]);
         return;

@@ -35,7 +35,7 @@ use crate::confinement::WorkspaceAccess;
 use crate::policy::audit::{AuditRule, PayloadRetention};
 use crate::policy::builtin;
 use crate::policy::layer::LayerKind;
-use crate::policy::model::{Constraint, Policy, SandboxRule, ToolRule};
+use crate::policy::model::{Constraint, HostRules, Policy, SandboxRule, ToolRule};
 use crate::policy::parse::context::Context;
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::risk_policy::{Hazard, RiskPolicy};
@@ -203,7 +203,7 @@ fn read_policy(
     let [hard_denies, base_denials, base_questions] =
         ["never", "deny", "ask"].map(|key| read_key(context, &section, key, hard_deny::rules));
     let tools = read_key(context, &section, "tools", tools);
-    let (sandbox, audit) = read_sandbox_and_audit(context, root, &section, &tools);
+    let (sandbox, hosts, audit) = read_sandbox_and_audit(context, root, &section, &tools);
     let profiles = read_key(context, &section, "profiles", profiles::profiles);
     let profile = profiles::in_force(context, section.get("profile"), &profiles);
     let risk_policy = risk::risk_policy(context, &section);
@@ -228,6 +228,7 @@ fn read_policy(
         approves_plans,
         tests: tests.unwrap_or_default(),
         sandbox,
+        hosts,
         toolchains: read_key(context, &section, "toolchains", |context, node| {
             context.reader.lines(node, "a list of toolchains")
         }),
@@ -256,9 +257,9 @@ fn read_sandbox_and_audit(
     root: &YamlNode,
     section: &Section<'_>,
     tools: &BTreeMap<ToolName, ToolRule>,
-) -> (SandboxRule, AuditRule) {
+) -> (SandboxRule, HostRules, AuditRule) {
     let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
-    let sandbox = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
+    let (sandbox, hosts) = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
     if sandbox.workspace == WorkspaceAccess::Direct {
         check_literal_writes(context, &writes);
     }
@@ -267,7 +268,7 @@ fn read_sandbox_and_audit(
     {
         context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), NOT_KEPT);
     }
-    (sandbox, audit)
+    (sandbox, hosts, audit)
 }
 
 /// A pin that nothing looks at would be worse than none.

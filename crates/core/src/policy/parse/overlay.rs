@@ -123,8 +123,11 @@ fn normalize_keys(tool: &mut YamlNode) {
 /// The long form of what has a short one.
 fn expand_short_form(name: &str, node: YamlNode) -> YamlNode {
     match (&node.value, name) {
-        (YamlValue::List(_), "paths" | "urls") => map_of(node, "allow"),
-        (YamlValue::Scalar(scalar), "network") if !scalar.is_null() => map_of(node, "shell.run"),
+        (YamlValue::List(_), "paths" | "urls" | "hosts") => map_of(node, "allow"),
+        // Under `effects` the same key has a verdict.
+        (YamlValue::Scalar(scalar), "network") if matches!(&*scalar.text, "none" | "proxy") => {
+            map_of(node, "shell.run")
+        }
         (YamlValue::List(_), "executables") => {
             let YamlNode { span, value } = node;
             let items = if let YamlValue::List(items) = value { items } else { Vec::new() };

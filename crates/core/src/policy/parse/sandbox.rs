@@ -1,12 +1,17 @@
 //! Reads what commands are confined to.
 
+use alloc::format;
+use alloc::vec::Vec;
+
 use crate::confinement::{ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
-use crate::policy::model::SandboxRule;
+use crate::decision::Verdict;
+use crate::policy::model::{HostRules, SandboxRule, UrlRule};
 use crate::policy::parse::context::Context;
+use crate::policy::parse::fetch;
 use crate::policy::parse::rule_value::in_range;
 use capsule_base::code::Code;
-use capsule_base::limits::{STAGED_BYTES_MAX, STAGED_PATHS_MAX};
-use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_base::limits::{LOOPBACK_PORTS, STAGED_BYTES_MAX, STAGED_PATHS_MAX};
+use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key};
 
 const SANDBOX: &[KeySpec] = &[
     key("changes"),
@@ -19,12 +24,14 @@ const SANDBOX: &[KeySpec] = &[
     key("workspace"),
 ];
 
+const NETWORK: &[KeySpec] = &[key("shell.run"), key("hosts"), key("private_ips"), key("loopback")];
+
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
 pub(super) fn rule(
     context: &mut Context<'_>,
     node: Option<&YamlNode>,
     writes: bool,
-) -> SandboxRule {
+) -> (SandboxRule, HostRules) {
     // Where commands may write, their changes are staged unless the policy says otherwise.
     let staged = |writes| if writes { WorkspaceAccess::Staged } else { WorkspaceAccess::ReadOnly };
     let mut rule = SandboxRule {
@@ -38,7 +45,8 @@ pub(super) fn rule(
         optional: false,
     };
     let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
-    let Some(section) = node.and_then(keys) else { return rule };
+    let mut hosts = HostRules::default();
+    let Some(section) = node.and_then(keys) else { return (rule, hosts) };
     if let Some(node) = section.get("require") {
         rule.optional = context.reader.keyword(node, &["true", "false"]) == Some("false");
     }
@@ -76,8 +84,10 @@ pub(super) fn rule(
             word => (rule.workspace, rule.read_only) = (WorkspaceAccess::ReadOnly, word.is_some()),
         }
     }
-    check_network(context, section.get("network"));
-    rule
+    if let Some(node) = section.get("network") {
+        (rule.network, hosts) = network(context, node);
+    }
+    (rule, hosts)
 }
 
 /// Where commands see the workspace.
@@ -105,18 +115,56 @@ fn change_limits(context: &mut Context<'_>, node: &YamlNode, limits: &mut Change
     }
 }
 
-/// Refuses every network but none: `none` alone, or for `shell.run`.
-fn check_network(context: &mut Context<'_>, node: Option<&YamlNode>) {
-    match node {
-        Some(node) if node.text().is_some() => {
-            context.reader.only_supported(node, "none", &["proxy"]);
+/// What commands may reach: `none`, or `proxy` with rules for hosts.
+fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRules) {
+    let mut hosts = HostRules::default();
+    if node.text().is_some() {
+        return (network_access(context, node), hosts);
+    }
+    let Some(section) = context.reader.section(node, "`network`", NETWORK) else {
+        return (NetworkAccess::None, hosts);
+    };
+    let access = section.get("shell.run").map(|node| network_access(context, node));
+    if let Some(node) = section.get("hosts") {
+        host_rules(context, node, &mut hosts.rules);
+    }
+    if let Some(node) = section.get("private_ips") {
+        fetch::private(context, node, &mut hosts.private);
+    }
+    if let Some(node) = section.get("loopback")
+        && let Some(section) = context.reader.section(node, "`loopback`", &[key("connect")])
+        && let Some(node) = section.get("connect")
+    {
+        for item in context.reader.list(node, "a list of ports").unwrap_or_default() {
+            let number = context.reader.number(item);
+            let port = in_range(context, item, number, 1..=u64::from(u16::MAX));
+            hosts.loopback.extend(port.and_then(|port| u16::try_from(port).ok()));
         }
-        Some(node) => {
-            let inner = context.reader.section(node, "`network`", &[key("shell.run")]);
-            if let Some(node) = inner.and_then(|section| section.get("shell.run")) {
-                context.reader.only_supported(node, "none", &["proxy"]);
-            }
+        if hosts.loopback.len() > LOOPBACK_PORTS {
+            let message = format!("no more than {LOOPBACK_PORTS} ports are reached");
+            context.error(Code::PolicyValue, node, message);
         }
-        None => {}
+    }
+    (access.unwrap_or_default(), hosts)
+}
+
+fn network_access(context: &mut Context<'_>, node: &YamlNode) -> NetworkAccess {
+    let known = [NetworkAccess::None, NetworkAccess::Proxy];
+    let word = context.reader.keyword(node, &known.map(NetworkAccess::keyword));
+    known.into_iter().find(|access| Some(access.keyword()) == word).unwrap_or_default()
+}
+
+/// `hosts: [..]` is short for `hosts: { allow: [..] }`.
+fn host_rules(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>) {
+    if matches!(node.value, YamlValue::List(_)) {
+        return fetch::domains(context, node, Some(Verdict::Allow), rules);
+    }
+    let verdicts = [Verdict::Allow, Verdict::Ask, Verdict::AskEach, Verdict::Deny];
+    let keys = verdicts.map(|verdict| key(verdict.keyword()));
+    let Some(section) = context.reader.section(node, "`hosts`", &keys) else { return };
+    for verdict in verdicts {
+        if let Some(node) = section.get(verdict.keyword()) {
+            fetch::domains(context, node, Some(verdict), rules);
+        }
     }
 }

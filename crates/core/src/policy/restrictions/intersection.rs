@@ -101,13 +101,14 @@ fn intersect_git(one: Restrictions, other: &Restrictions) -> Restrictions {
 fn intersect_run(one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> Restrictions {
     match (one, other) {
         (
-            Restrictions::Run { confinement, clamped, environment, reads, writes },
+            Restrictions::Run { confinement, clamped, environment, reads, writes, hosts },
             Restrictions::Run {
                 confinement: walls,
                 clamped: too,
                 environment: other,
                 reads: seen,
                 writes: changed,
+                hosts: reached,
             },
         ) => Restrictions::Run {
             confinement: confinement.intersect(walls),
@@ -117,6 +118,8 @@ fn intersect_run(one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> R
             reads: PathScope::intersect_optional(reads, seen).map(|scope| scope.under_policy(top)),
             // Without a scope nothing is changed, so both must have one.
             writes: writes.zip(changed).map(|(one, other)| one.intersect(other)),
+            // It asks the policy and all of its layers.
+            hosts: hosts.zip(reached).map(|(one, _)| one),
         },
         (
             Restrictions::Unconfined { limits, clamped, environment },

@@ -24,6 +24,7 @@ mod rlimits;
 pub(crate) mod system;
 pub(crate) mod unconfined;
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
@@ -32,7 +33,9 @@ use capsule_core::confinement::{EnforcementLevel, SandboxStatus};
 use rustix::io::Errno;
 
 use crate::linux::executor::cgroup::Cgroups;
-use crate::linux::protocol::{CommandMessage, EnterRequest, ExecutorError, SetupError};
+use crate::linux::protocol::{
+    AtStep as _, CommandMessage, EnterRequest, ExecutorError, SetupError, Step,
+};
 pub(crate) use init_process::{CommandPaths, InitOptions, InitProcess, Streams};
 pub(crate) use no_namespaces::PrivateTmp;
 
@@ -185,6 +188,25 @@ impl RunSandbox {
             Self::Landlock(view) => &view.resources.cgroups,
             Self::Unconfined(view) => &view.resources.cgroups,
         }
+    }
+
+    /// Listens on the loopback of the calls' own network: on a port that the kernel chooses, and on each of
+    /// `ports`. Gives the former, and the sockets in that order.
+    ///
+    /// # Errors
+    /// The calls have no network of their own, or the kernel refused.
+    pub(crate) fn listen(&self, ports: &[u16]) -> Result<(u16, Vec<TcpListener>), SetupError> {
+        if !matches!(self, Self::Namespaces(_)) {
+            return Err(SetupError { step: Step::Listen, errno: Errno::OPNOTSUPP });
+        }
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).at(Step::Listen);
+        let proxy = bind(0)?;
+        let port = proxy.local_addr().at(Step::Listen)?.port();
+        let mut sockets = vec![proxy];
+        for port in ports {
+            sockets.push(bind(*port)?);
+        }
+        Ok((port, sockets))
     }
 
     /// The control groups of the run.

@@ -163,6 +163,18 @@ fn handle_request(
             *stage = ExecutorState::Entered(view);
             return alive;
         }
+        (ExecutorRequest::Listen { ports }, ExecutorState::Entered(view)) => {
+            let listening = view.listen(&ports);
+            *stage = ExecutorState::Entered(view);
+            match listening {
+                Ok((port, sockets)) => {
+                    let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
+                    let reply = ExecutorReply::Listening { port }.encode();
+                    return socket::send(socket.as_fd(), &reply, &sockets).is_ok();
+                }
+                Err(refusal) => ExecutorReply::Refused(refusal.into()),
+            }
+        }
         (_, other) => {
             *stage = other;
             ExecutorReply::Refused(SetupError { step: Step::Order, errno: Errno::INVAL }.into())

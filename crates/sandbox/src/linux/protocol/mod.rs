@@ -42,6 +42,8 @@ pub(crate) enum ExecutorRequest {
         /// The command.
         run: CommandMessage,
     },
+    /// Listen on a port of the calls' own loopback, and on each of these. Once, behind the view.
+    Listen { ports: Vec<u16> },
     /// End the command that was asked for last. If it has ended by itself meanwhile, that is fine.
     End,
 }
@@ -120,6 +122,8 @@ pub(crate) enum ExecutorReply {
         /// Where commands see the folder in which they may write.
         tmp: Vec<u8>,
     },
+    /// It listens. Descriptors: the socket of the port that it chose, and one for each port that was asked for.
+    Listening { port: u16 },
     /// Every process of the command is gone.
     Ended(EndReport),
     /// It was not done.
@@ -204,6 +208,12 @@ impl ExecutorRequest {
             Self::End => {
                 writer.byte(2);
             }
+            Self::Listen { ports } => {
+                writer.byte(3);
+                writer.list(ports, |writer, port| {
+                    writer.number(u64::from(*port));
+                });
+            }
         }
         writer.finish()
     }
@@ -230,6 +240,7 @@ impl ExecutorRequest {
                 run: read_command(&mut reader)?,
             },
             2 => Self::End,
+            3 => Self::Listen { ports: reader.list(read_port)? },
             _ => return Err(Malformed),
         };
         reader.end()?;
@@ -265,6 +276,9 @@ impl ExecutorReply {
                 writer.byte(3);
                 write_error(&mut writer, *refusal);
             }
+            Self::Listening { port } => {
+                writer.byte(4).number(u64::from(*port));
+            }
         }
         writer.finish()
     }
@@ -294,6 +308,7 @@ impl ExecutorReply {
                 })
             }
             3 => Self::Refused(read_error(&mut reader)?),
+            4 => Self::Listening { port: read_port(&mut reader)? },
             _ => return Err(Malformed),
         };
         reader.end()?;
@@ -354,6 +369,10 @@ fn write_statuses(writer: &mut Writer, statuses: &[i32]) {
 fn read_statuses(reader: &mut Reader<'_>) -> Result<Vec<i32>, Malformed> {
     let statuses = reader.list(Reader::signed)?;
     if statuses.len() <= limits::PIPELINE_STAGES { Ok(statuses) } else { Err(Malformed) }
+}
+
+fn read_port(reader: &mut Reader<'_>) -> Result<u16, Malformed> {
+    u16::try_from(reader.number()?).map_err(|_| Malformed)
 }
 
 fn read_errno(reader: &mut Reader<'_>) -> Result<Errno, Malformed> {

@@ -7,6 +7,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use capsule_base::limits;
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -20,8 +21,9 @@ const FIRST_PIECE_BYTES: usize = 1_000;
 const PIECE_BYTES: usize = 16_000;
 /// The largest message: a million bytes of arguments, as many of environment, and 4,096 paths.
 const MAX_MESSAGE_BYTES: usize = 40_000_000;
-/// The most descriptors of one message: the three streams of a command, and what it waits for.
-const MAX_DESCRIPTORS: usize = 4;
+/// The most descriptors of one message: the three streams of a command and what it waits for, or the sockets of
+/// the proxy and of ports of the host.
+const MAX_DESCRIPTORS: usize = 1 + limits::LOOPBACK_PORTS;
 /// The length that stands before the first piece.
 const LENGTH_BYTES: usize = 8;
 

@@ -72,6 +72,7 @@ steps! {
     MountNamespace = "make mount and host name namespaces",
     NetworkNamespace = "make a network namespace",
     Loopback = "bring up the loopback network",
+    Listen = "listen in the network of the calls",
     Terminals = "mount /dev/pts",
     Machine = "tell a call of its limits",
     PrivateMounts = "cut off the host's mounts",

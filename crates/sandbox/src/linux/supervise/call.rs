@@ -140,11 +140,12 @@ struct CommandSupervision {
     buffer: Vec<u8>,
 }
 
-/// Which of the three have something to say.
+/// Which of them have something to say.
 struct Ready {
     socket: bool,
     out: bool,
     err: bool,
+    watch: bool,
 }
 
 impl CommandSupervision {
@@ -155,12 +156,15 @@ impl CommandSupervision {
         watch: &mut dyn CommandWatcher,
     ) -> Result<EndReport, SandboxError> {
         loop {
-            let ready = self.poll(executor)?;
+            let ready = self.poll(executor, watch)?;
             if ready.out {
                 self.out.read(&mut self.buffer, watch);
             }
             if ready.err {
                 self.err.read(&mut self.buffer, watch);
+            }
+            if ready.watch {
+                watch.attend();
             }
             if ready.socket {
                 match executor.receive()? {
@@ -179,7 +183,11 @@ impl CommandSupervision {
     }
 
     /// Waits for a word of the executor, for output, or until it is time to ask again.
-    fn poll(&self, executor: &mut Executor) -> Result<Ready, SandboxError> {
+    fn poll(
+        &self,
+        executor: &mut Executor,
+        watch: &dyn CommandWatcher,
+    ) -> Result<Ready, SandboxError> {
         let left = self
             .deadline
             .map_or(POLL_INTERVAL, |end| end.saturating_duration_since(Instant::now()));
@@ -188,6 +196,8 @@ impl CommandSupervision {
         let mut files = vec![PollFd::new(socket, PollFlags::IN)];
         let (out, err) = (self.out.open_end(), self.err.open_end());
         files.extend(out.into_iter().chain(err).map(|end| PollFd::new(end, PollFlags::IN)));
+        let attention = watch.attention();
+        files.extend(attention.iter().map(|end| PollFd::new(end, PollFlags::IN)));
         match poll::wait(&mut files, Some(pause)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => {
@@ -200,6 +210,7 @@ impl CommandSupervision {
             socket: ready.next().unwrap_or(false),
             out: out.is_some() && ready.next().unwrap_or(false),
             err: err.is_some() && ready.next().unwrap_or(false),
+            watch: attention.is_some() && ready.next().unwrap_or(false),
         })
     }
 

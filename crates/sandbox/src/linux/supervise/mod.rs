@@ -8,6 +8,7 @@ mod request;
 mod view;
 
 use std::ffi::{OsStr, OsString};
+use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -35,8 +36,8 @@ use crate::linux::protocol::{
 pub use call::{PreparedCommand, RunningCommand};
 
 use crate::{
-    CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch, RedirectTarget, SandboxBackend,
-    SandboxError, SandboxView, SelfTestResult, StagingMount,
+    CommandListeners, CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch, RedirectTarget,
+    SandboxBackend, SandboxError, SandboxView, SelfTestResult, StagingMount,
 };
 
 /// The second hidden argument: the executor confines nothing, and serves one program.
@@ -297,6 +298,24 @@ impl SandboxBackend for Executor {
         match self.pending_view.take() {
             Some(_held) => self.receive_view_reply(false).map(drop),
             None => Ok(()),
+        }
+    }
+
+    fn listen(&mut self, ports: &[u16]) -> Result<CommandListeners, SandboxError> {
+        self.wait_for_view()?;
+        self.send(&ExecutorRequest::Listen { ports: ports.to_vec() }, &[])?;
+        let (port, mut sockets) = match self.expect_answer()? {
+            (ExecutorReply::Listening { port }, sockets) => (port, sockets.into_iter()),
+            (ExecutorReply::Refused(refusal), _) => return Err(refusal_error(refusal, &[])),
+            _ => return Err(self.kill("it spoke out of turn")),
+        };
+        match (sockets.next(), sockets.len() == ports.len()) {
+            (Some(proxy), true) => Ok(CommandListeners {
+                proxy: proxy.into(),
+                proxy_port: port,
+                loopback: ports.iter().copied().zip(sockets.map(TcpListener::from)).collect(),
+            }),
+            _ => Err(self.kill("it listens elsewhere")),
         }
     }
 

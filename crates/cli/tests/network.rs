@@ -1,0 +1,335 @@
+//! The network of commands: a proxy that reaches the hosts that the policy names, and nobody else. Real programs
+//! against real servers on loopback.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use capsule_testkit::{Capsule, HttpServer};
+use serde_json::Value;
+
+/// A policy whose commands reach what `network` says. Programs take `localhost` for a host like any other.
+fn policy(capsule: &Capsule, network: &str) -> String {
+    capsule.write_policy(&format!(
+        "version: 1
+extends: builtin:developer
+sandbox: {{ network: {{ shell.run: proxy, {network} }} }}
+tools:
+  shell.run:
+    effects: {{ network: allow, code: allow, unknown: allow }}
+    env: {{ set: {{ NO_PROXY: \"\", no_proxy: \"\" }} }}
+    executables: {{ curl: allow, python3: allow }}
+"
+    ))
+}
+
+fn exec(capsule: &Capsule, policy: &str, argv: &[&str]) -> (i32, String, String) {
+    let ran = capsule.run(&[&["exec", "--unattended", "--policy", policy, "--"], argv].concat());
+    (ran.status, ran.stdout, ran.stderr)
+}
+
+fn fetch(capsule: &Capsule, policy: &str, url: &str) -> (i32, String) {
+    let (status, out, _) = exec(capsule, policy, &["curl", "-sS", "--max-time", "20", url]);
+    (status, out)
+}
+
+/// The connections of the last run's call, as the report tells them.
+fn connections(capsule: &Capsule) -> Vec<Value> {
+    let report = capsule.run(&["report", "latest", "--json"]).json();
+    report["calls"][0]["connections"].as_array().unwrap().clone()
+}
+
+fn open_to(server: &HttpServer) -> String {
+    format!("hosts: [\"localhost:{}\"], private_ips: {{ allow: [127.0.0.1] }}", server.port())
+}
+
+/// E1, E23: the named host is reached, by variables that programs know; without the proxy nothing is. What was
+/// reached, refused and carried is on record, and a replay serves it with the server gone.
+#[test]
+fn a_named_host_is_reached_and_recorded() {
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = policy(&capsule, &open_to(&server));
+    let url = format!("http://localhost:{}/x", server.port());
+    let (status, page) = fetch(&capsule, &policy, &url);
+    assert_eq!((status, page.as_str()), (0, "a page"));
+    let told = connections(&capsule);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let target = &told[0]["target"];
+    assert_eq!(target["host"], format!("localhost:{}", server.port()));
+    assert_eq!(target["address"], format!("127.0.0.1:{}", server.port()));
+    assert_eq!(target["rule"], format!("localhost:{}", server.port()));
+    assert!(told[0]["sent"].as_u64().unwrap() > 10 && told[0]["received"].as_u64().unwrap() > 6);
+    let report = capsule.run(&["report", "latest"]).stdout;
+    assert!(report.contains("network by proxy") && report.contains("1 connection"), "{report}");
+    assert_eq!(server.requests()[0].target, "/x");
+    drop(server);
+    let replayed = capsule.run(&["replay", "latest"]);
+    assert_eq!(replayed.status, 0, "{}", replayed.stderr);
+    assert_eq!(capsule.run(&["verify"]).status, 0);
+
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let direct = format!("http://127.0.0.1:{}/", server.port());
+    let argv = ["curl", "-sS", "--noproxy", "*", direct.as_str()];
+    assert_eq!(exec(&capsule, &policy, &argv).0, 7, "there is nobody without the proxy");
+    assert!(server.requests().is_empty());
+}
+
+/// E5, E7, E10: what the policy does not name is refused before its name is looked up, a private address is not
+/// dialled, and the program and the record say why.
+#[test]
+fn everybody_else_is_refused() {
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let port = server.port();
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let named = format!(
+        "hosts: {{ allow: [\"localhost:{port}\", \"*.named.example:443\"], deny: [\"no.named.example\"], ask: [\"ask.example:80\"] }}"
+    );
+    let policy = policy(&capsule, &named);
+    for (url, code) in [
+        (format!("http://localhost:{port}/"), "net.private-address"),
+        (format!("http://127.0.0.1:{port}/"), "net.not-allowed"),
+        (format!("http://2130706433:{port}/"), "net.not-allowed"),
+        ("http://other.test/".into(), "net.not-allowed"),
+        ("https://named.example/".into(), "net.not-allowed"),
+        ("https://no.named.example/".into(), "policy.denied"),
+        ("http://ask.example/".into(), "approval.needed"),
+    ] {
+        let (_, page) = fetch(&capsule, &policy, &url);
+        let told = connections(&capsule);
+        assert_eq!(told[0]["refused"], code, "{url}: {told:?}");
+        assert_eq!(told[0]["target"]["address"], Value::Null, "{url}");
+        assert!(url.starts_with("https") || page.contains(code), "{url}: {page}");
+    }
+    assert!(server.requests().is_empty());
+    // A layer over the policy closes what it opens.
+    let open = self::policy(&capsule, &open_to(&server));
+    capsule.write_file(
+        ".capsule/policy.yaml",
+        "version: 1\nlayer: workspace\nsandbox: { network: none }\n",
+    );
+    let url = format!("http://localhost:{port}/");
+    let (status, _) = fetch(&capsule, &open, &url);
+    assert_ne!(status, 0);
+    assert!(server.requests().is_empty());
+}
+
+/// What sends something over plain HTTP would have to be asked about.
+#[test]
+fn sending_is_not_fetching() {
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = policy(&capsule, &open_to(&server));
+    capsule.write_file(
+        "send.py",
+        "import sys, urllib.request\nurllib.request.urlopen(sys.argv[1], data=b'secret')\n",
+    );
+    let url = format!("http://localhost:{}/", server.port());
+    let (status, _, errors) = exec(&capsule, &policy, &["python3", "send.py", &url]);
+    assert_eq!(status, 1, "{errors}");
+    assert_eq!(connections(&capsule)[0]["refused"], "approval.needed");
+    assert!(server.requests().is_empty());
+}
+
+/// E25, E2: of the host's own loopback, the named port is reached at the same port, and nothing else: no other
+/// port, no UDP, no socket by path.
+#[test]
+fn one_port_of_the_host_is_reached() {
+    let (server, other) =
+        (HttpServer::fixed("200 OK", "", "a page"), HttpServer::fixed("200 OK", "", "other"));
+    let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let _local = UnixListener::bind(capsule.workspace().join("socket")).unwrap();
+    let policy = policy(&capsule, &format!("loopback: {{ connect: [{}] }}", server.port()));
+    capsule.write_file(
+        "reach.py",
+        "import socket, sys
+named, other, udp = map(int, sys.argv[1:])
+def reach(family, address):
+    with socket.socket(family, socket.SOCK_STREAM) as s:
+        s.settimeout(5)
+        try:
+            s.connect(address)
+            s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')
+            return s.recv(15).decode()
+        except OSError as error:
+            return type(error).__name__
+print(reach(socket.AF_INET, ('127.0.0.1', named)))
+print(reach(socket.AF_INET, ('127.0.0.1', other)))
+print(reach(socket.AF_INET6, ('::1', other)))
+print(reach(socket.AF_INET, ('192.0.2.1', 80)))
+print(reach(socket.AF_UNIX, 'socket'))
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.sendto(b'x', ('127.0.0.1', udp))
+",
+    );
+    let udp = datagrams.local_addr().unwrap().port();
+    let ports = [server.port(), other.port(), udp].map(|port| port.to_string());
+    let argv: Vec<&str> =
+        ["python3", "reach.py"].into_iter().chain(ports.iter().map(String::as_str)).collect();
+    let (status, out, errors) = exec(&capsule, &policy, &argv);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(status, 0, "{out}{errors}");
+    assert_eq!(lines[0], "HTTP/1.1 200 OK", "{out}");
+    for refused in &lines[1..5] {
+        assert!(refused.ends_with("Error"), "{out}");
+    }
+    assert!(datagrams.recv(&mut [0; 1]).is_err());
+    assert!(other.requests().is_empty());
+    assert_eq!(connections(&capsule)[0]["target"]["rule"], "sandbox.network.loopback");
+}
+
+/// Many connections at once are served and counted; one that hangs costs nobody else, and is over with the command.
+#[test]
+fn many_connections_are_held_at_once() {
+    const CONNECTIONS: usize = 300;
+    let server = HttpServer::start(|request, stream| {
+        if request.target == "/hang" {
+            std::thread::sleep(Duration::from_secs(30));
+        }
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    });
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = policy(&capsule, &open_to(&server));
+    capsule.write_file(
+        "many.py",
+        "import os, socket, sys
+port, many = int(sys.argv[1]), int(sys.argv[2])
+proxy = int(os.environ['http_proxy'].rsplit(':', 1)[1])
+def tunnel(path):
+    s = socket.create_connection(('127.0.0.1', proxy))
+    s.sendall(b'CONNECT localhost:%d HTTP/1.1\\r\\n\\r\\n' % port)
+    assert b' 200 ' in s.recv(1000).split(b'\\r\\n')[0]
+    s.sendall(b'GET %s HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n' % path)
+    return s
+hanging = tunnel(b'/hang')
+all = [tunnel(b'/') for _ in range(many)]
+print(sum(b'200 OK' in s.recv(1000) for s in all))
+",
+    );
+    let (port, many) = (server.port().to_string(), CONNECTIONS.to_string());
+    let began = Instant::now();
+    let (status, out, errors) = exec(&capsule, &policy, &["python3", "many.py", &port, &many]);
+    assert_eq!((status, out.trim()), (0, many.as_str()), "{errors}");
+    assert!(began.elapsed() < Duration::from_secs(25), "the hanging one was not waited for");
+    let told = connections(&capsule);
+    assert_eq!(told.len(), CONNECTIONS + 1);
+    assert!(told.iter().all(|each| each["sent"].as_u64().is_some()), "each has its end on record");
+}
+
+/// A server that is ended with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn wait_for_port(port: u16) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < end, "no server on port {port}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Over TLS the command sees the server's own certificate: the proxy hands bytes on and reads none of them.
+#[test]
+fn tls_is_handed_on_as_it_is() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let folder = tempfile::tempdir().unwrap();
+    let (key, certificate) = (folder.path().join("key"), capsule.workspace().join("ca.crt"));
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-keyout"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let port = free_port();
+    let server = Command::new("openssl")
+        .args(["s_server", "-www", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
+        .arg(&key)
+        .arg("-cert")
+        .arg(&certificate)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _server = Server(server);
+    wait_for_port(port);
+    let network = format!("hosts: [\"localhost:{port}\"], private_ips: {{ allow: [127.0.0.1] }}");
+    let policy = policy(&capsule, &network);
+    let url = format!("https://localhost:{port}/");
+    let argv = ["curl", "-sS", "--cacert", "ca.crt", url.as_str()];
+    let (status, page, errors) = exec(&capsule, &policy, &argv);
+    assert_eq!(status, 0, "{errors}");
+    assert!(page.contains("Ciphers supported"), "{page}");
+    let (status, _, _) = exec(&capsule, &policy, &["curl", "-sS", url.as_str()]);
+    assert_eq!(status, 60, "a certificate that nobody signed");
+}
+
+/// Git lists over HTTP what the host that is named has.
+#[test]
+fn git_reaches_the_host_that_is_named() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let folder = tempfile::tempdir().unwrap();
+    let git = |args: &[&str]| {
+        let ran = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(args)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    };
+    git(&["init", "-q", "one"]);
+    fs::write(folder.path().join("one/a"), "first").unwrap();
+    git(&["-C", "one", "add", "a"]);
+    git(&["-C", "one", "commit", "-qm", "first"]);
+    git(&["clone", "-q", "--bare", "one", "served.git"]);
+    git(&["-C", "served.git", "update-server-info"]);
+    let port = free_port();
+    let server = Command::new("python3")
+        .args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _server = Server(server);
+    wait_for_port(port);
+    let network = format!("hosts: [\"localhost:{port}\"], private_ips: {{ allow: [127.0.0.1] }}");
+    let policy = policy(&capsule, &network);
+    let url = format!("http://localhost:{port}/served.git");
+    let (status, out, errors) = exec(&capsule, &policy, &["git", "ls-remote", url.as_str()]);
+    assert_eq!(status, 0, "{errors}");
+    assert!(out.contains("refs/heads/"), "{out}");
+    let told = connections(&capsule);
+    assert!(!told.is_empty() && told.iter().all(|each| each["refused"].is_null()), "{told:?}");
+}

@@ -1,0 +1,47 @@
+//! What the journal says of the connections of a running command.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::PayloadRef;
+use capsule_base::code::Code;
+
+/// A command wants to reach a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionRequested {
+    /// The call.
+    pub call: u64,
+    /// Its number among the connections of the call, from 1 on.
+    pub connection: u64,
+    /// Why it is refused; none where it is dialled next.
+    pub refused: Option<Code>,
+    /// A [`ConnectionTarget`], as JSON, masked.
+    pub target: PayloadRef,
+}
+
+/// Where a connection leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionTarget {
+    /// The host and the port that the command named.
+    pub host: String,
+    /// The address that is dialled; none where it is refused before one is known.
+    pub address: Option<String>,
+    /// The rules of the policy that allow it.
+    pub rule: Option<String>,
+    /// Why it is refused.
+    pub problem: Option<String>,
+}
+
+/// A connection of a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionClosed {
+    /// The call.
+    pub call: u64,
+    /// Its number among the connections of the call.
+    pub connection: u64,
+    /// How many bytes the command sent.
+    pub sent: u64,
+    /// How many bytes it received.
+    pub received: u64,
+}

@@ -1,0 +1,94 @@
+//! What a command connected to, for people and for programs.
+
+use std::collections::BTreeMap;
+
+use capsule_base::units::show_size;
+use capsule_core::journal::{ConnectionClosed, ConnectionRequested, ConnectionTarget};
+use serde_json::{Value, json};
+
+/// A connection that a command asked for.
+#[derive(Clone, Debug)]
+pub struct ConnectionView {
+    /// When, in microseconds since 1970.
+    pub at: u64,
+    /// What was written.
+    pub requested: ConnectionRequested,
+    /// Where it leads; none if that was erased.
+    pub target: Option<ConnectionTarget>,
+    /// How it ended; none if nobody saw its end, or it was refused.
+    pub closed: Option<ConnectionClosed>,
+}
+
+impl ConnectionView {
+    /// The host and port that the command named.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.target.as_ref().map_or("(not kept)", |target| target.host.as_str())
+    }
+
+    /// As JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "connection": self.requested.connection,
+            "at": self.at,
+            "target": self.target,
+            "refused": self.requested.refused,
+            "sent": self.closed.map(|closed| closed.sent),
+            "received": self.closed.map(|closed| closed.received),
+        })
+    }
+}
+
+/// All connections to one host.
+#[derive(Default)]
+struct HostTotal<'c> {
+    reached: u64,
+    refused: u64,
+    sent: u64,
+    received: u64,
+    address: Option<&'c str>,
+    rule: Option<&'c str>,
+    problem: Option<&'c str>,
+}
+
+/// A line for each host: how often it was reached and refused, how many bytes went there and came from there, by which
+/// rule, and why not.
+#[must_use]
+pub fn connection_lines(connections: &[ConnectionView]) -> Vec<String> {
+    let mut hosts: BTreeMap<&str, HostTotal<'_>> = BTreeMap::new();
+    for connection in connections {
+        let total = hosts.entry(connection.host()).or_default();
+        let is_refused = connection.requested.refused.is_some();
+        total.refused += u64::from(is_refused);
+        total.reached += u64::from(!is_refused);
+        if let Some(closed) = connection.closed {
+            total.sent += closed.sent;
+            total.received += closed.received;
+        }
+        if let Some(target) = &connection.target {
+            total.address = target.address.as_deref().or(total.address);
+            total.rule = target.rule.as_deref().or(total.rule);
+            total.problem = target.problem.as_deref().or(total.problem);
+        }
+    }
+    hosts.into_iter().map(|(host, total)| total.line(host)).collect()
+}
+
+impl HostTotal<'_> {
+    fn line(&self, host: &str) -> String {
+        let mut parts = vec![host.to_owned()];
+        if self.reached > 0 {
+            let noun = if self.reached == 1 { "connection" } else { "connections" };
+            parts.push(format!("{} {noun}", self.reached));
+            parts.push(format!("↑ {} ↓ {}", show_size(self.sent), show_size(self.received)));
+            parts.extend(self.address.map(str::to_owned));
+            parts.extend(self.rule.map(|rule| format!("by `{rule}`")));
+        }
+        if self.refused > 0 {
+            let why = self.problem.unwrap_or("(not kept)");
+            parts.push(format!("✗ refused {}×: {why}", self.refused));
+        }
+        parts.join(" · ")
+    }
+}
