@@ -15,6 +15,7 @@ mod coverage;
 mod deny;
 mod dist;
 mod docs;
+mod macos;
 mod models;
 mod repository;
 mod rust;
@@ -37,6 +38,7 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
         "check licences, sources, duplicates and advisories of the dependencies: --advisories",
     ),
     ("dist", "build the binary as it is shipped: one file, with the C library in it"),
+    ("macos", "type-check the binary for macOS, which is never run here: --toolchain DIRECTORY"),
     (
         "nightly",
         "everything that the gate checks, with long fuzzing, all suites and optimised builds",
@@ -76,6 +78,7 @@ fn run_task(words: &[&str]) -> TaskResult<bool> {
         ["deny"] => deny::run(&root, false),
         ["deny", "--advisories"] => deny::run(&root, true),
         ["dist"] => dist::build(&root).map(|()| true),
+        ["macos", options @ ..] => macos::check(&root, options).map(|()| true),
         ["nightly"] => nightly(&root),
         ["adapt", options @ ..] => models::adapt::run(&root, options),
         ["e2e-model"] => models::local_model::run(&root),

@@ -269,7 +269,11 @@ fn options(reader: &mut YamlReader, node: &YamlNode) -> Vec<OptionSpec> {
     let mut options = Vec::new();
     for (names, at, node) in map.entries() {
         if let Some(value) = plain_value(names) {
-            options.extend(plain_options(reader, node, value));
+            // Nothing else is to be said of these: `flag: [-a --all, --long]`.
+            for (names, _) in reader.lines(node, "options") {
+                let names = names.split(' ').map(Into::into).collect();
+                options.push(OptionSpec { names, value, ..OptionSpec::default() });
+            }
             continue;
         }
         let names: Vec<String> = names.split(", ").map(Into::into).collect();
@@ -315,24 +319,4 @@ fn options(reader: &mut YamlReader, node: &YamlNode) -> Vec<OptionSpec> {
 fn plain_value(key: &str) -> Option<Option<ArgKind>> {
     let known = WORDS.iter().find(|(word, _)| *word == key).map(|(_, kind)| Some(*kind));
     known.or((key == "flag").then_some(None))
-}
-
-/// Options of which nothing is to be said but their value: `flag: [-a --all, --long]`.
-fn plain_options(
-    reader: &mut YamlReader,
-    node: &YamlNode,
-    value: Option<ArgKind>,
-) -> Vec<OptionSpec> {
-    let items = reader.lines(node, "options");
-    let is_name = |(names, _): &(String, _)| names.split(' ').all(|name| name.starts_with('-'));
-    if !items.iter().all(is_name) {
-        reader.wrong_type(node, "names such as `-n --lines`");
-    }
-    let items = items.into_iter();
-    let option = |(names, _): (String, _)| OptionSpec {
-        names: names.split(' ').map(Into::into).collect(),
-        value,
-        ..OptionSpec::default()
-    };
-    items.map(option).collect()
 }
