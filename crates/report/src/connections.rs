@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::escape;
 use capsule_base::units::show_size;
 use capsule_core::journal::{ConnectionClosed, ConnectionRequested, ConnectionTarget};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ pub struct ConnectionView {
     pub requested: ConnectionRequested,
     /// Where it leads; none if that was erased.
     pub target: Option<ConnectionTarget>,
-    /// How it ended; none if nobody saw its end, or it was refused.
+    /// How it ended; none if its end was not seen, or it was refused.
     pub closed: Option<ConnectionClosed>,
 }
 
@@ -47,7 +48,7 @@ struct HostTotal<'c> {
     refused: u64,
     sent: u64,
     received: u64,
-    address: Option<&'c str>,
+    addresses: &'c [String],
     rule: Option<&'c str>,
     problem: Option<&'c str>,
 }
@@ -67,7 +68,9 @@ pub fn connection_lines(connections: &[ConnectionView]) -> Vec<String> {
             total.received += closed.received;
         }
         if let Some(target) = &connection.target {
-            total.address = target.address.as_deref().or(total.address);
+            if !target.addresses.is_empty() {
+                total.addresses = &target.addresses;
+            }
             total.rule = target.rule.as_deref().or(total.rule);
             total.problem = target.problem.as_deref().or(total.problem);
         }
@@ -82,13 +85,13 @@ impl HostTotal<'_> {
             let noun = if self.reached == 1 { "connection" } else { "connections" };
             parts.push(format!("{} {noun}", self.reached));
             parts.push(format!("↑ {} ↓ {}", show_size(self.sent), show_size(self.received)));
-            parts.extend(self.address.map(str::to_owned));
+            parts.push(self.addresses.join(", "));
             parts.extend(self.rule.map(|rule| format!("by `{rule}`")));
         }
         if self.refused > 0 {
             let why = self.problem.unwrap_or("(not kept)");
             parts.push(format!("✗ refused {}×: {why}", self.refused));
         }
-        parts.join(" · ")
+        escape::line(&parts.join(" · ")).into_owned()
     }
 }

@@ -6,6 +6,8 @@ mod other_runs;
 mod sandbox;
 mod sign;
 
+pub use sandbox::network_text;
+
 use anstyle::Style;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
@@ -212,20 +214,22 @@ impl Console {
         let shown = call.changes.iter().take(CHANGES_SHOWN);
         let mut lines: Vec<String> =
             change_lines(shown).flat_map(|line| self.wrapped_bar(&line)).collect();
-        let more = call.changes.len().saturating_sub(CHANGES_SHOWN);
-        if more > 0 {
-            let label =
-                self.run.header.as_ref().map_or("latest", |header| header.opened.label.as_str());
-            lines.extend(
-                self.wrapped_bar(&format!(
-                    "and {more} more: capsule show-run {label}:{}",
-                    call.call
-                )),
-            );
-        }
-        let hosts = connection_lines(&call.connections).into_iter().take(CHANGES_SHOWN);
-        lines.extend(hosts.flat_map(|line| self.wrapped_bar(&format!("⇄ {line}"))));
+        lines.extend(self.more_line(call, call.changes.len()));
+        let hosts = connection_lines(&call.connections);
+        let shown = hosts.iter().take(CHANGES_SHOWN);
+        lines.extend(shown.flat_map(|line| self.wrapped_bar(&format!("⇄ {line}"))));
+        lines.extend(self.more_line(call, hosts.len()));
         lines
+    }
+
+    /// Says where the rest of a list is that is longer than what is shown of it.
+    fn more_line(&self, call: &CallView, length: usize) -> Vec<String> {
+        let label = self.run.header.as_ref().map_or("latest", |header| &header.opened.label);
+        match length.saturating_sub(CHANGES_SHOWN) {
+            0 => Vec::new(),
+            more => self
+                .wrapped_bar(&format!("and {more} more: capsule show-run {label}:{}", call.call)),
+        }
     }
 
     /// What a denial or failure is about, and what to do instead.

@@ -39,7 +39,7 @@ pub use card::{age_text, card_lines, unconfined_warning};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use connections::{ConnectionView, connection_lines};
-pub use console::Console;
+pub use console::{Console, network_text};
 pub use detail::call_detail;
 pub use distribution::Distribution;
 pub use feedback::FeedbackView;

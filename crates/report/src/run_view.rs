@@ -175,21 +175,8 @@ impl RunView {
                     call.started = Some((at, started.clone()));
                 }
             }
-            Event::ConnectionRequested(request) => {
-                let target = payload_json(payloads, Some(&request.target));
-                if let Some(call) = self.call_mut(request.call) {
-                    let requested = request.clone();
-                    call.connections.push(ConnectionView { at, requested, target, closed: None });
-                }
-            }
-            Event::ConnectionClosed(closed) => {
-                let number = closed.connection;
-                let connections =
-                    self.call_mut(closed.call).map(|call| call.connections.iter_mut());
-                let open = connections.into_iter().flatten();
-                for connection in open.filter(|open| open.requested.connection == number) {
-                    connection.closed = Some(*closed);
-                }
+            Event::ConnectionRequested(_) | Event::ConnectionClosed(_) => {
+                self.apply_connection_event(at, event, payloads);
             }
             Event::CallFinished(finished) => {
                 let output = payload_json(payloads, Some(&finished.output));
@@ -211,6 +198,29 @@ impl RunView {
                 self.sealed = Some(SealedView { at, sealed: sealed.clone(), outputs });
             }
             _ => self.apply_question_event(at, event, payloads),
+        }
+    }
+
+    /// Takes an event that is about a connection of a call.
+    fn apply_connection_event(&mut self, at: u64, event: &Event, payloads: &PayloadLookup<'_>) {
+        match event {
+            Event::ConnectionRequested(request) => {
+                let target = payload_json(payloads, Some(&request.target));
+                if let Some(call) = self.call_mut(request.call) {
+                    let requested = request.clone();
+                    call.connections.push(ConnectionView { at, requested, target, closed: None });
+                }
+            }
+            Event::ConnectionClosed(closed) => {
+                let number = closed.connection;
+                let connections =
+                    self.call_mut(closed.call).map(|call| call.connections.iter_mut());
+                let open = connections.into_iter().flatten();
+                for connection in open.filter(|open| open.requested.connection == number) {
+                    connection.closed = Some(*closed);
+                }
+            }
+            _ => {}
         }
     }
 

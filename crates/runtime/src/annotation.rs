@@ -102,8 +102,7 @@ impl Annotation<'_> {
             ..*subject
         };
         writer.append(Event::RunOpened(Box::new(opened)), Durability::CrashSafe)?;
-        let mut masked = 0;
-        let why = self.why.map(|why| Redactor::builtin().text(why, &mut masked));
+        let why = self.why.map(|why| Redactor::builtin().text(why, &mut 0));
         let why = why.map(|why| writer.put_payload(PayloadClass::Text, &json::canonical(&why)));
         writer.append(event(why.transpose()?), Durability::CrashSafe)?;
         let sealed =

@@ -12,9 +12,7 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::json;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::confinement::{
-    NetworkAccess, SandboxFailure, SandboxStatus, SandboxTier, WorkspaceAccess,
-};
+use capsule_core::confinement::{SandboxFailure, SandboxStatus, SandboxTier, WorkspaceAccess};
 use capsule_core::id::RunId;
 use capsule_core::journal::{
     Journal, NoSandbox, PayloadClass, PayloadRef, PendingChanges, RunKind, WorkspaceIdentity,
@@ -123,13 +121,6 @@ impl LiveRunOptions<'_, '_> {
     }
 
     /// Whether its commands may change the workspace itself.
-    /// What its commands may reach over a network, if it has any.
-    fn network(&self) -> NetworkAccess {
-        let has_commands = self.capabilities.contains(Capability::ProcExec);
-        let network = self.policy.policy.sandbox_in_force().network;
-        if has_commands { network } else { NetworkAccess::None }
-    }
-
     fn writes_directly(&self) -> bool {
         !self.applies_earlier_run()
             && self.policy.policy.sandbox_in_force().workspace == WorkspaceAccess::Direct
@@ -313,7 +304,7 @@ fn run_opening<'a>(
         steps: start.steps,
         staged: start.stages(),
         direct: start.writes_directly(),
-        network: start.network(),
+        network: bound.policy.sandbox_in_force().network,
         pending_changes: unpulled,
     }
 }

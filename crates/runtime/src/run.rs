@@ -192,6 +192,7 @@ impl RunOpening<'_> {
             let (since, before) = met.layer_entry(at);
             layers.push(LayerOpened { layer: *kind, document, since, before });
         }
+        let has_sandbox = self.sandbox_status.is_some();
         let opened = RunOpened {
             label: self.label,
             origin: self.kind,
@@ -211,14 +212,14 @@ impl RunOpening<'_> {
             home: self.home,
             own: self.own_files,
             tools: tools_digest(),
-            mount: self.sandbox_status.is_some().then_some(self.mount),
-            toolchains: if self.sandbox_status.is_some() { self.toolchains } else { Vec::new() },
+            mount: has_sandbox.then_some(self.mount),
+            toolchains: if has_sandbox { self.toolchains } else { Vec::new() },
             walls: self.sandbox_status,
             bare: self.unconfined,
             steps: self.steps,
             staged: self.staged,
             direct: self.direct,
-            network: self.network,
+            network: if has_sandbox { self.network } else { NetworkAccess::None },
             extends,
             layers,
             layer_gone: met.gone,

@@ -22,7 +22,7 @@ use capsule_base::exit::Exit;
 use capsule_base::{escape, limits};
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::outcome::CodedError;
-use capsule_report::{time_text, wrap};
+use capsule_report::{network_text, time_text, wrap};
 use capsule_runtime::{
     BoundPolicy, Cancel, CommandRunner, ModelSession, SessionChoice, WaitingChanges, now_micros,
 };
@@ -159,7 +159,7 @@ impl Chat<'_> {
         let mut lines = vec![
             ("workspace", workspace),
             ("policy", policy),
-            ("sandbox", format!("{} at least · {}", sandbox.floor, sandbox.network.description())),
+            ("sandbox", format!("{} at least · {}", sandbox.floor, network_text(sandbox.network))),
             ("changes", changes.to_owned()),
             ("model", self.model_line()),
         ];

@@ -1,6 +1,7 @@
 //! What the journal says of the connections of a running command.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +26,8 @@ pub struct ConnectionRequested {
 pub struct ConnectionTarget {
     /// The host and the port that the command named.
     pub host: String,
-    /// The address that is dialled; none where it is refused before one is known.
-    pub address: Option<String>,
+    /// The addresses that are dialled, one after the other until one answers; none where it is refused.
+    pub addresses: Vec<String>,
     /// The rules of the policy that allow it.
     pub rule: Option<String>,
     /// Why it is refused.

@@ -26,7 +26,9 @@ pub use approval::{
 };
 pub use plan::{PlanApproval, PlannedCall, request_plan_approval};
 pub use redacted::recorded_action;
-pub use run::{FinishedCall, Operation, Permit, Preview, SavedUndo, UnconfinedPermit, run};
+pub use run::{
+    ConnectionRecord, FinishedCall, Operation, Permit, Preview, SavedUndo, UnconfinedPermit, run,
+};
 pub use stages::{
     AllowedCall, Cleared, Denied, Judged, Preflight, PreflightReport, Proposed, propose,
     recorded_decision,

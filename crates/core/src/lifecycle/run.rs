@@ -99,11 +99,18 @@ struct Receipt {
     at: u64,
 }
 
-/// Where a running call writes down what its command connects to.
-trait ConnectionJournal {
-    fn request(&self, number: u64, target: &ConnectionTarget, refused: Option<Code>) -> bool;
+/// Something that happened to a connection of a running command, by its number among those of the call.
+#[derive(Clone, Copy, Debug)]
+pub enum ConnectionRecord<'r> {
+    /// The command wants to reach a host: it is dialled next, or refused for a reason.
+    Requested(u64, &'r ConnectionTarget, Option<Code>),
+    /// It ended, with so many bytes sent and received.
+    Closed(u64, u64, u64),
+}
 
-    fn close(&self, connection: u64, sent: u64, received: u64) -> bool;
+/// Where a running call writes down what its command connects to; says whether that went well.
+trait ConnectionJournal {
+    fn record(&self, record: ConnectionRecord<'_>) -> bool;
 }
 
 /// Leave to run one call, now, within bounds.
@@ -131,30 +138,14 @@ impl<'p> Permit<'p> {
         self.at
     }
 
-    /// Writes down that the command wants to reach a host, before anything is dialled, or why it is refused.
+    /// Writes down what happened to a connection of the command. A request is written before anything is dialled.
     ///
     /// # Errors
     /// When it cannot be written: then nothing may be dialled. The call ends with that error.
-    pub fn record_request(
-        &self,
-        connection: u64,
-        target: &ConnectionTarget,
-        refused: Option<Code>,
-    ) -> Result<(), CodedError> {
-        recorded(self.journal.request(connection, target, refused))
-    }
-
-    /// Writes down that a connection ended, and how many bytes the command sent and received.
-    ///
-    /// # Errors
-    /// When it cannot be written. The call ends with that error.
-    pub fn record_close(
-        &self,
-        connection: u64,
-        sent: u64,
-        received: u64,
-    ) -> Result<(), CodedError> {
-        recorded(self.journal.close(connection, sent, received))
+    pub fn record(&self, record: ConnectionRecord<'_>) -> Result<(), CodedError> {
+        let message = "a connection could not be written down";
+        let written = self.journal.record(record).then_some(());
+        written.ok_or_else(|| CodedError::new(Code::EngineFault, message))
     }
 
     /// Spends it on running a program with nothing around it.
@@ -175,11 +166,6 @@ impl fmt::Debug for Permit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit").field("restrictions", self.restrictions).finish_non_exhaustive()
     }
-}
-
-fn recorded(is_written: bool) -> Result<(), CodedError> {
-    let message = "a connection could not be written down";
-    is_written.then_some(()).ok_or_else(|| CodedError::new(Code::EngineFault, message))
 }
 
 /// Leave to run one program with nothing around it. It comes out of a permit that says so, and out of
@@ -278,6 +264,24 @@ pub(super) struct EndWriter<'e, J: Journal> {
 }
 
 impl<J: Journal> EndWriter<'_, J> {
+    fn record_connection(&mut self, record: ConnectionRecord<'_>) -> Result<(), J::Error> {
+        let call = self.number;
+        let (event, durability) = match record {
+            ConnectionRecord::Requested(connection, target, refused) => {
+                let target = self.redactor.value(serde_json::json!(target), &mut 0);
+                let bytes = json::canonical_value(&target);
+                let target = self.journal.put_payload(PayloadClass::Text, &bytes)?;
+                let requested = ConnectionRequested { call, connection, refused, target };
+                (Event::ConnectionRequested(requested), Durability::CrashSafe)
+            }
+            ConnectionRecord::Closed(connection, sent, received) => {
+                let closed = ConnectionClosed { call, connection, sent, received };
+                (Event::ConnectionClosed(closed), Durability::Deferred)
+            }
+        };
+        self.journal.append(event, durability).map(|_| ())
+    }
+
     pub(super) fn write(
         self,
         outcome: Outcome,
@@ -346,22 +350,13 @@ struct EndGuard<'e, J: Journal> {
 }
 
 impl<J: Journal> ConnectionJournal for RefCell<EndGuard<'_, J>> {
-    fn request(&self, number: u64, target: &ConnectionTarget, refused: Option<Code>) -> bool {
-        self.borrow_mut().record(Durability::CrashSafe, |end| {
-            let target = end.redactor.value(serde_json::json!(target), &mut 0);
-            let target =
-                end.journal.put_payload(PayloadClass::Text, &json::canonical_value(&target))?;
-            let (call, connection) = (end.number, number);
-            let requested = ConnectionRequested { call, connection, refused, target };
-            Ok(Event::ConnectionRequested(requested))
-        })
-    }
-
-    fn close(&self, connection: u64, sent: u64, received: u64) -> bool {
-        self.borrow_mut().record(Durability::Deferred, |end| {
-            let call = end.number;
-            Ok(Event::ConnectionClosed(ConnectionClosed { call, connection, sent, received }))
-        })
+    fn record(&self, record: ConnectionRecord<'_>) -> bool {
+        let mut guard = self.borrow_mut();
+        let EndGuard { end: Some(end), failure, .. } = &mut *guard else { return false };
+        if failure.is_none() {
+            *failure = end.record_connection(record).err();
+        }
+        failure.is_none()
     }
 }
 
@@ -371,19 +366,6 @@ impl<J: Journal> EndGuard<'_, J> {
         if let Some(end) = &mut self.end {
             end.journal.run_idle_work();
         }
-    }
-
-    /// Writes an event of the running call; whether that went well, as every write before it.
-    fn record(
-        &mut self,
-        durability: Durability,
-        event: impl FnOnce(&mut EndWriter<'_, J>) -> Result<Event, J::Error>,
-    ) -> bool {
-        if let (Some(end), None) = (&mut self.end, &self.failure) {
-            let written = event(end).and_then(|event| end.journal.append(event, durability));
-            self.failure = written.err();
-        }
-        self.failure.is_none()
     }
 
     fn finish(mut self, outcome: Outcome) -> Result<FinishedCall, J::Error> {

@@ -31,9 +31,18 @@ pub(super) fn sandbox_status_text(status: &SandboxStatus, network: NetworkAccess
         }
     };
     if gaps.is_empty() {
-        format!("sandbox    {SUCCESS}✔ held{SUCCESS:#} {words} · {}", network.description())
+        format!("sandbox    {SUCCESS}✔ held{SUCCESS:#} {words} · {}", network_text(network))
     } else {
         format!("sandbox    {WARNING}⚠ weaker{WARNING:#} {words}{}", gaps_text(&gaps))
+    }
+}
+
+/// What commands reach over a network, in a few words.
+#[must_use]
+pub const fn network_text(network: NetworkAccess) -> &'static str {
+    match network {
+        NetworkAccess::None => "no network",
+        NetworkAccess::Proxy => "network by proxy",
     }
 }
 

@@ -8,9 +8,10 @@ use capsule_base::code::Code;
 use capsule_core::action::{Action, Facts};
 use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
-use capsule_core::journal::{CallFinished, ConnectionTarget, Event};
+use capsule_core::journal::{CallFinished, ConnectionClosed, ConnectionTarget, Event};
 use capsule_core::lifecycle::{
-    Operation, Permit, PreflightReport, Preview, SavedUndo, recorded_action, recorded_decision,
+    ConnectionRecord, Operation, Permit, PreflightReport, Preview, SavedUndo, recorded_action,
+    recorded_decision,
 };
 use capsule_core::outcome::{CodedError, Outcome, Output};
 
@@ -128,10 +129,12 @@ impl RecordedOperation {
                     let missing = "where a command connected to is missing";
                     let target: ConnectionTarget =
                         target.ok_or_else(|| self.recording.borrow_mut().note_missing(missing))?;
-                    permit.record_request(request.connection, &target, request.refused)?;
+                    let (number, refused) = (request.connection, request.refused);
+                    permit.record(ConnectionRecord::Requested(number, &target, refused))?;
                 }
                 Some(Event::ConnectionClosed(closed)) => {
-                    permit.record_close(closed.connection, closed.sent, closed.received)?;
+                    let ConnectionClosed { connection, sent, received, .. } = closed;
+                    permit.record(ConnectionRecord::Closed(connection, sent, received))?;
                 }
                 _ => return Ok(()),
             }

@@ -53,12 +53,12 @@ pub(crate) struct CommandOperation {
     pub(crate) progress: Option<Result<CommandProgress, CodedError>>,
 }
 
-/// How far a command is before somebody waits for its end.
+/// How far a command is before its end is waited for, and what serves its connections.
 pub(crate) enum CommandProgress {
     /// It was made ready.
-    Prepared(PreparedCommand),
+    Prepared(PreparedCommand, Option<CommandNetwork>),
     /// It has begun.
-    Running(RunningCommand),
+    Running(RunningCommand, Option<CommandNetwork>),
 }
 
 impl ReadyStage {
@@ -85,15 +85,15 @@ impl Operation for CommandOperation {
         {
             let scopes = (reads.as_ref(), hosts.as_ref());
             let held = self.prepare_command(confinement, environment, scopes, None);
-            self.progress = Some(held.map(CommandProgress::Prepared));
+            self.progress = Some(held);
         }
     }
 
     fn start(&mut self, _: &Permit<'_>) {
         if let Some(ahead) = self.progress.take() {
-            self.progress = Some(
-                ahead.and_then(|ahead| self.start_command(ahead)).map(CommandProgress::Running),
-            );
+            let begun = ahead.and_then(|ahead| self.start_command(ahead));
+            self.progress =
+                Some(begun.map(|(run, network)| CommandProgress::Running(run, network)));
         }
     }
 
@@ -121,15 +121,12 @@ impl Operation for CommandOperation {
         };
         let ahead = ahead.unwrap_or_else(|| {
             let scopes = (reads.as_ref(), hosts.as_ref());
-            let held = self.prepare_command(confinement, environment, scopes, ground.as_mut());
-            held.map(CommandProgress::Prepared)
+            self.prepare_command(confinement, environment, scopes, ground.as_mut())
         });
         let staged = confinement.workspace == WorkspaceAccess::Staged;
         let staging = self.staging.as_deref().filter(|_| staged);
-        let ended = ahead.and_then(|ahead| {
-            let network = self.start_network(hosts.as_ref(), &permit)?;
-            self.wait_for_end(ahead, (staging, ground.as_ref()), network)
-        });
+        let ended = ahead
+            .and_then(|ahead| self.wait_for_end(ahead, (staging, ground.as_ref()), Some(&permit)));
         let ended = match ended {
             Ok((exit, None)) => confined_outcome(exit, confinement, *clamped),
             Ok((exit, Some(full))) => confined_outcome(exit, confinement, *clamped).with_end(full),
@@ -159,22 +156,7 @@ impl CommandOperation {
         environment: &EnvironmentRule,
     ) -> Result<CommandResult, CodedError> {
         let held = self.prepare_command(confinement, environment, (None, None), None)?;
-        let ended = self.wait_for_end(CommandProgress::Prepared(held), (None, None), None);
-        ended.map(|(exit, _)| exit)
-    }
-
-    /// Begins to serve the connections of the programs, where they may reach somebody.
-    ///
-    /// # Errors
-    /// The proxy cannot be started.
-    fn start_network<'n, 'p>(
-        &self,
-        hosts: Option<&HostScope>,
-        permit: &'n Permit<'p>,
-    ) -> Result<Option<CommandNetwork<'n, 'p>>, CodedError> {
-        let listeners = self.commands.listeners();
-        let network = hosts.zip(listeners);
-        network.map(|(scope, all)| CommandNetwork::start(&all, scope, permit)).transpose()
+        self.wait_for_end(held, (None, None), None).map(|(exit, _)| exit)
     }
 
     /// Finds the paths that are hidden from the programs, and the links that lead to protected paths.
@@ -217,7 +199,7 @@ impl CommandOperation {
         environment: &EnvironmentRule,
         (reads, hosts): (Option<&PathScope>, Option<&HostScope>),
         mut ground: Option<&mut DirectWriteGuard<'_>>,
-    ) -> Result<PreparedCommand, CodedError> {
+    ) -> Result<CommandProgress, CodedError> {
         let (hidden, link_chain) = self.find_hidden_paths(reads)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         if let Some(staging) = &self.staging {
@@ -259,24 +241,33 @@ impl CommandOperation {
             sandbox_view(&self.workspace, self.host.as_ref(), floor, None, launch.hidden.clone())
         };
         let loopback = hosts.map(HostScope::loopback_ports);
-        self.commands.prepare(launch, loopback.as_deref(), view).map_err(|why| match why {
+        let held = self.commands.prepare(launch, loopback.as_deref(), view);
+        let held = held.map_err(|why| match why {
             CommandError::Sandbox(error) => sandbox_problem(&self.stages, &error),
             CommandError::View(error) => CodedError::new(
                 Code::SandboxFailed,
                 format!("the workspace cannot be shown: {error}"),
             ),
-        })
+        })?;
+        let listeners = self.commands.listeners();
+        let network = hosts.zip(listeners).map(|(scope, all)| CommandNetwork::start(&all, scope));
+        Ok(CommandProgress::Prepared(held, network.transpose()?))
     }
 
     /// Has them begin, if they have not.
     ///
     /// # Errors
     /// They cannot be run as they must be.
-    fn start_command(&self, ahead: CommandProgress) -> Result<RunningCommand, CodedError> {
+    fn start_command(
+        &self,
+        ahead: CommandProgress,
+    ) -> Result<(RunningCommand, Option<CommandNetwork>), CodedError> {
         match ahead {
-            CommandProgress::Running(running) => Ok(running),
-            CommandProgress::Prepared(held) => {
-                self.commands.begin(held).map_err(|error| sandbox_problem(&self.stages, &error))
+            CommandProgress::Running(running, network) => Ok((running, network)),
+            CommandProgress::Prepared(held, network) => {
+                let begun = self.commands.begin(held);
+                let running = begun.map_err(|error| sandbox_problem(&self.stages, &error))?;
+                Ok((running, network))
             }
         }
     }
@@ -290,9 +281,9 @@ impl CommandOperation {
         &self,
         ahead: CommandProgress,
         (staging, ground): (Option<&Staging>, Option<&DirectWriteGuard<'_>>),
-        network: Option<CommandNetwork<'_, '_>>,
+        permit: Option<&Permit<'_>>,
     ) -> Result<(CommandResult, Option<CodedError>), CodedError> {
-        let running = self.start_command(ahead)?;
+        let (running, network) = self.start_command(ahead)?;
         let full = RefCell::new(None);
         let mut watch = OutputWatcher {
             sink: self.sink.as_ref(),
@@ -300,11 +291,11 @@ impl CommandOperation {
             staging,
             overflow: Some(&full),
             direct_guard: ground,
-            network,
+            network: network.zip(permit),
         };
         let ended = self.commands.wait(running, &mut watch);
-        if let Some(network) = watch.network {
-            network.finish();
+        if let Some((network, permit)) = watch.network {
+            network.finish(permit);
         }
         if let Some(staging) = &self.staging {
             staging.show_in_indexes(&self.workspace);
@@ -323,8 +314,8 @@ pub(super) struct OutputWatcher<'w, 'p> {
     overflow: Option<&'w RefCell<Option<CodedError>>>,
     /// What bounds it, if it changes the workspace itself.
     direct_guard: Option<&'w DirectWriteGuard<'w>>,
-    /// What serves its connections.
-    network: Option<CommandNetwork<'w, 'p>>,
+    /// What serves its connections, and where they are written down.
+    network: Option<(CommandNetwork, &'w Permit<'p>)>,
 }
 
 impl<'w> OutputWatcher<'w, '_> {
@@ -341,12 +332,12 @@ impl sandbox::CommandWatcher for OutputWatcher<'_, '_> {
     }
 
     fn attention(&self) -> Option<BorrowedFd<'_>> {
-        self.network.as_ref().map(CommandNetwork::attention)
+        self.network.as_ref().map(|(network, _)| network.attention())
     }
 
     fn attend(&mut self) {
-        if let Some(network) = &mut self.network {
-            network.attend();
+        if let Some((network, permit)) = &mut self.network {
+            network.attend(permit);
         }
     }
 
@@ -358,6 +349,7 @@ impl sandbox::CommandWatcher for OutputWatcher<'_, '_> {
         });
         is_full
             || self.cancel.is_set()
+            || self.network.as_ref().is_some_and(|(network, _)| network.has_failed())
             || self.direct_guard.is_some_and(DirectWriteGuard::lost_mount)
     }
 }

@@ -2,94 +2,100 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use capsule_base::code::Code;
 use capsule_core::journal::ConnectionTarget;
 use capsule_core::outcome::CodedError;
 
-use super::dial::{check_host, dial, resolve};
+use super::dial::{dial, resolve};
 use super::relay::relay;
 use super::request::{ProxyRequest, RequestError, read_request};
-use super::{Message, Shared};
+use super::shared::{Message, OpenConnection};
 
-/// How long a command may take to say where it wants to.
+/// How long a command may take to send the next part of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves a connection: to the host that it names, or to a port of the host's loopback.
 pub(super) fn serve(
-    mut stream: TcpStream,
+    stream: &TcpStream,
     port: Option<u16>,
-    (shared, number): (&Shared, u64),
+    connection: &OpenConnection,
     messages: &Sender<Message>,
 ) {
     if let Some(port) = port {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        let rule = Some("sandbox.network.loopback".to_owned());
         let target = ConnectionTarget {
             host: format!("localhost:{port}"),
-            address: Some(address.to_string()),
-            rule,
+            addresses: vec![address.to_string()],
+            rule: Some("sandbox.network.loopback".to_owned()),
             problem: None,
         };
-        if let Ok((connection, upstream)) =
-            connect((shared, number), messages, (target, &[address]))
-        {
-            let bytes = relay((&stream, &upstream), &shared.ended, true);
-            close(connection, bytes, (shared, messages));
+        if let Ok((number, upstream)) = connect(connection, messages, target, &[address]) {
+            let bytes = relay((stream, &upstream), &connection.shared().ended, true);
+            connection.shared().record_close(messages, number, bytes);
         }
         return;
     }
     let _ = stream.set_read_timeout(Some(REQUEST_TIMEOUT));
-    let request = match read_request(&mut stream) {
-        Ok(request) => request,
-        Err(RequestError::Refused(reply)) => {
-            let _ = stream.write_all(&reply);
-            return;
+    match read_request(&mut &*stream) {
+        Ok(request) => {
+            let _ = stream.set_read_timeout(None);
+            serve_request(stream, &request, connection, messages);
         }
-        Err(RequestError::Ended) => return,
-    };
-    let _ = stream.set_read_timeout(None);
-    match open(&request, (shared, number), messages) {
-        Ok((connection, mut upstream)) => {
+        Err(RequestError::Refused(reply)) => drop((&*stream).write_all(&reply)),
+        Err(RequestError::Ended) => {}
+    }
+}
+
+/// Serves what a command asks the proxy for.
+fn serve_request(
+    mut stream: &TcpStream,
+    request: &ProxyRequest,
+    connection: &OpenConnection,
+    messages: &Sender<Message>,
+) {
+    let shared = connection.shared();
+    match open(request, connection, messages) {
+        Ok((number, upstream)) => {
             let first = request.first_bytes();
             let begun =
-                stream.write_all(request.accepted()).and_then(|()| upstream.write_all(first));
+                stream.write_all(request.accepted()).and_then(|()| (&*upstream).write_all(first));
             let (sent, received) = match begun {
-                Ok(()) => relay((&stream, &upstream), &shared.ended, request.sends_more()),
+                Ok(()) => relay((stream, &upstream), &shared.ended, request.sends_more()),
                 Err(_) => (0, 0),
             };
             let sent = sent + u64::try_from(first.len()).unwrap_or_default();
-            close(connection, (sent, received), (shared, messages));
+            shared.record_close(messages, number, (sent, received));
         }
-        Err(problem) => {
-            let _ = stream.write_all(&request.refused(&problem));
-        }
+        Err(problem) => drop(stream.write_all(&request.refused(&problem))),
     }
 }
 
 /// Judges where a request leads, has it written down, and dials.
 fn open(
     request: &ProxyRequest,
-    (shared, number): (&Shared, u64),
+    connection: &OpenConnection,
     messages: &Sender<Message>,
-) -> Result<(u64, TcpStream), CodedError> {
+) -> Result<(u64, Arc<TcpStream>), CodedError> {
+    let shared = connection.shared();
     let host = request.host_and_port();
-    let judged = request
-        .check_method()
-        .and_then(|()| check_host(shared, request.target()))
-        .and_then(|rule| Ok((rule, resolve(shared, request.target())?)));
+    let judged = shared.scope.check_host(request.target()).and_then(|rule| {
+        request.check_method()?;
+        Ok((rule, resolve(shared, request.target())?))
+    });
     match judged {
-        Ok((rule, addresses)) => {
-            let address = addresses.first().map(ToString::to_string);
-            let target = ConnectionTarget { host, address, rule: Some(rule), problem: None };
-            connect((shared, number), messages, (target, &addresses))
+        Ok((rule, found)) => {
+            let addresses = found.iter().map(ToString::to_string).collect();
+            let target = ConnectionTarget { host, addresses, rule: Some(rule), problem: None };
+            connect(connection, messages, target, &found)
         }
         Err(problem) => {
             let message = Some(problem.message.clone());
-            let target = ConnectionTarget { host, address: None, rule: None, problem: message };
-            request_record(shared, messages, target, Some(problem.code));
+            let target =
+                ConnectionTarget { host, addresses: Vec::new(), rule: None, problem: message };
+            shared.record_request(messages, target, Some(problem.code))?;
             Err(problem)
         }
     }
@@ -97,46 +103,17 @@ fn open(
 
 /// Has a request written down that may be dialled, and dials it.
 fn connect(
-    (shared, number): (&Shared, u64),
-    messages: &Sender<Message>,
-    (target, addresses): (ConnectionTarget, &[SocketAddr]),
-) -> Result<(u64, TcpStream), CodedError> {
-    let host = target.host.clone();
-    let Some(connection) = request_record(shared, messages, target, None) else {
-        let message = format!("the connection to `{host}` could not be written down");
-        return Err(CodedError::new(Code::NetConnect, message));
-    };
-    let dialled = dial(addresses, &host).and_then(|upstream| {
-        let mut open = shared.open();
-        let ours = upstream.try_clone().ok().filter(|_| !open.is_closed);
-        let sockets = open.sockets.get_mut(&number);
-        match ours.zip(sockets) {
-            Some((ours, sockets)) => sockets.push(ours),
-            None => return Err(CodedError::new(Code::NetConnect, "the command has ended")),
-        }
-        Ok(upstream)
-    });
-    dialled.map(|upstream| (connection, upstream)).inspect_err(|_| {
-        close(connection, (0, 0), (shared, messages));
-    })
-}
-
-/// Has a request written down; gives the number of the connection, if that went well.
-fn request_record(
-    shared: &Shared,
+    connection: &OpenConnection,
     messages: &Sender<Message>,
     target: ConnectionTarget,
-    refused: Option<Code>,
-) -> Option<u64> {
-    let (reply, answer) = sync_channel(1);
-    shared.send(messages, Message::Requested { target, refused, reply });
-    answer.recv().ok().flatten()
-}
-
-fn close(
-    connection: u64,
-    (sent, received): (u64, u64),
-    (shared, messages): (&Shared, &Sender<Message>),
-) {
-    shared.send(messages, Message::Closed { connection, sent, received });
+    addresses: &[SocketAddr],
+) -> Result<(u64, Arc<TcpStream>), CodedError> {
+    let shared = connection.shared();
+    let host = target.host.clone();
+    let number = shared.record_request(messages, target, None)?;
+    let dialled = dial(shared, addresses, &host).map(Arc::new);
+    let dialled = dialled.and_then(|upstream| connection.add(&upstream).map(|()| upstream));
+    dialled.map(|upstream| (number, upstream)).inspect_err(|_| {
+        shared.record_close(messages, number, (0, 0));
+    })
 }

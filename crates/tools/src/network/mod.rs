@@ -9,81 +9,48 @@ mod connection;
 mod dial;
 mod relay;
 mod request;
+mod shared;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
 use capsule_base::limits;
-use capsule_core::journal::ConnectionTarget;
-use capsule_core::lifecycle::Permit;
+use capsule_core::lifecycle::{ConnectionRecord, Permit};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::HostScope;
 use capsule_sandbox::CommandListeners;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Resource, getrlimit};
+
+use self::shared::{Message, Shared};
 
 /// How long connections may go on when their command has ended: what it sent last is still on its way.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the threads may take to end after that. One that waits for a name to be looked up dials nothing any more.
+/// How long the threads may take to end after that. One that waits for an answer dials nothing any more.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long to wait where a connection cannot be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// The memory of a thread's stack; it holds no buffers.
 const STACK_BYTES: usize = 128 * 1024;
+/// The descriptors of a connection: to the command, and to the host.
+const CONNECTION_DESCRIPTORS: u64 = 2;
+/// The descriptors that are left to everything else in this process.
+const OTHER_DESCRIPTORS: u64 = 512;
 
-/// What a thread of a connection tells the thread of the call.
-enum Message {
-    /// The command wants to reach a host; the answer is the number of the connection once that is written down, and
-    /// none if it cannot be.
-    Requested { target: ConnectionTarget, refused: Option<Code>, reply: SyncSender<Option<u64>> },
-    /// A connection ended.
-    Closed { connection: u64, sent: u64, received: u64 },
-}
+/// The sockets in the network of a run's commands, shared by its calls.
+pub(crate) type RunListeners = Rc<CommandListeners>;
 
-/// What the threads of the connections share.
-struct Shared {
-    scope: Mutex<HostScope>,
-    /// The open sockets of each connection, by a number of its own, to shut them down.
-    open: Mutex<OpenSockets>,
-    /// Written to when a message was sent.
-    wake: OwnedFd,
-    /// Hangs up when the command has ended.
-    ended: OwnedFd,
-}
-
-#[derive(Default)]
-struct OpenSockets {
-    next: u64,
-    sockets: BTreeMap<u64, Vec<TcpStream>>,
-    /// The command has ended: nothing is dialled any more.
-    is_closed: bool,
-}
-
-impl Shared {
-    fn open(&self) -> MutexGuard<'_, OpenSockets> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the thread of the call something.
-    fn send(&self, messages: &Sender<Message>, message: Message) {
-        if messages.send(message).is_ok() {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        }
-    }
-}
-
-/// The connections of one running command.
-pub(crate) struct CommandNetwork<'n, 'p> {
-    permit: &'n Permit<'p>,
+/// The connections of one command.
+pub(crate) struct CommandNetwork {
     shared: Arc<Shared>,
     messages: Receiver<Message>,
     /// Ends the threads that accept connections when it is closed.
@@ -92,35 +59,34 @@ pub(crate) struct CommandNetwork<'n, 'p> {
     recorded: u64,
 }
 
-impl<'n, 'p> CommandNetwork<'n, 'p> {
-    /// Begins to serve the connections of a command, until [`CommandNetwork::finish`].
+impl CommandNetwork {
+    /// Begins to serve the connections of a command that has not begun, until [`CommandNetwork::finish`].
     ///
     /// # Errors
     /// The kernel has no descriptor or thread left.
     pub(crate) fn start(
         listeners: &CommandListeners,
         scope: &HostScope,
-        permit: &'n Permit<'p>,
     ) -> Result<Self, CodedError> {
         let unable = |error: std::io::Error| {
             CodedError::new(Code::SandboxFailed, format!("the proxy cannot be started: {error}"))
         };
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        // Each attention is for one message, so that the command's time and output are looked at in between.
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
+        let wake = eventfd(0, flags).map_err(|errno| unable(errno.into()))?;
         let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unable(errno.into()))?;
-        let shared = Arc::new(Shared {
-            scope: Mutex::new(scope.clone()),
-            open: Mutex::default(),
-            wake: wake.map_err(|errno| unable(errno.into()))?,
-            ended,
-        });
+        let shared = Arc::new(Shared::new(scope.clone(), wake, ended));
         let (sender, messages) = channel();
-        let loopback = listeners.loopback.iter().map(|(port, listener)| (listener, Some(*port)));
+        let network = Self { shared: Arc::clone(&shared), messages, stop: Some(stop), recorded: 0 };
+        let open_ports = scope.loopback_ports();
+        let loopback = listeners.loopback.iter().filter(|(port, _)| open_ports.contains(port));
+        let loopback = loopback.map(|(port, listener)| (listener, Some(*port)));
         for (listener, port) in [(&listeners.proxy, None)].into_iter().chain(loopback) {
             let listener = listener.try_clone().map_err(unable)?;
             let (shared, sender) = (Arc::clone(&shared), sender.clone());
             spawn(move || accept_all(&listener, port, &shared, &sender)).map_err(unable)?;
         }
-        Ok(Self { permit, shared, messages, stop: Some(stop), recorded: 0 })
+        Ok(network)
     }
 
     /// Can be read when a thread has something to say.
@@ -128,52 +94,65 @@ impl<'n, 'p> CommandNetwork<'n, 'p> {
         self.shared.wake.as_fd()
     }
 
-    /// Writes down what the threads have to say.
-    pub(crate) fn attend(&mut self) {
+    /// Writes down the next thing that a thread has to say.
+    pub(crate) fn attend(&mut self, permit: &Permit<'_>) {
         let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
-        while let Ok(message) = self.messages.try_recv() {
-            self.record(message);
+        if let Ok(message) = self.messages.try_recv() {
+            self.record(message, permit);
         }
     }
 
-    fn record(&mut self, message: Message) {
-        match message {
+    /// Whether nothing is served any more although the command runs, since something could not be written down.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
+    fn record(&mut self, message: Message, permit: &Permit<'_>) {
+        let written = match message {
             Message::Requested { target, refused, reply } => {
                 let number = self.recorded + 1;
-                let is_recorded = number <= limits::RECORDED_CONNECTIONS
-                    && self.permit.record_request(number, &target, refused).is_ok();
-                self.recorded += u64::from(is_recorded);
-                let _ = reply.send(is_recorded.then_some(number));
+                let written = permit.record(ConnectionRecord::Requested(number, &target, refused));
+                self.recorded += u64::from(written.is_ok());
+                let _ = reply.send(written.is_ok().then_some(number));
+                written
             }
-            // What cannot be written ends the call, which says so.
             Message::Closed { connection, sent, received } => {
-                let _ = self.permit.record_close(connection, sent, received);
+                permit.record(ConnectionRecord::Closed(connection, sent, received))
             }
+        };
+        // The call ends with that error.
+        if written.is_err() {
+            self.shared.close();
         }
     }
 
     /// Ends the connections of a command that has ended, and writes down what is left to say of them.
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(mut self, permit: &Permit<'_>) {
         self.stop = None;
-        self.shared.open().is_closed = true;
-        let is_over = self.record_until(Instant::now() + LINGER);
-        if !is_over {
-            for socket in self.shared.open().sockets.values().flatten() {
-                let _ = socket.shutdown(Shutdown::Both);
-            }
-            self.record_until(Instant::now() + END_TIMEOUT);
+        self.shared.close();
+        if !self.record_until(Instant::now() + LINGER, permit) {
+            self.shared.shut_down();
+            self.record_until(Instant::now() + END_TIMEOUT, permit);
         }
     }
 
     /// Writes down what the threads say until the last has ended, which is told, or until then.
-    fn record_until(&mut self, end: Instant) -> bool {
+    fn record_until(&mut self, end: Instant, permit: &Permit<'_>) -> bool {
         loop {
             match self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(message) => self.record(message),
+                Ok(message) => self.record(message, permit),
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
             }
         }
+    }
+}
+
+impl Drop for CommandNetwork {
+    /// Lets nothing be reached any more, also where the command never began.
+    fn drop(&mut self) {
+        self.shared.close();
+        self.shared.shut_down();
     }
 }
 
@@ -182,8 +161,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Accepts connections until the command has ended. `port` is that of the host's loopback; none for
-/// the proxy.
+/// Accepts connections until the command has ended. `port` is that of the host's loopback; none for the proxy.
 fn accept_all(
     listener: &TcpListener,
     port: Option<u16>,
@@ -210,27 +188,25 @@ fn accept_all(
 
 /// Serves a connection on a thread of its own. One too many is closed at once.
 fn serve(stream: TcpStream, port: Option<u16>, shared: &Arc<Shared>, messages: &Sender<Message>) {
-    let mut open = shared.open();
-    let number = open.next;
-    let Ok(ours) = stream.try_clone() else { return };
-    if open.sockets.len() >= limits::PROXY_CONNECTIONS || stream.set_nonblocking(false).is_err() {
-        return;
-    }
-    open.next += 1;
-    open.sockets.insert(number, vec![ours]);
-    drop(open);
-    let (shared, messages) = (Arc::clone(shared), messages.clone());
-    let ended = Arc::clone(&shared);
-    let spawned = spawn(move || {
-        connection::serve(stream, port, (&shared, number), &messages);
-        shared.open().sockets.remove(&number);
+    let stream = Arc::new(stream);
+    let Some(connection) = shared.take_up(&stream, max_connections()) else { return };
+    let messages = messages.clone();
+    // Without a thread the connection is dropped, and with it closed.
+    let _ = spawn(move || {
+        if stream.set_nonblocking(false).is_ok() {
+            connection::serve(&stream, port, &connection, &messages);
+        }
     });
-    if spawned.is_err() {
-        ended.open().sockets.remove(&number);
-    }
 }
 
-/// Drops the connections that nobody accepted: they are of commands that have ended.
+/// The most connections at once: a command that opens them without end leaves descriptors to this process.
+fn max_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = descriptors.saturating_sub(OTHER_DESCRIPTORS) / CONNECTION_DESCRIPTORS;
+    usize::try_from(most).unwrap_or(usize::MAX).min(limits::PROXY_CONNECTIONS)
+}
+
+/// Drops the connections that were never accepted: they are of commands that have ended.
 pub(crate) fn drop_pending(listeners: &CommandListeners) {
     let loopback = listeners.loopback.iter().map(|(_, listener)| listener);
     for listener in [&listeners.proxy].into_iter().chain(loopback) {
@@ -250,6 +226,3 @@ pub(crate) fn proxy_variables(port: u16) -> Vec<(OsString, OsString)> {
     let all = all.chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
     all.map(|(name, value)| (name.into(), value.into())).collect()
 }
-
-/// The sockets in the network of a run's commands, shared by its calls.
-pub(crate) type RunListeners = Rc<CommandListeners>;

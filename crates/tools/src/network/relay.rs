@@ -1,4 +1,4 @@
-//! Handing bytes on between two sockets.
+//! Passing bytes on between two sockets.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,9 +10,9 @@ use rustix::io::Errno;
 /// The bytes that wait in each direction at most.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Hands bytes on in both directions until both have ended or one of the sockets fails; gives how many the command
+/// Passes bytes on in both directions until both have ended or one of the sockets fails; gives how many the command
 /// sent and received. Where it may not send more, what comes from it is dropped. `ended` hangs up when the command has
-/// ended: what it sent is handed on then, and nothing is waited for.
+/// ended: what it sent is passed on then, and nothing is waited for.
 pub(super) fn relay(
     (command, host): (&TcpStream, &TcpStream),
     ended: &OwnedFd,
@@ -36,7 +36,7 @@ pub(super) fn relay(
         }
         has_ended |= files.first().is_some_and(|file| file.revents().contains(PollFlags::HUP));
         if sending.advance().and_then(|()| receiving.advance()).is_err()
-            || has_ended && sending.is_closed
+            || sending.is_closed && (has_ended || !sends_more)
         {
             break;
         }
@@ -51,13 +51,13 @@ struct Direction<'s> {
     from: &'s TcpStream,
     to: &'s TcpStream,
     buffer: Vec<u8>,
-    /// The bytes of the buffer that wait to be handed on.
+    /// The bytes of the buffer that wait to be passed on.
     waiting: std::ops::Range<usize>,
     /// Nothing comes any more.
     ended: bool,
-    /// The end was handed on, too.
+    /// The end was passed on, too.
     is_closed: bool,
-    /// Nothing is handed on.
+    /// Nothing is passed on.
     drops: bool,
     total: u64,
 }
@@ -85,7 +85,7 @@ impl<'s> Direction<'s> {
         }
     }
 
-    /// Hands on what can be handed on now.
+    /// Passes on what can be passed on now.
     fn advance(&mut self) -> std::io::Result<()> {
         if self.is_closed {
             return Ok(());

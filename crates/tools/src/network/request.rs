@@ -13,14 +13,15 @@ use capsule_core::outcome::CodedError;
 use httparse::{Request, Status};
 
 /// The longest head of a request.
-const HEAD_BYTES: usize = 64 * 1024;
+const HEAD_BYTES: usize = 16 * 1024;
 /// The most fields of a head.
 const HEAD_FIELDS: usize = 128;
 /// The longest message of SOCKS: a version, a command, a name of 255 bytes with its length, a port.
 const SOCKS_NAME_BYTES: usize = 255;
-/// The fields of a request that are about the connection to the proxy, and are not handed on.
-const CONNECTION_FIELDS: [&str; 7] = [
+/// The fields of a request that are about the connection to the proxy, and the host, which is written anew.
+const CONNECTION_FIELDS: [&str; 8] = [
     "connection",
+    "host",
     "keep-alive",
     "proxy-authorization",
     "proxy-connection",
@@ -201,6 +202,7 @@ fn http_request(request: &Request<'_, '_>, rest: &[u8]) -> Result<ProxyRequest, 
         return Err(bad_request("only plain HTTP is asked of a proxy; the rest needs `CONNECT`"));
     }
     let host = hosts.first().and_then(|host| std::str::from_utf8(host).ok());
+    let host = host.filter(|host| !host.contains(NOT_IN_AUTHORITY));
     let host = host.and_then(|host| HttpUrl::parse(&format!("http://{host}/")).ok());
     if !host.is_some_and(|host| host.same_origin(&url)) {
         return Err(bad_request("the `Host` of the request is not that of its URL"));
@@ -224,7 +226,8 @@ fn page_head(request: &Request<'_, '_>, url: &HttpUrl) -> Vec<u8> {
     let rest = url.as_str().strip_prefix(&origin).unwrap_or_default();
     let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/");
     let method = request.method.unwrap_or_default();
-    let mut head = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
+    let host = rest.split('/').next().unwrap_or_default();
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
     let kept = request.headers.iter().filter(|field| {
         !CONNECTION_FIELDS.iter().any(|name| field.name.eq_ignore_ascii_case(name))
     });
@@ -238,9 +241,12 @@ fn page_head(request: &Request<'_, '_>, url: &HttpUrl) -> Vec<u8> {
     head
 }
 
+/// What ends an authority, or begins something else in it.
+const NOT_IN_AUTHORITY: [char; 5] = ['/', '?', '#', '@', '\\'];
+
 /// A host with a port, as an address over https.
 fn parse_authority(authority: &str) -> Option<HttpUrl> {
-    if authority.contains(['/', '?', '#', '@', '\\']) {
+    if authority.contains(NOT_IN_AUTHORITY) {
         return None;
     }
     HttpUrl::parse(&format!("https://{authority}/")).ok()
@@ -365,7 +371,7 @@ mod tests {
         for (input, expected) in [
             (&b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n"[..], "a.example:443"),
             (b"CONNECT A.Example.:8443 HTTP/1.1\r\n\r\n", "a.example:8443"),
-            (b"CONNECT [::1]:80 HTTP/1.1\r\n\r\n", "::1:80"),
+            (b"CONNECT [::1]:80 HTTP/1.1\r\n\r\n", "[::1]:80"),
             (b"CONNECT 0x7f.1:80 HTTP/1.1\r\n\r\n", "127.0.0.1:80"),
             (b"CONNECT user@a.example:443 HTTP/1.1\r\n\r\n", BAD),
             (b"CONNECT a.example:443/x HTTP/1.1\r\n\r\n", BAD),
@@ -374,6 +380,8 @@ mod tests {
             (b"GET http://a.example:81/ HTTP/1.1\r\nHost: a.example:81\r\n\r\n", "a.example:81"),
             (b"GET http://a.example/ HTTP/1.1\r\nHost: b.example\r\n\r\n", BAD),
             (b"GET http://a.example/ HTTP/1.1\r\nHost: a.example:81\r\n\r\n", BAD),
+            (b"GET http://a.example/ HTTP/1.1\r\nHost: a.example/b\r\n\r\n", BAD),
+            (b"GET http://a.example/ HTTP/1.1\r\nHost: a.example#@b\r\n\r\n", BAD),
             (b"GET http://a.example/ HTTP/1.1\r\n\r\n", BAD),
             (b"GET http://u:p@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", BAD),
             (b"GET https://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", BAD),
@@ -395,7 +403,7 @@ mod tests {
         assert_eq!(target(&socks(b"\x00\x03\x09a.example\x01\xbb")), "a.example:443");
         assert_eq!(target(&socks(b"\x00\x01\x7f\x00\x00\x01\x00\x50")), "127.0.0.1:80");
         let six = [&b"\x00\x04"[..], &[0; 15], &[1, 0, 80]].concat();
-        assert_eq!(target(&socks(&six)), "::1:80");
+        assert_eq!(target(&socks(&six)), "[::1]:80");
         for odd in [&b"\x00\x03\x0ba@a.example\x01\xbb"[..], b"\x00\x03\x0ba:1.example\x01\xbb"] {
             assert!(read(&socks(odd)).is_err(), "{odd:?}");
         }

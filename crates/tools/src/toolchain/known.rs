@@ -95,7 +95,7 @@ pub(super) const KNOWN: &[KnownToolchain] = &[
             ),
         ],
         &[In("bin")],
-        // Commands have no network, so cargo need not try.
+        // Commands have no network, so cargo need not try; where they have one, the variable is left out.
         &[("CARGO_HOME", "{}"), ("CARGO_NET_OFFLINE", "true")],
     ),
     known(

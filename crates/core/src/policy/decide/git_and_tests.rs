@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 
 use crate::action::{PathLocation, PathTarget, RepositoryQuery};
 use crate::capability::Capabilities;
-use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
+use crate::confinement::{Confinement, NetworkAccess, ProcessLimits, SandboxTier, WorkspaceAccess};
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::decide::default_verdict::default_verdict;
 use crate::policy::decide::{files, sandbox};
 use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::model::{Policy, ToolRule};
-use crate::policy::restrictions::{ContentScope, HostScope, PathScope, Restrictions};
+use crate::policy::restrictions::{ContentScope, PathScope, Restrictions};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::limits;
@@ -119,7 +119,7 @@ pub(super) fn test_writes(policy: &Arc<Policy>) -> Option<PathScope> {
 
 /// What the tests are bounded by.
 pub(super) fn test_restrictions(
-    policy: &Arc<Policy>,
+    policy: &Policy,
     test: &TestRule,
     writes: Option<PathScope>,
 ) -> Restrictions {
@@ -133,11 +133,11 @@ pub(super) fn test_restrictions(
         environment: alloc::boxed::Box::new(test.env.clone()),
         reads: None,
         writes,
-        hosts: HostScope::of(policy),
+        hosts: None,
     }
 }
 
 fn confinement(policy: &Policy, workspace: WorkspaceAccess, limits: ProcessLimits) -> Confinement {
     let floor = policy.sandbox.floor.max(SandboxTier::Basic);
-    Confinement { floor, network: policy.sandbox.network, workspace, limits }
+    Confinement { floor, network: NetworkAccess::None, workspace, limits }
 }

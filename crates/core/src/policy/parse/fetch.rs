@@ -44,7 +44,7 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
         inflated_max: limits::INFLATED_BYTES,
     };
     if let Some(node) = section.get("domains") {
-        domains(context, node, None, &mut rule.allow);
+        hosts(context, node, None, &mut rule.allow);
     }
     if let Some(node) = section.get("urls") {
         urls(context, node, &mut rule);
@@ -68,19 +68,20 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
     rule
 }
 
-/// Names of hosts, each with a word of its own if one is given.
-pub(super) fn domains(
+/// Names of hosts, with a word if one is given. What is denied is denied at every port where none is named.
+pub(super) fn hosts(
     context: &mut Context<'_>,
     node: &YamlNode,
     decision: Option<Verdict>,
     rules: &mut Vec<UrlRule>,
 ) {
-    for item in context.reader.list(node, "a list of domains").unwrap_or_default() {
+    for item in context.reader.list(node, "a list of hosts").unwrap_or_default() {
         let Some(name) = context.reader.text(item) else { continue };
-        match UrlPattern::domain(name) {
+        let has_port = name.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+        let any_port = if decision == Some(Verdict::Deny) && !has_port { ":*" } else { "" };
+        match UrlPattern::domain(&format!("{name}{any_port}")) {
             Ok(pattern) => {
-                let source = context.source(item);
-                let rule = url_rule_without_verdict(name.into(), source, pattern);
+                let rule = url_rule_without_verdict(name.into(), context.source(item), pattern);
                 rules.push(UrlRule { decision, ..rule });
             }
             Err(why) => context.error(Code::PolicyUrl, item, why),
@@ -170,9 +171,9 @@ fn shared_settings(context: &mut Context<'_>, section: &Section<'_>, rule: &mut 
         rule.redirects = in_range(context, node, number, 0..=most).unwrap_or(0);
     }
     if let Some(node) = section.get("cross_origin")
-        && let Some(word) = context.reader.keyword(node, &Verdict::KEYWORDS)
+        && let Some(word) = context.reader.keyword(node, &Verdict::WORDS)
     {
-        rule.cross_origin = Verdict::from_keyword(word).unwrap_or_default();
+        rule.cross_origin = Verdict::from_word(word).unwrap_or_default();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::policy::parse::fetch;
 use crate::policy::parse::rule_value::in_range;
 use capsule_base::code::Code;
 use capsule_base::limits::{LOOPBACK_PORTS, STAGED_BYTES_MAX, STAGED_PATHS_MAX};
-use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key};
+use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key, unsupported_key};
 
 const SANDBOX: &[KeySpec] = &[
     key("changes"),
@@ -25,6 +25,9 @@ const SANDBOX: &[KeySpec] = &[
 ];
 
 const NETWORK: &[KeySpec] = &[key("shell.run"), key("hosts"), key("private_ips"), key("loopback")];
+
+const HOSTS: &[KeySpec] =
+    &[key("allow"), unsupported_key("ask"), unsupported_key("ask-each"), key("deny")];
 
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
 pub(super) fn rule(
@@ -55,12 +58,12 @@ pub(super) fn rule(
         rule.writes_by_default = level == Some("workspace-write");
         rule.workspace = staged(writes || rule.writes_by_default);
     }
-    if let Some(node) = section.get("floor")
-        && context.reader.keyword(node, &["namespaces", "landlock"]) == Some("landlock")
-    {
-        rule.floor = SandboxTier::Basic;
-    }
-    rule.mount = section.get("mount").map_or(rule.mount, |node| mount_point(context, node));
+    let floor =
+        section.get("floor").and_then(|node| context.reader.keyword(node, &SandboxTier::WORDS));
+    rule.floor = floor.and_then(SandboxTier::from_word).unwrap_or_default();
+    let mount =
+        section.get("mount").and_then(|node| context.reader.keyword(node, &MountPoint::WORDS));
+    rule.mount = mount.and_then(MountPoint::from_word).unwrap_or_default();
     if let Some(node) = section.get("changes") {
         change_limits(context, node, &mut rule.changes);
     }
@@ -68,21 +71,7 @@ pub(super) fn rule(
         context.reader.only_supported(node, "private", &["none"]);
     }
     if let Some(node) = section.get("workspace") {
-        match context.reader.keyword(node, &["staged", "read-only", "direct"]) {
-            Some("staged") => rule.workspace = WorkspaceAccess::Staged,
-            // Where no command may write, there is nothing to do directly.
-            Some("direct") if writes || rule.writes_by_default => {
-                rule.workspace = WorkspaceAccess::Direct
-            }
-            Some("direct") => rule.workspace = WorkspaceAccess::ReadOnly,
-            // Over a policy that lets programs write, a layer may say that they may not.
-            _ if (writes || rule.writes_by_default) && context.layer.is_none() => {
-                let message =
-                    "commands may write by this policy, which a read-only workspace denies";
-                context.error(Code::PolicyValue, node, message);
-            }
-            word => (rule.workspace, rule.read_only) = (WorkspaceAccess::ReadOnly, word.is_some()),
-        }
+        workspace_access(context, node, writes, &mut rule);
     }
     if let Some(node) = section.get("network") {
         (rule.network, hosts) = network(context, node);
@@ -90,12 +79,26 @@ pub(super) fn rule(
     (rule, hosts)
 }
 
-/// Where commands see the workspace.
-fn mount_point(context: &mut Context<'_>, node: &YamlNode) -> MountPoint {
-    let known = [MountPoint::Same.keyword(), MountPoint::Workspace.keyword()];
-    match context.reader.keyword(node, &known) {
-        Some(word) if word == MountPoint::Workspace.keyword() => MountPoint::Workspace,
-        _ => MountPoint::Same,
+/// What commands may do to the workspace.
+fn workspace_access(
+    context: &mut Context<'_>,
+    node: &YamlNode,
+    writes: bool,
+    rule: &mut SandboxRule,
+) {
+    match context.reader.keyword(node, &["staged", "read-only", "direct"]) {
+        Some("staged") => rule.workspace = WorkspaceAccess::Staged,
+        // Where no command may write, there is nothing to do directly.
+        Some("direct") if writes || rule.writes_by_default => {
+            rule.workspace = WorkspaceAccess::Direct
+        }
+        Some("direct") => rule.workspace = WorkspaceAccess::ReadOnly,
+        // Over a policy that lets programs write, a layer may say that they may not.
+        _ if (writes || rule.writes_by_default) && context.layer.is_none() => {
+            let message = "commands may write by this policy, which a read-only workspace denies";
+            context.error(Code::PolicyValue, node, message);
+        }
+        word => (rule.workspace, rule.read_only) = (WorkspaceAccess::ReadOnly, word.is_some()),
     }
 }
 
@@ -140,31 +143,34 @@ fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRu
             let port = in_range(context, item, number, 1..=u64::from(u16::MAX));
             hosts.loopback.extend(port.and_then(|port| u16::try_from(port).ok()));
         }
+        hosts.loopback.sort_unstable();
+        hosts.loopback.dedup();
         if hosts.loopback.len() > LOOPBACK_PORTS {
             let message = format!("no more than {LOOPBACK_PORTS} ports are reached");
             context.error(Code::PolicyValue, node, message);
         }
     }
+    if access.is_none() && !(hosts.rules.is_empty() && hosts.loopback.is_empty()) {
+        let message = "hosts are named, and commands have no network: say `shell.run: proxy`";
+        context.error(Code::PolicyMissingKey, node, message);
+    }
     (access.unwrap_or_default(), hosts)
 }
 
 fn network_access(context: &mut Context<'_>, node: &YamlNode) -> NetworkAccess {
-    let known = [NetworkAccess::None, NetworkAccess::Proxy];
-    let word = context.reader.keyword(node, &known.map(NetworkAccess::keyword));
-    known.into_iter().find(|access| Some(access.keyword()) == word).unwrap_or_default()
+    let word = context.reader.keyword(node, &NetworkAccess::WORDS);
+    word.and_then(NetworkAccess::from_word).unwrap_or_default()
 }
 
-/// `hosts: [..]` is short for `hosts: { allow: [..] }`.
+/// `hosts: [..]` is short for `hosts: { allow: [..] }`. Questions while a connection waits are not built yet.
 fn host_rules(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>) {
     if matches!(node.value, YamlValue::List(_)) {
-        return fetch::domains(context, node, Some(Verdict::Allow), rules);
+        return fetch::hosts(context, node, Some(Verdict::Allow), rules);
     }
-    let verdicts = [Verdict::Allow, Verdict::Ask, Verdict::AskEach, Verdict::Deny];
-    let keys = verdicts.map(|verdict| key(verdict.keyword()));
-    let Some(section) = context.reader.section(node, "`hosts`", &keys) else { return };
-    for verdict in verdicts {
+    let Some(section) = context.reader.section(node, "`hosts`", HOSTS) else { return };
+    for verdict in [Verdict::Allow, Verdict::Deny] {
         if let Some(node) = section.get(verdict.keyword()) {
-            fetch::domains(context, node, Some(verdict), rules);
+            fetch::hosts(context, node, Some(verdict), rules);
         }
     }
 }

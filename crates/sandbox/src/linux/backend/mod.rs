@@ -200,12 +200,11 @@ impl RunSandbox {
             return Err(SetupError { step: Step::Listen, errno: Errno::OPNOTSUPP });
         }
         let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).at(Step::Listen);
+        // A port that is named is not taken by chance.
+        let mut sockets = ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>, _>>()?;
         let proxy = bind(0)?;
         let port = proxy.local_addr().at(Step::Listen)?.port();
-        let mut sockets = vec![proxy];
-        for port in ports {
-            sockets.push(bind(*port)?);
-        }
+        sockets.insert(0, proxy);
         Ok((port, sockets))
     }
 

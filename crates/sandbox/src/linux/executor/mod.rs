@@ -164,16 +164,9 @@ fn handle_request(
             return alive;
         }
         (ExecutorRequest::Listen { ports }, ExecutorState::Entered(view)) => {
-            let listening = view.listen(&ports);
+            let alive = listen(&view, &ports, socket);
             *stage = ExecutorState::Entered(view);
-            match listening {
-                Ok((port, sockets)) => {
-                    let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
-                    let reply = ExecutorReply::Listening { port }.encode();
-                    return socket::send(socket.as_fd(), &reply, &sockets).is_ok();
-                }
-                Err(refusal) => ExecutorReply::Refused(refusal.into()),
-            }
+            return alive;
         }
         (_, other) => {
             *stage = other;
@@ -181,6 +174,18 @@ fn handle_request(
         }
     };
     send_reply(socket, &reply).is_ok()
+}
+
+/// Listens in the network of the calls, and passes the sockets on; whether to go on.
+fn listen(view: &RunSandbox, ports: &[u16], socket: &OwnedFd) -> bool {
+    match view.listen(ports) {
+        Ok((port, sockets)) => {
+            let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
+            let reply = ExecutorReply::Listening { port }.encode();
+            socket::send(socket.as_fd(), &reply, &sockets).is_ok()
+        }
+        Err(refusal) => send_reply(socket, &ExecutorReply::Refused(refusal.into())).is_ok(),
+    }
 }
 
 /// Stays with a command to its end and answers; whether to go on. `begin` says when its time begins.

@@ -1,0 +1,186 @@
+//! What a call may reach over a network.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use crate::capability::{Capabilities, Capability};
+use crate::confinement::NetworkAccess;
+use crate::decision::Verdict;
+use crate::outcome::CodedError;
+use crate::policy::decide::check::verdict_text;
+use crate::policy::decide::fetch::{judge_address, judge_host, judge_url};
+use crate::policy::model::Policy;
+use crate::policy::secrets::SecretRule;
+use crate::tool::ToolName;
+use capsule_base::code::Code;
+use capsule_base::net;
+use capsule_base::url::{HostName, HttpUrl};
+
+/// What a fetch may dial and follow.
+#[derive(Clone, Debug)]
+pub struct EgressScope {
+    policy: Arc<Policy>,
+    tool: ToolName,
+}
+
+impl EgressScope {
+    pub(crate) const fn new(policy: Arc<Policy>, tool: ToolName) -> Self {
+        Self { policy, tool }
+    }
+
+    /// What each policy says about the tool that has to agree.
+    fn policies(&self) -> impl Iterator<Item = FetchPolicy<'_>> {
+        self.policy.self_and_layers().map(|policy| FetchPolicy { policy, tool: &self.tool })
+    }
+
+    /// Judges an address that a name resolved to, before it is dialled.
+    ///
+    /// # Errors
+    /// [`Code::NetPrivate`] where it is not public and the policy does not name it.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
+        self.policies().try_for_each(|policy| policy.check_address(address))
+    }
+
+    /// The secrets that are sent to an address, on the way from the one that was judged: each only
+    /// where its own rule names both.
+    pub fn secrets<'r>(
+        &'r self,
+        asked: &'r HttpUrl,
+        to: &'r HttpUrl,
+    ) -> impl Iterator<Item = &'r SecretRule> {
+        let named = self.policy.secrets_sent_to(&self.tool, asked);
+        named.filter(move |rule| {
+            self.policy.secrets_sent_to(&self.tool, to).any(|other| core::ptr::eq(*rule, other))
+        })
+    }
+
+    /// Judges where a redirect leads, before the name is looked up.
+    ///
+    /// # Errors
+    /// [`Code::NetPrivate`] where it names an address that is not public, [`Code::ApprovalNeeded`]
+    /// where somebody would have to be asked, which nobody can be in the middle of a call, and
+    /// [`Code::NetRedirect`] where the policy would not have allowed a call to it.
+    pub fn check_redirect(&self, from: &HttpUrl, to: &HttpUrl) -> Result<(), CodedError> {
+        self.policies().try_for_each(|policy| policy.check_redirect(from, to))
+    }
+}
+
+/// The hosts that a command may reach through the proxy.
+#[derive(Clone, Debug)]
+pub struct HostScope {
+    policy: Arc<Policy>,
+}
+
+impl HostScope {
+    /// Those that a policy opens; none where its commands have no network, or its profile denies that power.
+    pub(crate) fn of(policy: &Arc<Policy>) -> Option<Self> {
+        let egress = Capabilities::of(Capability::NetEgress);
+        let is_open = policy.sandbox.network == NetworkAccess::Proxy
+            && policy.profile.strictest_verdict(egress) != Verdict::Deny;
+        is_open.then(|| Self { policy: Arc::clone(policy) })
+    }
+
+    /// The ports of the host's loopback that are reached: those that the policy and all of its layers name.
+    #[must_use]
+    pub fn loopback_ports(&self) -> Vec<u16> {
+        let named = |port: &u16| {
+            self.policy.self_and_layers().all(|policy| policy.hosts.loopback.contains(port))
+        };
+        self.policy.hosts.loopback.iter().copied().filter(named).collect()
+    }
+
+    /// Judges a host and its port, given as an address over https, before the name is looked up; gives the
+    /// rules that allow it.
+    ///
+    /// # Errors
+    /// [`Code::NetNotAllowed`] or the code of a rule where the policy or a layer does not allow it.
+    pub fn check_host(&self, address: &HttpUrl) -> Result<String, CodedError> {
+        let mut rules = Vec::new();
+        for policy in self.policy.self_and_layers() {
+            let finding = judge_host(&policy.hosts, address);
+            if finding.verdict != Verdict::Allow {
+                let problem = CodedError::new(finding.code, finding.reason);
+                return Err(CodedError { suggestion: finding.suggestion, ..problem });
+            }
+            rules.extend(finding.rule);
+        }
+        Ok(rules.join(", "))
+    }
+
+    /// Judges an address that a name resolved to, before it is dialled.
+    ///
+    /// # Errors
+    /// [`Code::NetPrivate`] where it is not public and the policy does not name it.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
+        let mut policies = self.policy.self_and_layers();
+        policies.try_for_each(|policy| judge_address(&policy.hosts.private, address))
+    }
+}
+
+/// What one policy says about a fetch.
+#[derive(Clone, Copy)]
+struct FetchPolicy<'s> {
+    policy: &'s Policy,
+    tool: &'s ToolName,
+}
+
+impl FetchPolicy<'_> {
+    fn default_verdict(&self) -> Verdict {
+        let verdict = self.policy.tool(self.tool).and_then(|rule| rule.decision);
+        verdict.unwrap_or_else(|| {
+            self.policy.profile.strictest_verdict(Capabilities::of(Capability::NetEgress))
+        })
+    }
+
+    fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
+        let private: &[net::IpRange] =
+            self.policy.fetch_rule(self.tool).map_or(&[], |rule| &rule.private);
+        judge_address(private, address)
+    }
+
+    fn check_redirect(&self, from: &HttpUrl, to: &HttpUrl) -> Result<(), CodedError> {
+        let refused = |verdict: Verdict, why: &str| {
+            let (code, word) = match verdict {
+                Verdict::Ask | Verdict::AskEach => (Code::ApprovalNeeded, "needs an approval"),
+                _ => (Code::NetRedirect, "is refused"),
+            };
+            let message = format!("the redirect to `{}` {word}: {why}", to.display_short());
+            CodedError::new(code, message)
+                .with_suggestion("ask for that address itself, if the policy names it")
+        };
+        let Some(rule) = self.policy.fetch_rule(self.tool) else {
+            return Err(refused(Verdict::Deny, "the policy has no rule for it"));
+        };
+        if let HostName::Ip(address) = to.host() {
+            self.check_address(address).map_err(|problem| CodedError {
+                message: format!(
+                    "the redirect to `{}` is refused: {}",
+                    to.display_short(),
+                    problem.message
+                ),
+                ..problem
+            })?;
+        }
+        if !from.same_origin(to) && rule.cross_origin != Verdict::Allow {
+            return Err(refused(rule.cross_origin, "it leads to another origin"));
+        }
+        let found = judge_url(rule, to);
+        if let Some(finding) = found.iter().max_by_key(|finding| finding.verdict) {
+            return match finding.verdict {
+                Verdict::Allow => Ok(()),
+                verdict => Err(refused(verdict, &finding.reason)),
+            };
+        }
+        if !rule.allow.iter().any(|rule| rule.pattern.matches(to)) {
+            return Err(refused(Verdict::Deny, "the policy does not name it"));
+        }
+        // Scope without a word of its own: what the tool's word would be for a call to it.
+        match self.default_verdict() {
+            Verdict::Allow => Ok(()),
+            verdict => Err(refused(verdict, &verdict_text(verdict, "a call to it"))),
+        }
+    }
+}

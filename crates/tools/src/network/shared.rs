@@ -1,0 +1,151 @@
+//! What the threads of the connections of one command share.
+
+use std::collections::BTreeMap;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_core::journal::ConnectionTarget;
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::HostScope;
+
+/// What a thread of a connection tells the thread of the call.
+pub(super) enum Message {
+    /// The command wants to reach a host; the answer is the number of the connection once that is written down, and
+    /// none if it cannot be.
+    Requested { target: ConnectionTarget, refused: Option<Code>, reply: SyncSender<Option<u64>> },
+    /// A connection ended.
+    Closed { connection: u64, sent: u64, received: u64 },
+}
+
+/// What the threads share.
+pub(super) struct Shared {
+    pub(super) scope: HostScope,
+    open: Mutex<OpenSockets>,
+    /// Counts the messages that were sent.
+    pub(super) wake: OwnedFd,
+    /// Hangs up when the command has ended.
+    pub(super) ended: OwnedFd,
+}
+
+#[derive(Default)]
+struct OpenSockets {
+    /// How many connections came so far.
+    accepted: u64,
+    /// The open sockets of each connection, to shut them down.
+    sockets: BTreeMap<u64, Vec<Arc<TcpStream>>>,
+    /// The command has ended, or nothing can be written down: nothing is looked up or dialled any more.
+    is_closed: bool,
+}
+
+/// A connection whose sockets are known to be open, until this is dropped.
+pub(super) struct OpenConnection {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Shared {
+    pub(super) fn new(scope: HostScope, wake: OwnedFd, ended: OwnedFd) -> Self {
+        Self { scope, open: Mutex::default(), wake, ended }
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenSockets> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets nothing be looked up or dialled any more.
+    pub(super) fn close(&self) {
+        self.open().is_closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.open().is_closed
+    }
+
+    /// Shuts down every socket.
+    pub(super) fn shut_down(&self) {
+        for socket in self.open().sockets.values().flatten() {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Takes up a connection; none where there are too many, or the command has ended.
+    pub(super) fn take_up(
+        self: &Arc<Self>,
+        stream: &Arc<TcpStream>,
+        most: usize,
+    ) -> Option<OpenConnection> {
+        let mut open = self.open();
+        let is_full = open.sockets.len() >= most || open.accepted >= limits::RECORDED_CONNECTIONS;
+        if open.is_closed || is_full {
+            return None;
+        }
+        open.accepted += 1;
+        let number = open.accepted;
+        open.sockets.insert(number, vec![Arc::clone(stream)]);
+        Some(OpenConnection { shared: Arc::clone(self), number })
+    }
+
+    /// Tells the thread of the call something.
+    fn send(&self, messages: &Sender<Message>, message: Message) {
+        if messages.send(message).is_ok() {
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Has a request written down; gives the number of the connection.
+    ///
+    /// # Errors
+    /// It cannot be written down, or the command has ended.
+    pub(super) fn record_request(
+        &self,
+        messages: &Sender<Message>,
+        target: ConnectionTarget,
+        refused: Option<Code>,
+    ) -> Result<u64, CodedError> {
+        let (reply, answer) = sync_channel(1);
+        let message = format!("the connection to `{}` could not be written down", target.host);
+        self.send(messages, Message::Requested { target, refused, reply });
+        let number = answer.recv().ok().flatten();
+        number.ok_or_else(|| CodedError::new(Code::NetConnect, message))
+    }
+
+    /// Has the end of a connection written down.
+    pub(super) fn record_close(
+        &self,
+        messages: &Sender<Message>,
+        connection: u64,
+        (sent, received): (u64, u64),
+    ) {
+        self.send(messages, Message::Closed { connection, sent, received });
+    }
+}
+
+impl OpenConnection {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Has another of its sockets shut down with the others.
+    ///
+    /// # Errors
+    /// The command has ended.
+    pub(super) fn add(&self, stream: &Arc<TcpStream>) -> Result<(), CodedError> {
+        let mut open = self.shared.open();
+        let is_closed = open.is_closed;
+        match open.sockets.get_mut(&self.number).filter(|_| !is_closed) {
+            Some(sockets) => sockets.push(Arc::clone(stream)),
+            None => return Err(CodedError::new(Code::NetConnect, "the command has ended")),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.shared.open().sockets.remove(&self.number);
+    }
+}
