@@ -215,7 +215,7 @@ fn lint_effects(exec: &ExecRule, notes: &mut Diagnostics) {
         let why = match effect {
             Effect::Code => "any program text that is given may run; only the sandbox holds it",
             Effect::Unknown => "what nobody knows may run; only the sandbox holds it",
-            Effect::Network => "programs may contact others as soon as there is a network",
+            Effect::Network => "programs may contact every host that `sandbox.network` names",
             Effect::Starts => "a program may start any other",
             Effect::Interactive => "a program may wait for a person who is not there",
             Effect::Plumbing => "a repository may come to hold what no file shows",
@@ -363,7 +363,7 @@ fn lint_unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnosti
 /// What a rule names that its commands cannot have.
 fn note_impossible(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diagnostics) {
     let names = |capability| rule.needs.is_some_and(|need| need.contains(capability));
-    if names(Capability::NetEgress) {
+    if names(Capability::NetEgress) && policy.sandbox.network.is_none() {
         let message = format!("`net.egress` gives `{name}` nothing: commands have no network");
         notes.push(lint_note(&rule.source, message));
     }

@@ -438,10 +438,10 @@ codes! {
         "It is missing, or lies outside the system's folders.",
         "Install it, or name its place with `path:` in the policy.";
     ExecNoNetwork = "exec.no-network", Policy, Denied,
-        "The command would contact another computer, and commands have no network.",
+        "The command would contact another computer, and commands have no network here.",
         "It fetches, sends or asks a service; the policy asks about such commands.",
-        "Let the person run it on the host; `http.get` fetches an address that the policy names; packages that are \
-         here already may do, by an option such as `--offline`, or a variable such as `GOPROXY=off`.";
+        "Let the person run it on the host, or name its host under `sandbox.network`; packages that are here \
+         already may do, by an option such as `--offline`, or a variable such as `GOPROXY=off`.";
     ExecFailed = "exec.exit-nonzero", Environment, ToolFailed,
         "The program ended with a status other than 0.", "It says so on its standard error.",
         "Read its output.";

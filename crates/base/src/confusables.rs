@@ -7,34 +7,7 @@
 use alloc::collections::BTreeSet;
 use core::mem;
 
-/// Cyrillic, Greek and Armenian letters that pass for Latin ones.
-const CONFUSABLE_LETTERS: &[char] = &[
-    '\u{430}', '\u{435}', '\u{43e}', '\u{440}', '\u{441}', '\u{443}', '\u{445}', '\u{456}',
-    '\u{458}', '\u{455}', '\u{501}', '\u{4bb}', '\u{4cf}', '\u{51b}', '\u{51d}', '\u{475}',
-    '\u{43a}', '\u{43c}', '\u{442}', '\u{432}', '\u{43d}', '\u{433}', '\u{43f}', '\u{44c}',
-    '\u{491}', '\u{410}', '\u{412}', '\u{415}', '\u{41a}', '\u{41c}', '\u{41d}', '\u{41e}',
-    '\u{420}', '\u{421}', '\u{422}', '\u{423}', '\u{425}', '\u{405}', '\u{406}', '\u{408}',
-    '\u{50c}', '\u{4ae}', '\u{3b1}', '\u{3bf}', '\u{3bd}', '\u{3c1}', '\u{3c5}', '\u{3b9}',
-    '\u{3ba}', '\u{3c4}', '\u{3c7}', '\u{3b3}', '\u{3c9}', '\u{3b5}', '\u{3b7}', '\u{391}',
-    '\u{392}', '\u{395}', '\u{396}', '\u{397}', '\u{399}', '\u{39a}', '\u{39c}', '\u{39d}',
-    '\u{39f}', '\u{3a1}', '\u{3a4}', '\u{3a5}', '\u{3a7}', '\u{585}', '\u{57d}', '\u{578}',
-    '\u{570}', '\u{581}', '\u{566}', '\u{57c}', '\u{584}', '\u{575}', '\u{56c}',
-];
-
-/// Signs that pass for signs of paths and addresses, and the brackets of code points.
-const CONFUSABLE_SIGNS: &[char] = &[
-    '\u{2044}', '\u{2215}', '\u{29f8}', '\u{2571}', '\u{3033}', '\u{2216}', '\u{29f5}', '\u{29f9}',
-    '\u{fe68}', '\u{2024}', '\u{2025}', '\u{3002}', '\u{ff61}', '\u{2236}', '\u{a789}', '\u{2d0}',
-    '\u{fe55}', '\u{fe30}', '\u{2b9}', '\u{2ba}', '\u{2bc}', '\u{294}', '\u{1c3}', '\u{1c0}',
-    '\u{2223}', '\u{2217}', '\u{204e}', '\u{fe61}', '\u{2039}', '\u{203a}', '\u{fe64}', '\u{fe65}',
-    '\u{27e8}', '\u{27e9}', '\u{37e}', '\u{387}',
-];
-
-/// Dashes, which pass for the beginning of an option.
-const DASHES: &[char] = &[
-    '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}', '\u{fe58}',
-    '\u{fe63}', '\u{30fc}', '\u{2e3a}', '\u{2e3b}', '\u{2d7}', '\u{207b}', '\u{2796}',
-];
+use crate::confusable_characters::{CONFUSABLE_LETTERS, CONFUSABLE_SIGNS, DASHES};
 
 /// Whether a character stands for a Latin one whatever stands beside it: phonetic, mathematical,
 /// fullwidth, circled and raised letters.

@@ -60,24 +60,13 @@ pub enum GlobError {
     AnyDepth,
 }
 
-impl GlobError {
-    /// Why, in words.
-    #[must_use]
-    pub const fn why(self) -> &'static str {
-        match self {
-            Self::Length => "a pattern has 1 to 1,024 bytes",
-            Self::Class => "a `[` needs its `]`, and a range runs upwards",
-            Self::Braces => "braces are not part of the pattern language; write two patterns",
-            Self::Component => "`..` and control characters cannot be matched",
-            Self::AnyDepth => "`**` stands alone between slashes",
-        }
-    }
-}
-
-impl fmt::Display for GlobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.why())
-    }
+crate::words! {
+    GlobError::why:
+    Length = "a pattern has 1 to 1,024 bytes",
+    Class = "a `[` needs its `]`, and a range runs upwards",
+    Braces = "braces are not part of the pattern language; write two patterns",
+    Component = "`..` and control characters cannot be matched",
+    AnyDepth = "`**` stands alone between slashes",
 }
 
 impl Glob {

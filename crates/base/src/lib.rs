@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod code;
 mod command_status;
+mod confusable_characters;
 mod confusables;
 pub mod diagnostic;
 pub mod digest;
@@ -27,4 +28,5 @@ pub mod spelling;
 pub mod suggestion;
 pub mod units;
 pub mod url;
+mod words;
 pub mod yaml;

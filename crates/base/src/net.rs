@@ -28,20 +28,10 @@ pub enum ReservedAddress {
     Multicast,
 }
 
-impl ReservedAddress {
-    /// The word for a sentence: "the address is ...".
-    #[must_use]
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::Loopback => "loopback",
-            Self::Unspecified => "unspecified",
-            Self::Private => "private",
-            Self::LinkLocal => "link-local",
-            Self::SharedByCarrier => "shared by a carrier",
-            Self::Special => "reserved",
-            Self::Multicast => "multicast or broadcast",
-        }
-    }
+crate::words! {
+    ReservedAddress::description:
+    Loopback = "loopback", Unspecified = "unspecified", Private = "private", LinkLocal = "link-local",
+    SharedByCarrier = "shared by a carrier", Special = "reserved", Multicast = "multicast or broadcast",
 }
 
 /// Says why an address is not public; none if it is.

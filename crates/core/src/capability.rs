@@ -40,42 +40,14 @@ pub enum Capability {
     SecretsAccess,
 }
 
+capsule_base::words! {
+    Capability::name:
+    FsMeta = "fs.meta", FsRead = "fs.read", FsWrite = "fs.write", FsDelete = "fs.delete",
+    NetEgress = "net.egress", ProcExec = "proc.exec", ProcUnconfined = "proc.unconfined",
+    DataUser = "data.user", SecretsAccess = "secrets.access",
+}
+
 impl Capability {
-    /// Every capability, in the order in which they are listed everywhere.
-    pub const ALL: [Self; 9] = [
-        Self::FsMeta,
-        Self::FsRead,
-        Self::FsWrite,
-        Self::FsDelete,
-        Self::NetEgress,
-        Self::ProcExec,
-        Self::ProcUnconfined,
-        Self::DataUser,
-        Self::SecretsAccess,
-    ];
-
-    /// The name that policies and records use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FsMeta => "fs.meta",
-            Self::FsRead => "fs.read",
-            Self::FsWrite => "fs.write",
-            Self::FsDelete => "fs.delete",
-            Self::NetEgress => "net.egress",
-            Self::ProcExec => "proc.exec",
-            Self::ProcUnconfined => "proc.unconfined",
-            Self::DataUser => "data.user",
-            Self::SecretsAccess => "secrets.access",
-        }
-    }
-
-    /// The capability of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|capability| capability.name() == name)
-    }
-
     /// Whether using it changes something or sends something away, so that the record of the
     /// intent must be durable first. A program counts only when it may write: confined without
     /// `fs.write` and without a network it can change nothing.
@@ -90,12 +62,6 @@ impl Capability {
                 | Self::DataUser
                 | Self::SecretsAccess
         )
-    }
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -23,6 +23,11 @@ pub enum ChangeKind {
     Removed,
 }
 
+capsule_base::words! {
+    ChangeKind::name:
+    Added = "added", Modified = "modified", Removed = "removed",
+}
+
 impl ChangeKind {
     /// The power that it takes.
     #[must_use]
@@ -30,16 +35,6 @@ impl ChangeKind {
         match self {
             Self::Added | Self::Modified => Capability::FsWrite,
             Self::Removed => Capability::FsDelete,
-        }
-    }
-
-    /// The word in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Modified => "modified",
-            Self::Removed => "removed",
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,16 +26,12 @@ pub enum SandboxTier {
     Full,
 }
 
-impl SandboxTier {
-    /// The word that is shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Basic => "landlock",
-            Self::Full => "namespaces",
-        }
-    }
+capsule_base::words! {
+    SandboxTier::name:
+    Full = "namespaces", Basic = "landlock",
+}
 
+impl SandboxTier {
     /// The layers that it is made of.
     #[must_use]
     pub const fn layers(self) -> &'static [SandboxLayer] {
@@ -63,29 +58,16 @@ pub enum NetworkAccess {
     Proxy,
 }
 
+capsule_base::words! {
+    NetworkAccess::keyword:
+    None = "none", Proxy = "proxy",
+}
+
 impl NetworkAccess {
     /// Whether nothing is reached.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
-    }
-
-    /// What is reached, in a few words.
-    #[must_use]
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::None => "no network",
-            Self::Proxy => "network by proxy",
-        }
-    }
-
-    /// The word in a policy.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Proxy => "proxy",
-        }
     }
 }
 
@@ -150,15 +132,9 @@ pub enum MountPoint {
     Workspace,
 }
 
-impl MountPoint {
-    /// The word in a policy.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Workspace => "workspace",
-        }
-    }
+capsule_base::words! {
+    MountPoint::keyword:
+    Same = "same", Workspace = "workspace",
 }
 
 /// The bounds of one command. All of them always hold; there is no way to leave one out.
@@ -302,26 +278,13 @@ pub enum SandboxLayer {
     NoCapabilities,
 }
 
-impl SandboxLayer {
-    /// Every layer, from the outermost in.
-    pub const ALL: [Self; 10] = [
-        Self::SeparateUsers,
-        Self::SeparateFiles,
-        Self::SeparateProcesses,
-        Self::SeparateIpc,
-        Self::SeparateHostName,
-        Self::SeparateNetwork,
-        Self::AccessRules,
-        Self::CallFilter,
-        Self::NoNewPrivileges,
-        Self::NoCapabilities,
-    ];
-
-    /// The words that are shown: those of the record, with spaces.
-    #[must_use]
-    pub fn name(self) -> String {
-        serde_json::json!(self).as_str().unwrap_or_default().replace('-', " ")
-    }
+capsule_base::words! {
+    SandboxLayer::name:
+    SeparateUsers = "user namespace", SeparateFiles = "mount namespace",
+    SeparateProcesses = "pid namespace", SeparateIpc = "ipc namespace",
+    SeparateHostName = "uts namespace", SeparateNetwork = "network namespace",
+    AccessRules = "landlock", CallFilter = "seccomp",
+    NoNewPrivileges = "no new privileges", NoCapabilities = "no capabilities",
 }
 
 /// How far a layer or limit holds; the default is not at all.
@@ -359,21 +322,10 @@ pub enum ResourceLimit {
     Tmp,
 }
 
-impl ResourceLimit {
-    /// The words that are shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Time => "time",
-            Self::Cpu => "processor time",
-            Self::Memory => "memory",
-            Self::Processes => "processes",
-            Self::FileSize => "file size",
-            Self::OpenFiles => "open files",
-            Self::Output => "output",
-            Self::Tmp => "private /tmp",
-        }
-    }
+capsule_base::words! {
+    ResourceLimit::name:
+    Time = "time", Cpu = "processor time", Memory = "memory", Processes = "processes",
+    FileSize = "file size", OpenFiles = "open files", Output = "output", Tmp = "private /tmp",
 }
 
 /// A layer, how far it holds, and by what means.
@@ -459,11 +411,5 @@ impl SandboxStatus {
     /// The layers that are not fully held.
     pub fn gaps(&self) -> impl Iterator<Item = &LayerStatus> {
         self.layers.iter().filter(|layer| layer.level != EnforcementLevel::Held)
-    }
-}
-
-impl fmt::Display for SandboxTier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

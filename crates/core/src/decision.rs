@@ -1,7 +1,6 @@
 //! What the policy says, always with the rule, its place, the risk and a way forward.
 
 use alloc::string::String;
-use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,34 +26,9 @@ pub enum Verdict {
     Deny,
 }
 
-impl Verdict {
-    /// The words of the policy language.
-    pub const KEYWORDS: [&'static str; 4] = ["allow", "ask", "ask-each", "deny"];
-
-    /// The word.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::AskEach => "ask-each",
-            Self::Deny => "deny",
-        }
-    }
-
-    /// Reads the word.
-    #[must_use]
-    pub fn from_keyword(word: &str) -> Option<Self> {
-        [Self::Allow, Self::Ask, Self::AskEach, Self::Deny]
-            .into_iter()
-            .find(|verdict| verdict.keyword() == word)
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.keyword())
-    }
+capsule_base::words! {
+    Verdict::keyword:
+    Allow = "allow", Ask = "ask", AskEach = "ask-each", Deny = "deny",
 }
 
 /// A decision on a call. The order of the fields is that of the JSON that users see.

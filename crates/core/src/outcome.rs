@@ -48,17 +48,9 @@ pub enum Status {
     RuntimeError,
 }
 
-impl Status {
-    /// The word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Denied => "denied",
-            Self::ToolError => "tool_error",
-            Self::RuntimeError => "runtime_error",
-        }
-    }
+capsule_base::words! {
+    Status::name:
+    Ok = "ok", Denied = "denied", ToolError = "tool_error", RuntimeError = "runtime_error",
 }
 
 impl From<FailureClass> for Status {

@@ -1,7 +1,5 @@
 //! How much a call could cost.
 
-use core::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// A risk level; the default is the highest. Source: FR-20.
@@ -17,20 +15,7 @@ pub enum Risk {
     High,
 }
 
-impl Risk {
-    /// The word that is shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for Risk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+capsule_base::words! {
+    Risk::name:
+    Low = "low", Medium = "medium", High = "high",
 }

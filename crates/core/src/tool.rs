@@ -90,27 +90,15 @@ pub enum ArgumentKind {
     Headers,
 }
 
-impl ArgumentKind {
-    /// How the kind is called in a message.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Path => "a path",
-            Self::Url => "a URL",
-            Self::Paths => "a list of paths",
-            Self::Argv => "a list of words",
-            Self::Text => "text",
-            Self::Name => "a name pattern",
-            Self::Number => "a whole number",
-            Self::Flag => "true or false",
-            Self::Size => "a size",
-            Self::Duration => "a duration such as `10s`",
-            Self::Time => "a time",
-            Self::OneOf(_) => "a word",
-            Self::Headers => "a map of headers",
-        }
-    }
+capsule_base::words! {
+    ArgumentKind::name(..):
+    Path = "a path", Url = "a URL", Paths = "a list of paths", Argv = "a list of words",
+    Text = "text", Name = "a name pattern", Number = "a whole number", Flag = "true or false",
+    Size = "a size", Duration = "a duration such as `10s`", Time = "a time", OneOf = "a word",
+    Headers = "a map of headers",
+}
 
+impl ArgumentKind {
     fn accepts(self, value: &Value) -> bool {
         match self {
             Self::Number => value.as_u64().is_some(),

@@ -89,7 +89,7 @@ fn is_kept(before: &YamlNode, now: &YamlNode) -> bool {
 fn allows_something(node: &YamlNode) -> bool {
     match &node.value {
         YamlValue::Scalar(scalar) => {
-            Verdict::from_keyword(&scalar.text).is_some_and(|verdict| verdict != Verdict::Deny)
+            Verdict::from_word(&scalar.text).is_some_and(|verdict| verdict != Verdict::Deny)
         }
         YamlValue::List(items) => items.iter().any(allows_something),
         YamlValue::Map(entries) => entries.iter().any(|(_, value)| allows_something(value)),
@@ -98,7 +98,7 @@ fn allows_something(node: &YamlNode) -> bool {
 
 /// Whether both are words of a rule, and the new one is not milder.
 fn is_stricter(before: &YamlNode, now: &YamlNode) -> bool {
-    let word = |node: &YamlNode| node.text().and_then(Verdict::from_keyword);
+    let word = |node: &YamlNode| node.text().and_then(Verdict::from_word);
     matches!((word(before), word(now)), (Some(old), Some(new)) if new >= old)
 }
 

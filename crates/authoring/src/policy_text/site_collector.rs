@@ -140,7 +140,7 @@ impl SiteCollector<'_> {
 
     /// The word of a rule becomes another; gives whether the rule has one.
     pub(crate) fn add_flip(&mut self, path: Option<NodePath<'_>>) -> bool {
-        let read = path.as_ref().and_then(|path| path.node.text()).and_then(Verdict::from_keyword);
+        let read = path.as_ref().and_then(|path| path.node.text()).and_then(Verdict::from_word);
         let (Some(path), Some(verdict)) = (path, read) else { return false };
         let other = flip_verdict(verdict);
         let edit = TreeEdit::Put(path.path, word_node(other.keyword()));

@@ -228,7 +228,7 @@ impl SiteCollector<'_> {
             );
             let words = profile.get("decide").map(|path| path.entries()).unwrap_or_default();
             for (capability, path) in words {
-                if let Some(verdict) = path.node.text().and_then(Verdict::from_keyword) {
+                if let Some(verdict) = path.node.text().and_then(Verdict::from_word) {
                     let other = flip_verdict(verdict);
                     let said =
                         format!("`{}`: `{verdict}` becomes `{other}`", shorten_node(capability));

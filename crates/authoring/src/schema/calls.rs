@@ -14,7 +14,7 @@ pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {
 /// What the author says is decided on which calls.
 pub(super) fn examples(tool: &ToolSignature) -> Value {
     let calls = || list(call(tool));
-    let [allow, ask, ask_each, deny] = Verdict::KEYWORDS;
+    let [allow, ask, ask_each, deny] = Verdict::WORDS;
     with_description(
         "Calls with what is decided on them; `capsule policy check` asks for each.",
         object(

@@ -228,7 +228,7 @@ pub(super) fn definitions() -> Map<String, Value> {
             "powers",
             with_description(
                 "What it needs besides what its words show; it gives nothing, but with `proc.unconfined` it may run where there is no sandbox.",
-                list(enum_schema(Capability::ALL.map(Capability::name))),
+                list(enum_schema(Capability::WORDS)),
             ),
         ),
         (

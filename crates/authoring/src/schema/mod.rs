@@ -50,7 +50,7 @@ fn policy(tools: Catalogue) -> Value {
                 "layer",
                 with_description(
                     "Whose layer it is, where it is no policy and tightens others.",
-                    enum_schema(LayerKind::ALL.map(LayerKind::keyword)),
+                    enum_schema(LayerKind::WORDS),
                 ),
             ),
             ("workspace", workspace()),
@@ -135,8 +135,7 @@ fn hosts() -> Value {
             "A host: `registry.example.org`, `*.example.org:8443`; port 443 if none is named.",
         ))
     };
-    let words = Verdict::KEYWORDS.map(|word| (word, rules()));
-    let long = object(&[], words);
+    let long = object(&[], [("allow", rules()), ("deny", rules())]);
     json!({
         "description": "The hosts that commands reach through the proxy; others are denied.",
         "anyOf": [rules(), long]
@@ -150,9 +149,9 @@ fn loopback() -> Value {
     with_description(about, object(&[], [("connect", ports)]))
 }
 
-fn sandbox() -> Value {
+fn network() -> Value {
     let access = || enum_schema(["none", "proxy"]);
-    let network = object(
+    let long = object(
         &[],
         [
             ("shell.run", access()),
@@ -161,6 +160,10 @@ fn sandbox() -> Value {
             ("loopback", loopback()),
         ],
     );
+    json!({ "description": "What commands may reach.", "anyOf": [access(), long] })
+}
+
+fn sandbox() -> Value {
     with_description(
         "What commands are confined to.",
         object(
@@ -195,13 +198,7 @@ fn sandbox() -> Value {
                         enum_schema(["same", "workspace"]),
                     ),
                 ),
-                (
-                    "network",
-                    json!({
-                        "description": "What commands may reach.",
-                        "anyOf": [access(), network]
-                    }),
-                ),
+                ("network", network()),
                 ("tmp", with_description("Where `/tmp` is.", enum_schema(["private"]))),
                 (
                     "workspace",
@@ -284,7 +281,7 @@ fn never() -> Value {
                 "capabilities",
                 with_description(
                     "The powers that are forbidden on the paths; all of them if left out.",
-                    list(enum_schema(Capability::ALL.map(Capability::name))),
+                    list(enum_schema(Capability::WORDS)),
                 ),
             ),
             ("paths", with_description("The paths that are protected.", definition_ref("globs"))),
@@ -329,7 +326,7 @@ fn definitions(tools: Catalogue) -> Value {
     let mut value = json!({
         "word": {
             "description": "allow: it may run · ask: a person is asked, and a grant may answer · ask-each: a person is asked every time · deny: it may not run",
-            "enum": Verdict::KEYWORDS
+            "enum": Verdict::WORDS
         },
         "id": {
             "description": "The rule's name: letters, digits, `-`, `_` and `.`",

@@ -15,12 +15,12 @@ use super::parts::{
 };
 
 fn level() -> Value {
-    enum_schema([Risk::Low, Risk::Medium, Risk::High].map(Risk::name))
+    enum_schema(Risk::WORDS)
 }
 
 /// A value for each capability, and for more names where there are any.
 fn by_capability(more: &[&str], value: &Value) -> Value {
-    let names = Capability::ALL.map(Capability::name);
+    let names = Capability::WORDS;
     let properties: Map<String, Value> = names
         .into_iter()
         .chain(more.iter().copied())
@@ -80,10 +80,8 @@ pub(super) fn capabilities() -> Value {
 
 /// What raises the risk, and where it ends.
 pub(super) fn risk() -> Value {
-    let escalation = object(
-        &["when", "to"],
-        [("when", enum_schema(Hazard::ALL.map(Hazard::keyword))), ("to", level())],
-    );
+    let escalation =
+        object(&["when", "to"], [("when", enum_schema(Hazard::WORDS)), ("to", level())]);
     with_description(
         "How much a call could cost, and how much is too much.",
         object(
@@ -174,10 +172,7 @@ pub(super) fn grants() -> Value {
         object(
             &[],
             [
-                (
-                    "offer",
-                    with_description("The scopes.", list(enum_schema(GrantLifetime::KEYWORDS))),
-                ),
+                ("offer", with_description("The scopes.", list(enum_schema(GrantLifetime::WORDS)))),
                 ("default", with_description("What is chosen first.", enum_schema(["once"]))),
                 ("expire", with_description("When a grant ends, whichever comes first.", expire)),
                 (
@@ -220,7 +215,7 @@ pub(super) fn tests(tools: Catalogue) -> Value {
             ("rule", text("The rule that decides.")),
             ("code", with_description("The kind of decision.", enum_schema(codes))),
             ("risk", level()),
-            ("capabilities", list(enum_schema(Capability::ALL.map(Capability::name)))),
+            ("capabilities", list(enum_schema(Capability::WORDS))),
         ],
     );
     if let Some(map) = expect.as_object_mut() {

@@ -54,7 +54,7 @@ pub(super) fn redaction() -> Value {
                     "returned_masks",
                     with_description(
                         "A mask in what is to be written: refused, or put back into what the same line of the file held.",
-                        enum_schema(ReturnedMasks::KEYWORDS),
+                        enum_schema(ReturnedMasks::WORDS),
                     ),
                 ),
             ],

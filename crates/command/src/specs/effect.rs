@@ -42,56 +42,15 @@ pub enum Effect {
     Plumbing,
 }
 
+capsule_base::words! {
+    Effect::name:
+    Reads = "reads", Opens = "opens", Writes = "writes", Deletes = "deletes", Runs = "runs",
+    Starts = "starts", Code = "code", Interactive = "interactive", Network = "network",
+    Publishes = "publishes", System = "system", Destroys = "destroys", Secrets = "secrets",
+    Shell = "shell", Unknown = "unknown", Plumbing = "plumbing",
+}
+
 impl Effect {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 16] = [
-        Self::Reads,
-        Self::Opens,
-        Self::Writes,
-        Self::Deletes,
-        Self::Runs,
-        Self::Starts,
-        Self::Code,
-        Self::Interactive,
-        Self::Network,
-        Self::Publishes,
-        Self::System,
-        Self::Destroys,
-        Self::Secrets,
-        Self::Shell,
-        Self::Unknown,
-        Self::Plumbing,
-    ];
-
-    /// Its name in policies and tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reads => "reads",
-            Self::Opens => "opens",
-            Self::Writes => "writes",
-            Self::Deletes => "deletes",
-            Self::Runs => "runs",
-            Self::Starts => "starts",
-            Self::Code => "code",
-            Self::Interactive => "interactive",
-            Self::Network => "network",
-            Self::Publishes => "publishes",
-            Self::System => "system",
-            Self::Destroys => "destroys",
-            Self::Secrets => "secrets",
-            Self::Shell => "shell",
-            Self::Unknown => "unknown",
-            Self::Plumbing => "plumbing",
-        }
-    }
-
-    /// The effect of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|effect| effect.name() == name)
-    }
-
     /// What it is, for a sentence about a command: "it ...".
     #[must_use]
     pub const fn description(self) -> &'static str {

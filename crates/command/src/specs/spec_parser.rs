@@ -224,7 +224,7 @@ fn optional_effect_spec(reader: &mut YamlReader, node: &YamlNode) -> Option<Effe
 fn effects(reader: &mut YamlReader, node: &YamlNode) -> Effects {
     let one = |reader: &mut YamlReader, node: &YamlNode| {
         let names: Vec<&'static str> = Effect::ALL.into_iter().map(Effect::name).collect();
-        reader.keyword(node, &names).and_then(Effect::from_name)
+        reader.keyword(node, &names).and_then(Effect::from_word)
     };
     if node.text().is_some() {
         return one(reader, node).into_iter().collect();

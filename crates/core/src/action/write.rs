@@ -14,17 +14,7 @@ pub enum WriteMode {
     Append,
 }
 
-impl WriteMode {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Create, Self::Overwrite, Self::Append];
-
-    /// The word.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Overwrite => "overwrite",
-            Self::Append => "append",
-        }
-    }
+capsule_base::words! {
+    WriteMode::keyword:
+    Create = "create", Overwrite = "overwrite", Append = "append",
 }

@@ -24,27 +24,9 @@ pub enum GrantLifetime {
     Session,
 }
 
-impl GrantLifetime {
-    /// The words of the policy language.
-    pub const KEYWORDS: [&'static str; 3] = ["once", "task", "session"];
-
-    /// The word.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Task => "task",
-            Self::Session => "session",
-        }
-    }
-
-    /// Reads the word.
-    #[must_use]
-    pub fn from_keyword(word: &str) -> Option<Self> {
-        [Self::Once, Self::Task, Self::Session]
-            .into_iter()
-            .find(|lifetime| lifetime.keyword() == word)
-    }
+capsule_base::words! {
+    GrantLifetime::keyword:
+    Once = "once", Task = "task", Session = "session",
 }
 
 /// What a policy lets a prompt offer.

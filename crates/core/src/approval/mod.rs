@@ -139,17 +139,9 @@ pub enum AnswerKind {
     Withdrawn,
 }
 
-impl AnswerKind {
-    /// The word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
+capsule_base::words! {
+    AnswerKind::name:
+    Approved = "approved", Denied = "denied", Expired = "expired", Withdrawn = "withdrawn",
 }
 
 /// Where a question was answered.

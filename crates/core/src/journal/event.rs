@@ -16,8 +16,8 @@ use crate::id::RunId;
 use crate::journal::layer::{LayerGone, LayerOpened};
 use crate::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, ConnectionClosed,
-    ConnectionRequested, GrantUsed, ModelAnswered, ModelRequested, PayloadClass, PayloadRef,
-    PendingChanges, RunKind, RunResumed, SessionJoined, StepEnded,
+    ConnectionRequested, FeedbackGiven, GrantUsed, ModelAnswered, ModelRequested, PayloadClass,
+    PayloadRef, PendingChanges, RunKind, RunResumed, SessionJoined, StepEnded,
 };
 use crate::outcome::{Ending, Status};
 use crate::policy::PayloadRetention;
@@ -160,45 +160,23 @@ pub enum Event {
     },
 }
 
-impl Event {
-    /// The kind as it is written.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::RunOpened(_) => "run.opened",
-            Self::CallProposed(_) => "call.proposed",
-            Self::CallDecided(_) => "call.decided",
-            Self::ApprovalShown(_) => "approval.shown",
-            Self::PlanShown(_) => "plan.shown",
-            Self::PlanAnswered(_) => "plan.answered",
-            Self::ApprovalWaiting(_) => "approval.waiting",
-            Self::AnswerGiven(_) => "answer.given",
-            Self::RunResumed(_) => "run.resumed",
-            Self::SessionJoined(_) => "session.joined",
-            Self::ChangesApplied { .. } => "changes.applied",
-            Self::UserMessage { .. } => "user.said",
-            Self::UserAnswered { .. } => "user.answered",
-            Self::ModelRequested(_) => "model.requested",
-            Self::ModelAnswered(_) => "model.answered",
-            Self::ApprovalAnswered(_) => "approval.answered",
-            Self::GrantUsed(_) => "grant.used",
-            Self::ApprovalCovered { .. } => "approval.covered",
-            Self::GrantRevoked { .. } => "grant.revoked",
-            Self::CallStarted(_) => "call.started",
-            Self::ConnectionRequested(_) => "connection.requested",
-            Self::ConnectionClosed(_) => "connection.closed",
-            Self::CallFinished(_) => "call.finished",
-            Self::StepEnded(_) => "step.ended",
-            Self::FeedbackGiven(_) => "feedback.given",
-            Self::RunSealed(_) => "run.sealed",
-            Self::RunExported(_) => "run.exported",
-            Self::ChangesDiscarded { .. } => "changes.discarded",
-            Self::UndoDropped { .. } => "undo.dropped",
-            Self::PayloadErased { .. } => "payload.erased",
-            Self::Checkpoint { .. } => "checkpoint",
-        }
-    }
+capsule_base::words! {
+    Event::kind(..):
+    RunOpened = "run.opened", CallProposed = "call.proposed", CallDecided = "call.decided",
+    ApprovalShown = "approval.shown", PlanShown = "plan.shown", PlanAnswered = "plan.answered",
+    ApprovalWaiting = "approval.waiting", AnswerGiven = "answer.given", RunResumed = "run.resumed",
+    SessionJoined = "session.joined", ChangesApplied = "changes.applied", UserMessage = "user.said",
+    UserAnswered = "user.answered", ModelRequested = "model.requested",
+    ModelAnswered = "model.answered", ApprovalAnswered = "approval.answered",
+    GrantUsed = "grant.used", ApprovalCovered = "approval.covered", GrantRevoked = "grant.revoked",
+    CallStarted = "call.started", ConnectionRequested = "connection.requested",
+    ConnectionClosed = "connection.closed", CallFinished = "call.finished",
+    StepEnded = "step.ended", FeedbackGiven = "feedback.given", RunSealed = "run.sealed",
+    RunExported = "run.exported", ChangesDiscarded = "changes.discarded",
+    UndoDropped = "undo.dropped", PayloadErased = "payload.erased", Checkpoint = "checkpoint",
+}
 
+impl Event {
     /// Every payload that the event holds on to, with what its field says that it holds. Who may
     /// see a payload hangs on this, and never on what a row of a store says of itself.
     #[must_use]
@@ -461,27 +439,6 @@ pub struct CallFinished {
     /// What it changed in a staged workspace, path by path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<PayloadRef>,
-}
-
-/// How a decision was wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DecisionFault {
-    /// It should have been allowed.
-    WrongDenial,
-    /// It should have been denied.
-    WrongAllow,
-}
-
-/// A person said that a decision of the run's subject was wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FeedbackGiven {
-    /// The call of the subject that was decided so.
-    pub call: u64,
-    /// How it was wrong.
-    pub fault: DecisionFault,
-    /// Why, in the person's words, masked.
-    pub why: Option<PayloadRef>,
 }
 
 /// A run ended.

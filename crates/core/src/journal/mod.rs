@@ -8,6 +8,7 @@ mod approval_events;
 mod connection_events;
 mod entry;
 mod event;
+mod feedback_events;
 mod layer;
 mod merkle;
 mod model_events;
@@ -23,9 +24,10 @@ pub use approval_events::{
 pub use connection_events::{ConnectionClosed, ConnectionRequested, ConnectionTarget};
 pub use entry::{Entry, EntryError, EntryHeader, VERSION};
 pub use event::{
-    CallDecided, CallFinished, CallProposed, CallStarted, DecisionFault, Document, Event,
-    FeedbackGiven, NoSandbox, RunExported, RunOpened, RunSealed, UndoCoverage, WorkspaceIdentity,
+    CallDecided, CallFinished, CallProposed, CallStarted, Document, Event, NoSandbox, RunExported,
+    RunOpened, RunSealed, UndoCoverage, WorkspaceIdentity,
 };
+pub use feedback_events::{DecisionFault, FeedbackGiven};
 pub use layer::{LayerGone, LayerOpened};
 pub use merkle::{Frontier, leaf_hash};
 pub use model_events::{ModelAnswered, ModelRequested};

@@ -41,40 +41,13 @@ pub enum PayloadClass {
     Key,
 }
 
+capsule_base::words! {
+    PayloadClass::name:
+    Arguments = "arguments", Action = "action", Text = "text", Output = "output",
+    Changes = "changes", Document = "document", Undo = "undo", Key = "key",
+}
+
 impl PayloadClass {
-    /// Every class.
-    pub const ALL: [Self; 8] = [
-        Self::Arguments,
-        Self::Action,
-        Self::Text,
-        Self::Output,
-        Self::Changes,
-        Self::Document,
-        Self::Undo,
-        Self::Key,
-    ];
-
-    /// The word in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Arguments => "arguments",
-            Self::Action => "action",
-            Self::Text => "text",
-            Self::Output => "output",
-            Self::Changes => "changes",
-            Self::Document => "document",
-            Self::Undo => "undo",
-            Self::Key => "key",
-        }
-    }
-
-    /// Reads the word.
-    #[must_use]
-    pub fn from_name(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.name() == word)
-    }
-
     /// Whether it never leaves the store.
     #[must_use]
     pub const fn is_private(self) -> bool {

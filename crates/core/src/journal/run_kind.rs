@@ -30,23 +30,10 @@ pub enum RunKind {
     Chat,
 }
 
-impl RunKind {
-    /// The word in events.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Call => "call",
-            Self::Exec => "exec",
-            Self::Apply => "apply",
-            Self::Feedback => "feedback",
-            Self::Undo => "undo",
-            Self::Answer => "answer",
-            Self::Resume => "resume",
-            Self::Session => "session",
-            Self::Chat => "chat",
-        }
-    }
+capsule_base::words! {
+    RunKind::name:
+    Plan = "plan", Call = "call", Exec = "exec", Apply = "apply", Feedback = "feedback",
+    Undo = "undo", Answer = "answer", Resume = "resume", Session = "session", Chat = "chat",
 }
 
 /// Staged changes of earlier runs in the same workspace that nobody has applied or discarded.

@@ -21,21 +21,14 @@ pub enum LayerKind {
     Workspace,
 }
 
-impl LayerKind {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::User, Self::Workspace];
+capsule_base::words! {
+    LayerKind::keyword:
+    User = "user", Workspace = "workspace",
+}
 
+impl LayerKind {
     /// The key by which a text says that it is a layer.
     pub const KEY: &'static str = "layer";
-
-    /// The word of the policy language.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Workspace => "workspace",
-        }
-    }
 }
 
 /// Whether a text says of itself that it is a layer.

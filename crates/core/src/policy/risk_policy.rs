@@ -38,35 +38,17 @@ pub enum Hazard {
     TaintedArgument,
 }
 
-impl Hazard {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Irreversible, Self::ExecutableChanged, Self::TaintedArgument];
+capsule_base::words! {
+    Hazard::keyword:
+    Irreversible = "irreversible", ExecutableChanged = "executable-changed",
+    TaintedArgument = "tainted-argument",
+}
 
-    /// The word of the policy language.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Irreversible => "irreversible",
-            Self::ExecutableChanged => "executable-changed",
-            Self::TaintedArgument => "tainted-argument",
-        }
-    }
-
-    /// Reads the word.
-    #[must_use]
-    pub fn from_keyword(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|hazard| hazard.keyword() == word)
-    }
-
-    /// What it says about a call.
-    #[must_use]
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::Irreversible => "what it does cannot be brought back",
-            Self::ExecutableChanged => "the program is not the one that the policy pins",
-            Self::TaintedArgument => "an argument derives from content that nobody vouches for",
-        }
-    }
+capsule_base::words! {
+    Hazard::description(..):
+    Irreversible = "what it does cannot be brought back",
+    ExecutableChanged = "the program is not the one that the policy pins",
+    TaintedArgument = "an argument derives from content that nobody vouches for",
 }
 
 impl Default for RiskPolicy {

@@ -38,18 +38,9 @@ pub enum ReturnedMasks {
     Refuse,
 }
 
-impl ReturnedMasks {
-    /// The words of the policy language.
-    pub const KEYWORDS: [&'static str; 2] = ["refuse", "resolve"];
-
-    /// The word.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Resolve => "resolve",
-            Self::Refuse => "refuse",
-        }
-    }
+capsule_base::words! {
+    ReturnedMasks::keyword:
+    Refuse = "refuse", Resolve = "resolve",
 }
 
 /// A handle: a name that stands for a value of the user's environment, which is sent where the policy

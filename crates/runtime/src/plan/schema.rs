@@ -206,7 +206,7 @@ fn expect(tools: Catalogue) -> Value {
             }),
             "capabilities" => json!({
                 "type": "array",
-                "items": { "enum": Capability::ALL.map(Capability::name) }
+                "items": { "enum": Capability::WORDS }
             }),
             _ => json!({ "$ref": "#/$defs/matcher" }),
         };

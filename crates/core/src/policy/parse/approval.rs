@@ -57,7 +57,7 @@ pub(super) fn grants(context: &mut Context<'_>, node: &YamlNode) -> GrantPolicy 
 }
 
 fn lifetime(context: &mut Context<'_>, node: &YamlNode) -> Option<GrantLifetime> {
-    context.reader.keyword(node, &GrantLifetime::KEYWORDS).and_then(GrantLifetime::from_keyword)
+    context.reader.keyword(node, &GrantLifetime::WORDS).and_then(GrantLifetime::from_word)
 }
 
 /// At least one, and no more than this.

@@ -111,10 +111,10 @@ impl<'c> Context<'c> {
 
     /// A list of capabilities.
     pub(super) fn capabilities(&mut self, node: &YamlNode) -> Capabilities {
-        let names = Capability::ALL.map(Capability::name);
+        let names = Capability::WORDS;
         let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
         let words = items.iter().filter_map(|item| self.reader.keyword(item, &names));
-        words.filter_map(Capability::from_name).collect()
+        words.filter_map(Capability::from_word).collect()
     }
 
     /// The name of a rule: letters, digits, dashes and dots.

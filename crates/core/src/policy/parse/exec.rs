@@ -121,7 +121,7 @@ fn effects(context: &mut Context<'_>, node: &YamlNode) -> Option<EffectRule> {
     let mut rule = EffectRule { source: context.source(node), verdicts: Vec::new() };
     for (name, at, node) in map.entries() {
         let source = context.source(at);
-        if let (Some(effect), Some(word)) = (Effect::from_name(name), verdict(context, node)) {
+        if let (Some(effect), Some(word)) = (Effect::from_word(name), verdict(context, node)) {
             rule.verdicts.push((effect, word, source));
         }
     }

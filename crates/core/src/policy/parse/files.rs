@@ -7,7 +7,7 @@ use crate::action::WriteMode;
 use crate::capability::Capability;
 use crate::policy::model::{FileRule, PathRule};
 use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::{in_range, read_decision, text, verdict};
+use crate::policy::parse::rule_value::{in_range, read_decision, result_limits, text, verdict};
 use crate::policy::path_pattern::PathPattern;
 use crate::tool::ToolSignature;
 use capsule_base::code::Code;
@@ -73,10 +73,10 @@ pub(super) fn rule(
 
 /// A word for each way of writing.
 fn modes(context: &mut Context<'_>, node: &YamlNode, rule: &mut FileRule) {
-    let keys = WriteMode::ALL.map(|mode| key(mode.keyword()));
+    let keys = WriteMode::WORDS.map(key);
     let Some(section) = context.reader.section(node, "`modes`", &keys) else { return };
     for (name, at, node) in section.entries() {
-        let mode = WriteMode::ALL.into_iter().find(|mode| mode.keyword() == name);
+        let mode = WriteMode::from_word(name);
         if let (Some(mode), Some(verdict)) = (mode, verdict(context, node)) {
             rule.modes.push((mode, verdict, context.source(at)));
         }
@@ -145,16 +145,7 @@ fn bounds(
         rule.bytes = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes);
     }
     rule.bytes = rule.bytes.min(rule.bytes_max);
-    let most = rule.results_max;
-    if let Some(node) = section.get("results_max") {
-        let number = context.reader.number(node);
-        rule.results_max = in_range(context, node, number, 0..=most).unwrap_or(most);
-    }
-    if let Some(node) = section.get("results") {
-        let number = context.reader.number(node);
-        rule.results = in_range(context, node, number, 0..=most).unwrap_or(rule.results);
-    }
-    rule.results = rule.results.min(rule.results_max);
+    result_limits(context, &section, (&mut rule.results_max, &mut rule.results));
     if let Some(node) = section.get("binary") {
         context.reader.only_supported(node, "preview", &[]);
     }

@@ -8,7 +8,7 @@ use crate::confinement::ProcessLimits;
 use crate::policy::git_and_tests::{GitRule, TestRule};
 use crate::policy::parse::context::Context;
 use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
-use crate::policy::parse::rule_value::in_range;
+use crate::policy::parse::rule_value::{in_range, result_limits};
 use crate::tool::ToolSignature;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
@@ -51,16 +51,7 @@ pub(super) fn git(
         rule.bytes =
             in_range(context, node, size, 0..=limits::READ_BYTES_MAX).unwrap_or(rule.bytes);
     }
-    let most = rule.results_max;
-    if let Some(node) = section.get("results_max") {
-        let number = context.reader.number(node);
-        rule.results_max = in_range(context, node, number, 0..=most).unwrap_or(most);
-    }
-    if let Some(node) = section.get("results") {
-        let number = context.reader.number(node);
-        rule.results = in_range(context, node, number, 0..=most).unwrap_or(rule.results);
-    }
-    rule.results = rule.results.min(rule.results_max);
+    result_limits(context, &section, (&mut rule.results_max, &mut rule.results));
     rule
 }
 

@@ -134,7 +134,7 @@ fn effects_of(context: &mut Context<'_>, node: &YamlNode) -> Effects {
     let names = Effect::ALL.map(Effect::name);
     let items = context.reader.list(node, "a list of effects").unwrap_or_default();
     let words = items.iter().filter_map(|item| context.reader.keyword(item, &names));
-    words.filter_map(Effect::from_name).collect()
+    words.filter_map(Effect::from_word).collect()
 }
 
 fn tool(context: &mut Context<'_>, node: &YamlNode) -> Option<ToolName> {

@@ -37,7 +37,7 @@ fn get_mut<'n>(node: &'n mut YamlNode, name: &str) -> Option<&'n mut YamlNode> {
 }
 
 fn verdict_of(node: &YamlNode) -> Option<Verdict> {
-    node.text().and_then(Verdict::from_keyword)
+    node.text().and_then(Verdict::from_word)
 }
 
 /// Tools by the one name that each of them has, so that two texts mean the same by it.

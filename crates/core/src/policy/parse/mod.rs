@@ -316,7 +316,7 @@ fn check_layer_key(context: &mut Context<'_>, section: &Section<'_>) {
     let problem = match (context.layer, node) {
         (None, None) => return,
         (Some(kind), Some(node)) => {
-            let word = context.reader.keyword(node, &LayerKind::ALL.map(LayerKind::keyword));
+            let word = context.reader.keyword(node, &LayerKind::WORDS);
             let Some(word) = word.filter(|word| *word != kind.keyword()) else { return };
             let message =
                 format!("by its place it is a layer of the {}, not `{word}`", kind.keyword());

@@ -99,11 +99,8 @@ fn expectation(context: &mut Context<'_>, node: &YamlNode) -> Option<DecisionExp
     let decision = section.get("decision").and_then(|node| verdict(context, node));
     let rule: Option<String> = section.get("rule").and_then(|node| context.reader.line(node));
     let code = section.get("code").and_then(|node| code(context, node));
-    let levels = [Risk::Low, Risk::Medium, Risk::High];
-    let risk = section.get("risk").and_then(|node| {
-        let word = context.reader.keyword(node, &levels.map(Risk::name))?;
-        levels.into_iter().find(|level| level.name() == word)
-    });
+    let risk = section.get("risk").and_then(|node| context.reader.keyword(node, &Risk::WORDS));
+    let risk = risk.and_then(Risk::from_word);
     let capabilities = section.get("capabilities").map(|node| context.capabilities(node));
     Some(DecisionExpectation { decision, rule, code, risk, capabilities })
 }

@@ -44,14 +44,14 @@ pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profil
 
 /// A word for each capability; `*` stands for all others, which are denied where it is not there.
 fn words(context: &mut Context<'_>, node: &YamlNode) -> (Vec<(Capability, Verdict)>, Verdict) {
-    let keys = Capability::ALL.map(|capability| key(capability.name()));
+    let keys = Capability::WORDS.map(key);
     let keys: Vec<KeySpec> = keys.into_iter().chain([key(Profile::WILDCARD)]).collect();
     let (mut words, mut rest) = (Vec::new(), Verdict::Deny);
     let Some(section) = context.reader.section(node, "`decide`", &keys) else {
         return (words, rest);
     };
     for (name, _, node) in section.entries() {
-        match (Capability::from_name(name), verdict(context, node)) {
+        match (Capability::from_word(name), verdict(context, node)) {
             (Some(capability), Some(word)) => words.push((capability, word)),
             (None, Some(word)) => rest = word,
             (_, None) => {}

@@ -51,23 +51,21 @@ pub(super) fn risk_policy(context: &mut Context<'_>, top: &Section<'_>) -> RiskP
     }
     if let Some(node) = section.get("unknown") {
         let words = ["ask", "ask-each", "deny"];
-        stakes.unknown = context.reader.keyword(node, &words).and_then(Verdict::from_keyword);
+        stakes.unknown = context.reader.keyword(node, &words).and_then(Verdict::from_word);
     }
     stakes
 }
 
 fn level(context: &mut Context<'_>, node: &YamlNode) -> Option<Risk> {
-    let levels = [Risk::Low, Risk::Medium, Risk::High];
-    let word = context.reader.keyword(node, &levels.map(Risk::name))?;
-    levels.into_iter().find(|level| level.name() == word)
+    context.reader.keyword(node, &Risk::WORDS).and_then(Risk::from_word)
 }
 
 /// The least risk that each capability carries, and the author's words for it.
 fn capabilities(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPolicy) {
-    let keys = Capability::ALL.map(|capability| key(capability.name()));
+    let keys = Capability::WORDS.map(key);
     let Some(map) = context.reader.section(node, "`capabilities`", &keys) else { return };
     for (name, _, node) in map.entries() {
-        let Some(capability) = Capability::from_name(name) else { continue };
+        let Some(capability) = Capability::from_word(name) else { continue };
         let what = format!("`{name}`");
         let Some(section) = context.reader.section(node, &what, CAPABILITY) else { continue };
         if let Some(risk) = section.get("risk").and_then(|node| level(context, node)) {
@@ -91,8 +89,8 @@ fn escalate(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPo
         let when = context.reader.required(&section, "when", what);
         let to = context.reader.required(&section, "to", what);
         let hazard = when
-            .and_then(|node| context.reader.keyword(node, &Hazard::ALL.map(Hazard::keyword)))
-            .and_then(Hazard::from_keyword);
+            .and_then(|node| context.reader.keyword(node, &Hazard::WORDS))
+            .and_then(Hazard::from_word);
         let risk = to.and_then(|node| level(context, node));
         let (Some(hazard), Some(risk)) = (hazard, risk) else { continue };
         if risk_policy.raised_by(hazard).is_some() {

@@ -26,7 +26,7 @@ pub(super) fn read_decision(context: &mut Context<'_>, section: &Section<'_>) ->
 
 /// A verdict by its word.
 pub(super) fn verdict(context: &mut Context<'_>, node: &YamlNode) -> Option<Verdict> {
-    context.reader.keyword(node, &Verdict::KEYWORDS).and_then(Verdict::from_keyword)
+    context.reader.keyword(node, &Verdict::WORDS).and_then(Verdict::from_word)
 }
 
 /// A text of a rule.
@@ -64,4 +64,20 @@ pub(super) fn in_range(
         context.reader.problem(diagnostic);
     }
     Some(value)
+}
+
+/// Reads how many results a call gives at most, and where it names no limit.
+pub(super) fn result_limits(
+    context: &mut Context<'_>,
+    section: &Section<'_>,
+    (results_max, results): (&mut u64, &mut u64),
+) {
+    let most = *results_max;
+    for (name, limit) in [("results_max", &mut *results_max), ("results", &mut *results)] {
+        if let Some(node) = section.get(name) {
+            let number = context.reader.number(node);
+            *limit = in_range(context, node, number, 0..=most).unwrap_or(*limit);
+        }
+    }
+    *results = (*results).min(*results_max);
 }

@@ -61,10 +61,8 @@ pub(super) fn redaction(context: &mut Context<'_>, node: Option<&YamlNode>) -> R
         rule.patterns = patterns(context, node);
     }
     if let Some(node) = section.get("returned_masks") {
-        rule.returned = match context.reader.keyword(node, &ReturnedMasks::KEYWORDS) {
-            Some("resolve") => ReturnedMasks::Resolve,
-            _ => ReturnedMasks::Refuse,
-        };
+        let word = context.reader.keyword(node, &ReturnedMasks::WORDS);
+        rule.returned = word.and_then(ReturnedMasks::from_word).unwrap_or_default();
     }
     rule
 }

@@ -156,7 +156,7 @@ fn examples(
     let keys = [key("allow"), key("ask"), key("ask-each"), key("deny"), key("no_match")];
     let Some(section) = context.reader.section(node, "`examples`", &keys) else { return };
     for (word, _, node) in section.entries() {
-        let expect = match Verdict::from_keyword(word) {
+        let expect = match Verdict::from_word(word) {
             Some(verdict) => ExampleExpectation::Verdict(verdict),
             None => ExampleExpectation::NoMatch,
         };

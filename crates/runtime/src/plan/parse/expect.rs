@@ -80,10 +80,10 @@ impl Parser {
     }
 
     fn capabilities(&mut self, node: &YamlNode) -> Capabilities {
-        let names = Capability::ALL.map(Capability::name);
+        let names = Capability::WORDS;
         let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
         let words = items.iter().filter_map(|item| self.reader.keyword(item, &names));
-        words.filter_map(Capability::from_name).collect()
+        words.filter_map(Capability::from_word).collect()
     }
 
     fn matcher(&mut self, node: &YamlNode) -> FieldMatcher {

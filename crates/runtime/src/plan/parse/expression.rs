@@ -141,7 +141,7 @@ impl Parser {
         kind: Option<ArgumentKind>,
     ) -> Option<Expression> {
         if kind.is_some_and(|kind| kind != ArgumentKind::Text) {
-            let wanted = kind.map_or("", ArgumentKind::name);
+            let wanted = kind.as_ref().map_or("", ArgumentKind::name);
             let message = format!("`$template` makes text; {wanted} is needed here");
             self.error(Code::PlanFunction, name, message);
         }
