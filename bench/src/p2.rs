@@ -16,8 +16,8 @@ use std::time::Duration;
 use capsule_base::root_names::RootNames;
 use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
-    SandboxBackend as _,     CommandWatcher, Executable, Executor, FileIdentity, GitFiles, Launch, LaunchStage, OutputKind,
-    SandboxError, SandboxView, Termination,
+    CommandWatcher, Executable, Executor, FileIdentity, GitFiles, Launch, LaunchStage, OutputKind,
+    SandboxBackend as _, SandboxError, SandboxView, Termination,
 };
 
 use crate::Answer;
