@@ -19,7 +19,7 @@ pub struct SandboxView {
     /// The root of the workspace, opened (`O_PATH` will do). It appears at the first of its names,
     /// read-only; without namespaces, where it is. Other mounts in it are hidden.
     pub workspace: OwnedFd,
-    /// The absolute names of the root: its mount, which [`mount_conflict`](crate::mount_conflict) must
+    /// The absolute names of the root: its mount, which [`mount_conflict`](crate::SandboxBackend::mount_conflict) must
     /// not refuse, and names that become links to it.
     pub root_names: RootNames,
     /// Where its changes are collected, if commands may make any.
