@@ -440,8 +440,8 @@ codes! {
     ExecNoNetwork = "exec.no-network", Policy, Denied,
         "The command would contact another computer, and commands have no network here.",
         "It fetches, sends or asks a service; the policy asks about such commands.",
-        "Let the person run it on the host, or name its host under `sandbox.network`; packages that are here \
-         already may do, by an option such as `--offline`, or a variable such as `GOPROXY=off`.";
+        "Let the person run it on the host; `http.get` fetches an address that the policy names; packages that are \
+         here already may do, by an option such as `--offline`, or a variable such as `GOPROXY=off`.";
     ExecFailed = "exec.exit-nonzero", Environment, ToolFailed,
         "The program ended with a status other than 0.", "It says so on its standard error.",
         "Read its output.";
@@ -546,10 +546,10 @@ codes! {
         "Fetch less, or ask the person.";
     BudgetLlmTokens = "budget.llm-tokens", Policy, BudgetUsedUp,
         "The model has read and written as many tokens as the run may use.", "`budgets.run.llm_tokens`.",
-        "Begin another chat with a smaller task, or raise the budget in the policy.";
+        "Begin another chat with a smaller task.";
     BudgetLlmCost = "budget.llm-cost", Policy, BudgetUsedUp,
         "The model has cost as much as the run may spend.", "`budgets.run.llm_cost_usd`.",
-        "Begin another chat with a smaller task, or raise the budget in the policy.";
+        "Begin another chat with a smaller task.";
     BudgetSameCall = "budget.same-call", Policy, BudgetUsedUp,
         "The same call was made as often as it may be.", "A loop; `budgets.loops.same_call`.",
         "Do something else: the same call will say the same.";

@@ -63,6 +63,7 @@ const PAYLOADS: &[(&str, &str, PayloadClass)] = &[
     ("approval.answered", "why", PayloadClass::Text),
     ("approval.answered", "grant.reach", PayloadClass::Text),
     ("call.started", "undo", PayloadClass::Undo),
+    ("connection.requested", "target", PayloadClass::Text),
     ("call.finished", "output", PayloadClass::Output),
     ("call.finished", "problem", PayloadClass::Text),
     ("call.finished", "changes", PayloadClass::Changes),

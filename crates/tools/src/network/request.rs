@@ -400,11 +400,11 @@ mod tests {
         ] {
             assert_eq!(target(input), expected, "{}", String::from_utf8_lossy(input));
         }
-        assert_eq!(target(&socks(b"\x00\x03\x09a.example\x01\xbb")), "a.example:443");
-        assert_eq!(target(&socks(b"\x00\x01\x7f\x00\x00\x01\x00\x50")), "127.0.0.1:80");
-        let six = [&b"\x00\x04"[..], &[0; 15], &[1, 0, 80]].concat();
+        assert_eq!(target(&socks(b"\x03\x09a.example\x01\xbb")), "a.example:443");
+        assert_eq!(target(&socks(b"\x01\x7f\x00\x00\x01\x00\x50")), "127.0.0.1:80");
+        let six = [&b"\x04"[..], &[0; 15], &[1, 0, 80]].concat();
         assert_eq!(target(&socks(&six)), "[::1]:80");
-        for odd in [&b"\x00\x03\x0ba@a.example\x01\xbb"[..], b"\x00\x03\x0ba:1.example\x01\xbb"] {
+        for odd in [&b"\x03\x0ba@a.example\x01\xbb"[..], b"\x03\x0ba:1.example\x01\xbb"] {
             assert!(read(&socks(odd)).is_err(), "{odd:?}");
         }
         let bound = [5, 1, 0, 5, 2, 0, 1, 127, 0, 0, 1, 0, 80];

@@ -1,4 +1,4 @@
-//! Constraints on URLs.
+//! Constraints on URLs, and on the hosts of the proxy for commands.
 
 use alloc::format;
 use alloc::string::String;
