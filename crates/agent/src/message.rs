@@ -82,7 +82,7 @@ pub(crate) fn attached_message(result: &str) -> Message {
     Message::User(format!("The user attached this file to the conversation:\n{result}"))
 }
 
-/// What a model is told in place of a result.
+/// The text for a model in place of a result.
 pub(crate) fn missing_result(why: &str) -> String {
     json!({ "status": "runtime_error", "reason": why }).to_string()
 }

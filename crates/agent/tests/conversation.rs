@@ -497,7 +497,7 @@ fn untrusted_content_is_remembered() {
     place.replay(1);
 }
 
-/// What a process did not send any more is in the requests of the next one: results of calls, and files that the user
+/// Messages that a process did not send any more are in the requests of the next one: results of calls, and files that the user
 /// attached.
 #[test]
 fn results_that_were_not_sent_are_sent_by_the_next_process() {

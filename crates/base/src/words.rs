@@ -22,7 +22,6 @@ macro_rules! words {
             }
         }
 
-
         impl $type {
             /// Every value.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];

@@ -44,8 +44,9 @@ fn connections(capsule: &Capsule) -> Vec<Value> {
     report["calls"][0]["connections"].as_array().unwrap().clone()
 }
 
-fn open_to(server: &HttpServer) -> String {
-    format!("hosts: [\"localhost:{}\"], private_ips: {{ allow: [127.0.0.1] }}", server.port())
+/// The words of a policy that open a port of this machine, by the name of the machine.
+fn open_to(port: u16) -> String {
+    format!("hosts: [\"localhost:{port}\"], private_ips: {{ allow: [127.0.0.1] }}")
 }
 
 /// E1, E23: the named host is reached, by variables that programs know; without the proxy nothing is. What was
@@ -54,7 +55,7 @@ fn open_to(server: &HttpServer) -> String {
 fn a_named_host_is_reached_and_recorded() {
     let server = HttpServer::fixed("200 OK", "", "a page");
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = policy(&capsule, &open_to(&server));
+    let policy = policy(&capsule, &open_to(server.port()));
     let url = format!("http://localhost:{}/x", server.port());
     let (status, page) = fetch(&capsule, &policy, &url);
     assert_eq!((status, page.as_str()), (0, "a page"));
@@ -109,7 +110,7 @@ fn everybody_else_is_refused() {
     }
     assert!(server.requests().is_empty());
     // A layer over the policy closes what it opens.
-    let open = self::policy(&capsule, &open_to(&server));
+    let open = self::policy(&capsule, &open_to(server.port()));
     capsule.write_file(
         ".capsule/policy.yaml",
         "version: 1\nlayer: workspace\nsandbox: { network: none }\n",
@@ -120,12 +121,12 @@ fn everybody_else_is_refused() {
     assert!(server.requests().is_empty());
 }
 
-/// What sends something over plain HTTP would have to be asked about.
+/// A request over plain HTTP that sends something would have to be asked about.
 #[test]
 fn sending_is_not_fetching() {
     let server = HttpServer::fixed("200 OK", "", "a page");
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = policy(&capsule, &open_to(&server));
+    let policy = policy(&capsule, &open_to(server.port()));
     capsule.write_file(
         "send.py",
         "import sys, urllib.request\nurllib.request.urlopen(sys.argv[1], data=b'secret')\n",
@@ -197,7 +198,7 @@ fn many_connections_are_held_at_once() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     });
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let policy = policy(&capsule, &open_to(&server));
+    let policy = policy(&capsule, &open_to(server.port()));
     capsule.write_file(
         "many.py",
         "import os, socket, sys
@@ -227,6 +228,20 @@ print(sum(b'200 OK' in s.recv(1000) for s in all))
 /// A server that is ended with the test.
 struct Server(Child);
 
+impl Server {
+    /// Starts a server and waits until it listens.
+    fn start(command: &mut Command, port: u16) -> Self {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Self(command.spawn().unwrap());
+        let end = Instant::now() + Duration::from_secs(20);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "no server on port {port}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -236,14 +251,6 @@ impl Drop for Server {
 
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-fn wait_for_port(port: u16) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < end, "no server on port {port}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Over TLS the command sees the server's own certificate: the proxy hands bytes on and reads none of them.
@@ -272,20 +279,14 @@ fn tls_is_handed_on_as_it_is() {
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let port = free_port();
-    let server = Command::new("openssl")
+    let mut server = Command::new("openssl");
+    server
         .args(["s_server", "-www", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
         .arg(&key)
         .arg("-cert")
-        .arg(&certificate)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _server = Server(server);
-    wait_for_port(port);
-    let network = format!("hosts: [\"localhost:{port}\"], private_ips: {{ allow: [127.0.0.1] }}");
-    let policy = policy(&capsule, &network);
+        .arg(&certificate);
+    let _server = Server::start(&mut server, port);
+    let policy = policy(&capsule, &open_to(port));
     let url = format!("https://localhost:{port}/");
     let argv = ["curl", "-sS", "--cacert", "ca.crt", url.as_str()];
     let (status, page, errors) = exec(&capsule, &policy, &argv);
@@ -316,17 +317,12 @@ fn git_reaches_the_host_that_is_named() {
     git(&["clone", "-q", "--bare", "one", "served.git"]);
     git(&["-C", "served.git", "update-server-info"]);
     let port = free_port();
-    let server = Command::new("python3")
+    let mut server = Command::new("python3");
+    server
         .args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()])
-        .current_dir(folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _server = Server(server);
-    wait_for_port(port);
-    let network = format!("hosts: [\"localhost:{port}\"], private_ips: {{ allow: [127.0.0.1] }}");
-    let policy = policy(&capsule, &network);
+        .current_dir(folder.path());
+    let _server = Server::start(&mut server, port);
+    let policy = policy(&capsule, &open_to(port));
     let url = format!("http://localhost:{port}/served.git");
     let (status, out, errors) = exec(&capsule, &policy, &["git", "ls-remote", url.as_str()]);
     assert_eq!(status, 0, "{errors}");

@@ -54,7 +54,7 @@ pub struct CallView {
     pub problem: Option<CodedError>,
     /// What it changed in a staged workspace.
     pub changes: Vec<Change>,
-    /// What its command connected to.
+    /// The connections of its command.
     pub connections: Vec<ConnectionView>,
 }
 

@@ -1,4 +1,4 @@
-//! What a command connected to, for people and for programs.
+//! The connections of a command, for people and for programs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub struct ConnectionView {
     /// When, in microseconds since 1970.
     pub at: u64,
-    /// What was written.
+    /// The event.
     pub requested: ConnectionRequested,
     /// Where it leads; none if that was erased.
     pub target: Option<ConnectionTarget>,

@@ -166,7 +166,7 @@ pub(crate) struct RunOpening<'o> {
     pub staged: bool,
     /// Whether its commands may change the workspace itself.
     pub direct: bool,
-    /// What its commands may reach over a network.
+    /// The network of its commands.
     pub network: NetworkAccess,
     /// What waits in the workspace from earlier runs.
     pub pending_changes: Option<PendingChanges>,

@@ -6,7 +6,7 @@ use capsule_core::policy::ATTACH_TOOL;
 use crate::call_result::CallResult;
 use crate::model_call::{call_args, result_text, tool_id};
 
-/// What a model was not sent.
+/// The results and files that a model was not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnsentResults {
     /// The text for each call; none for a call without a result in the record.

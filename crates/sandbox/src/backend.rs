@@ -1,4 +1,4 @@
-//! What a system must offer so that commands can be run on it.
+//! The parts that a system must offer so that commands can be run on it.
 //!
 //! One trait, so that a system that lacks a part does not compile. [`crate::Executor`] is the backend of the
 //! system that the crate is built for: `linux`, or `unsupported_os`, which runs nothing.
@@ -36,7 +36,7 @@ pub trait SandboxBackend: Debug + Sized {
     /// The number of the executor's process; none once it was waited for.
     fn process(&self) -> Option<i32>;
 
-    /// What the executor can hold on this machine. Waits for it to have found out.
+    /// The layers and limits that the executor can keep on this machine. Waits for it to have found out.
     ///
     /// # Errors
     /// The executor ended or did not answer in time.
@@ -165,13 +165,13 @@ pub trait SandboxBackend: Debug + Sized {
     fn try_overlay(place: &Path, workspace: &Path) -> Result<(), String>;
 }
 
-/// What one check of the sandbox found.
+/// The result of one check of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfTestResult {
-    /// What was checked.
+    /// The name of the check.
     pub name: &'static str,
     /// Whether all is well.
     pub passed: bool,
-    /// What happened.
+    /// The finding in words.
     pub detail: String,
 }

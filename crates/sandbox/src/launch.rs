@@ -270,6 +270,13 @@ pub struct CommandListeners {
     pub loopback: Vec<(u16, TcpListener)>,
 }
 
+impl CommandListeners {
+    /// Every socket, the proxy's first. None of them waits where no connection is there.
+    pub fn all(&self) -> impl Iterator<Item = &TcpListener> {
+        core::iter::once(&self.proxy).chain(self.loopback.iter().map(|(_, listener)| listener))
+    }
+}
+
 /// One of the two streams that a command writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
@@ -289,7 +296,7 @@ pub trait CommandWatcher {
         None
     }
 
-    /// What is waited for besides can be read.
+    /// The descriptor of [`CommandWatcher::attention`] can be read.
     fn attend(&mut self) {}
 
     /// Whether the command is no longer wanted. Asked at least every 100 ms, and at once when a

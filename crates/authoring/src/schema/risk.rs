@@ -148,7 +148,7 @@ pub(super) fn budgets() -> Value {
     with_description("How much one run may do in all.", object(&[], all))
 }
 
-/// What models may cost.
+/// The most that models may cost.
 fn dollars_schema() -> Value {
     json!({
         "description": "What models may cost, in US dollars with at most six decimals.",

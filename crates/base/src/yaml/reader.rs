@@ -204,7 +204,7 @@ impl YamlReader {
         self.expected(node, node.text(), "text")
     }
 
-    /// What a node was read as; a problem where it is something else.
+    /// The value that a node was read as; a problem where it is something else.
     fn expected<T>(&mut self, node: &YamlNode, read: Option<T>, what: &str) -> Option<T> {
         if read.is_none() {
             self.wrong_type(node, what);

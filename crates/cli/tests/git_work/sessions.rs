@@ -116,7 +116,7 @@ fn a_killed_process_leaves_no_prepared_index() {
             if directory == ".git" { "git status -s" } else { "git -C w status -s; git status -s" };
         let expected = bed.told(look);
         killed(&bed, "git status -s > /dev/null");
-        // What a kill in the right instant leaves besides: before the index is replaced, and what was to be put back.
+        // A kill in the right instant leaves more: before the index is replaced, and what was to be put back.
         let changes = staged(&bed).join("changes");
         fs::create_dir_all(changes.join(directory)).unwrap();
         fs::write(changes.join(directory).join("index.lock"), "DIRC").unwrap();

@@ -65,9 +65,15 @@ pub fn variable_kind_with_value(name: &str, value: &str) -> VariableKind {
 
 /// Whether a variable with this value keeps a program from contacting another computer by itself.
 pub(crate) fn keeps_offline(program: &str, (name, value): &(String, String)) -> bool {
-    OFFLINE.iter().any(|(programs, variable, values)| {
-        programs.contains(&program) && name == variable && values.contains(&value.as_str())
-    })
+    offline_programs(name, value).contains(&program)
+}
+
+/// The programs that a variable with this value keeps from contacting another computer by themselves.
+#[must_use]
+pub fn offline_programs(name: &str, value: &str) -> &'static [&'static str] {
+    let is_meant =
+        |(_, variable, values): &&(_, &str, &[&str])| name == *variable && values.contains(&value);
+    OFFLINE.iter().find(is_meant).map_or(&[], |(programs, ..)| programs)
 }
 
 /// Whether a value names what is loaded or started, in the way that the variable has for it.

@@ -1,4 +1,4 @@
-//! What the journal says of the connections of a running command.
+//! Events of the connections of a running command.
 
 use alloc::string::String;
 use alloc::vec::Vec;

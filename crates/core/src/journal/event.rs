@@ -326,7 +326,7 @@ pub struct RunOpened {
     /// Whether its commands may change the workspace itself, so that nothing is collected.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub direct: bool,
-    /// What its commands may reach over a network.
+    /// The network of its commands.
     #[serde(default, skip_serializing_if = "NetworkAccess::is_none")]
     pub network: NetworkAccess,
     /// The policy that the policy extends, where it extends one besides the base policy.

@@ -1,4 +1,4 @@
-//! What the journal says of a person's judgement of decisions.
+//! Events of a person's judgement of decisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use crate::journal::PayloadRef;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecisionFault {
-    /// It should have been allowed.
+    /// The decision should have been to allow.
     WrongDenial,
-    /// It should have been denied.
+    /// The decision should have been to deny.
     WrongAllow,
 }
 

@@ -104,7 +104,7 @@ struct Receipt {
 pub enum ConnectionRecord<'r> {
     /// The command wants to reach a host: it is dialled next, or refused for a reason.
     Requested(u64, &'r ConnectionTarget, Option<Code>),
-    /// It ended, with so many bytes sent and received.
+    /// The connection ended, with so many bytes sent and received.
     Closed(u64, u64, u64),
 }
 
@@ -345,7 +345,7 @@ impl<J: Journal> EndWriter<'_, J> {
 struct EndGuard<'e, J: Journal> {
     end: Option<EndWriter<'e, J>>,
     at: u64,
-    /// What kept a connection from being written down.
+    /// The reason why a connection was not written down.
     failure: Option<J::Error>,
 }
 

@@ -18,7 +18,7 @@ pub struct Budgets {
     pub fetched: Option<u64>,
     /// Tokens that models read and write.
     pub llm_tokens: Option<u64>,
-    /// What models may cost, in millionths of a US dollar.
+    /// The most that models may cost, in millionths of a US dollar.
     pub llm_cost: Option<u64>,
     /// How often the same call may be made.
     pub same_call: Option<u64>,

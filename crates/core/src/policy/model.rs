@@ -306,7 +306,7 @@ pub struct UrlRule {
 /// The hosts that commands reach through the proxy.
 #[derive(Clone, Debug, Default)]
 pub struct HostRules {
-    /// What is said of hosts; the strictest word counts, and one that is not named is denied.
+    /// The rules of hosts; the strictest word counts, and one that is not named is denied.
     pub rules: Vec<UrlRule>,
     /// The private addresses that may be dialled nevertheless.
     pub private: Vec<net::IpRange>,

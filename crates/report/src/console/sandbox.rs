@@ -37,7 +37,7 @@ pub(super) fn sandbox_status_text(status: &SandboxStatus, network: NetworkAccess
     }
 }
 
-/// What commands reach over a network, in a few words.
+/// The network of commands, in a few words.
 #[must_use]
 pub const fn network_text(network: NetworkAccess) -> &'static str {
     match network {

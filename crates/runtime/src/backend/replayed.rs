@@ -111,9 +111,7 @@ impl RecordedOperation {
         let bytes = self.recording.borrow_mut().payload(1, &finished.problem?)?;
         serde_json::from_slice(&bytes).ok()
     }
-}
 
-impl RecordedOperation {
     /// Writes down what the command connected to then; nothing is dialled.
     ///
     /// # Errors

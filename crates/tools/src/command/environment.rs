@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use capsule_command::variables::offline_programs;
 use capsule_core::confinement::SandboxTier;
 use capsule_core::policy::EnvironmentRule;
 use capsule_sandbox::GIT_CONFIG_PATH;
@@ -32,9 +33,6 @@ const IDENTITY: [&str; 4] =
 /// afterwards. The policy can set other values for them, too.
 const PRIVATE_DIRECTORY_VARIABLES: [&str; 2] = ["HOME", "TMPDIR"];
 
-/// Variables of toolchains by which they do not try to fetch what they could not.
-const OFFLINE: [&str; 3] = ["CARGO_NET_OFFLINE", "UV_OFFLINE", "GOPROXY"];
-
 /// How much of its memory a program of Go may use before it collects its garbage more often, in percent. Go looks
 /// for no limit but in this variable.
 const GO_MEMORY_PERCENT: u64 = 90;
@@ -57,7 +55,8 @@ pub(super) fn variables(
     }
     put("PATH", search_path(host.toolchains()));
     for (name, value) in host.toolchains().variables() {
-        if !(has_network && OFFLINE.contains(&name)) {
+        // By some of them programs do not try to fetch what they could not.
+        if !has_network || offline_programs(name, value).is_empty() {
             put(name, value.into());
         }
     }

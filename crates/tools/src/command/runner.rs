@@ -36,7 +36,7 @@ enum ExecutorState {
         executor: Box<Executor>,
         /// It sees the workspace.
         view_entered: bool,
-        /// What listens in the network of its commands, where that leads somewhere.
+        /// The sockets that listen in the network of its commands, where that leads somewhere.
         listeners: Option<RunListeners>,
     },
     /// It could not be started, holds no walls, or cannot be shown the workspace: nothing is run.
@@ -247,22 +247,16 @@ impl CommandRunner {
         if let Some(ports) = loopback {
             let opened = match listeners.take() {
                 Some(listeners) => listeners,
-                None => open_listeners(executor, ports).map_err(CommandError::Sandbox)?,
+                None => Rc::new(executor.listen(ports).map_err(CommandError::Sandbox)?),
             };
             network::drop_pending(&opened);
-            let variables = network::proxy_variables(opened.proxy_port);
-            for stage in &mut launch.stages {
-                let is_set = |name| stage.environment.iter().any(|(known, _)| known == name);
-                let unset: Vec<_> =
-                    variables.iter().filter(|(name, _)| !is_set(name)).cloned().collect();
-                stage.environment.extend(unset);
-            }
+            network::add_proxy_variables(&mut launch, opened.proxy_port);
             *listeners = Some(opened);
         }
         executor.prepare(launch).map_err(CommandError::Sandbox)
     }
 
-    /// What listens in the network of the commands, once one was prepared that has such a network.
+    /// The sockets that listen in the network of the commands, once one was prepared that has such a network.
     pub(crate) fn listeners(&self) -> Option<RunListeners> {
         match &*self.state.borrow() {
             ExecutorState::Running { listeners, .. } => listeners.clone(),
@@ -302,19 +296,6 @@ impl CommandRunner {
             }
         }
     }
-}
-
-/// Listens in the network of the commands.
-fn open_listeners(executor: &mut Executor, ports: &[u16]) -> Result<RunListeners, SandboxError> {
-    let listeners = executor.listen(ports)?;
-    let loopback = listeners.loopback.iter().map(|(_, listener)| listener);
-    for listener in [&listeners.proxy].into_iter().chain(loopback) {
-        listener.set_nonblocking(true).map_err(|error| SandboxError::Setup {
-            step: "listen in the network of the calls",
-            reason: error.to_string(),
-        })?;
-    }
-    Ok(Rc::new(listeners))
 }
 
 /// Why a command was not run, or its end is not known.

@@ -11,7 +11,6 @@ mod relay;
 mod request;
 mod shared;
 
-use std::ffi::OsString;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -25,7 +24,7 @@ use capsule_base::limits;
 use capsule_core::lifecycle::{ConnectionRecord, Permit};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::HostScope;
-use capsule_sandbox::CommandListeners;
+use capsule_sandbox::{CommandListeners, Launch, LaunchStage};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -208,14 +207,14 @@ fn max_connections() -> usize {
 
 /// Drops the connections that were never accepted: they are of commands that have ended.
 pub(crate) fn drop_pending(listeners: &CommandListeners) {
-    let loopback = listeners.loopback.iter().map(|(_, listener)| listener);
-    for listener in [&listeners.proxy].into_iter().chain(loopback) {
+    for listener in listeners.all() {
         while listener.accept().is_ok() {}
     }
 }
 
-/// The variables by which programs find the proxy. A name in small letters is what some programs take alone.
-pub(crate) fn proxy_variables(port: u16) -> Vec<(OsString, OsString)> {
+/// Adds the variables by which programs find the proxy, where an environment does not have them. A name in small
+/// letters is what some programs take alone.
+pub(crate) fn add_proxy_variables(launch: &mut Launch, port: u16) {
     const PROXY: [&str; 6] =
         ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     const DIRECT: [&str; 2] = ["NO_PROXY", "no_proxy"];
@@ -223,6 +222,12 @@ pub(crate) fn proxy_variables(port: u16) -> Vec<(OsString, OsString)> {
     let all = PROXY.iter().map(|name| (*name, proxy.as_str()));
     let direct = DIRECT.iter().map(|name| (*name, "localhost,127.0.0.1,::1"));
     // Node looks at these variables only where it is told to.
-    let all = all.chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
-    all.map(|(name, value)| (name.into(), value.into())).collect()
+    let all: Vec<(&str, &str)> = all.chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]).collect();
+    for LaunchStage { environment, .. } in &mut launch.stages {
+        for (name, value) in &all {
+            if !environment.iter().any(|(known, _)| known == name) {
+                environment.push((name.into(), value.into()));
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a command asks the proxy for: a tunnel by `CONNECT` (RFC 9110, section 9.3.6) or SOCKS 5 (RFC 1928), or a
+//! Requests of a command to the proxy: a tunnel by `CONNECT` (RFC 9110, section 9.3.6) or SOCKS 5 (RFC 1928), or a
 //! page over plain HTTP (RFC 9112, section 3.2.2).
 //!
 //! A connection carries one request. What a server could take for a second one, or for one to another host, is
@@ -36,7 +36,7 @@ pub(super) struct ProxyRequest {
     /// The host and port, as an address over https.
     target: HttpUrl,
     kind: RequestKind,
-    /// What is sent to the host first.
+    /// The bytes that are sent to the host first.
     first_bytes: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ enum RequestKind {
 /// Why there is no request to serve.
 #[derive(Debug)]
 pub(super) enum RequestError {
-    /// It is answered with this.
+    /// The request is answered with this.
     Refused(Vec<u8>),
     /// Nothing more came, or nothing can be answered.
     Ended,
@@ -76,7 +76,7 @@ impl ProxyRequest {
         format!("{}:{}", self.target.host(), self.target.port())
     }
 
-    /// What is sent to the host first.
+    /// The bytes that are sent to the host first.
     pub(super) fn first_bytes(&self) -> &[u8] {
         &self.first_bytes
     }
@@ -100,7 +100,7 @@ impl ProxyRequest {
         Err(CodedError::new(Code::ApprovalNeeded, message))
     }
 
-    /// What the command is told once the host is reached.
+    /// The answer to the command once the host is reached.
     pub(super) fn accepted(&self) -> &'static [u8] {
         match self.kind {
             RequestKind::Tunnel => b"HTTP/1.1 200 Connection established\r\n\r\n",
@@ -109,7 +109,7 @@ impl ProxyRequest {
         }
     }
 
-    /// What the command is told where it is not.
+    /// The answer to the command where it is not.
     pub(super) fn refused(&self, problem: &CodedError) -> Vec<u8> {
         let is_denied = Code::class(problem.code) == capsule_base::code::FailureClass::Denied;
         match (&self.kind, is_denied) {
@@ -241,7 +241,7 @@ fn page_head(request: &Request<'_, '_>, url: &HttpUrl) -> Vec<u8> {
     head
 }
 
-/// What ends an authority, or begins something else in it.
+/// The characters that end an authority, or begins something else in it.
 const NOT_IN_AUTHORITY: [char; 5] = ['/', '?', '#', '@', '\\'];
 
 /// A host with a port, as an address over https.

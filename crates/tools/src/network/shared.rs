@@ -1,4 +1,4 @@
-//! What the threads of the connections of one command share.
+//! The state that the threads of the connections of one command share.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ use capsule_core::journal::ConnectionTarget;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::HostScope;
 
-/// What a thread of a connection tells the thread of the call.
+/// The words of a thread of a connection to the thread of the call.
 pub(super) enum Message {
     /// The command wants to reach a host; the answer is the number of the connection once that is written down, and
     /// none if it cannot be.
@@ -21,7 +21,7 @@ pub(super) enum Message {
     Closed { connection: u64, sent: u64, received: u64 },
 }
 
-/// What the threads share.
+/// The state that the threads share.
 pub(super) struct Shared {
     pub(super) scope: HostScope,
     open: Mutex<OpenSockets>,

@@ -79,7 +79,7 @@ pub(super) fn rule(
     (rule, hosts)
 }
 
-/// What commands may do to the workspace.
+/// Reads the access of commands to the workspace.
 fn workspace_access(
     context: &mut Context<'_>,
     node: &YamlNode,
@@ -118,7 +118,7 @@ fn change_limits(context: &mut Context<'_>, node: &YamlNode, limits: &mut Change
     }
 }
 
-/// What commands may reach: `none`, or `proxy` with rules for hosts.
+/// Reads the network of commands: `none`, or `proxy` with rules for hosts.
 fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRules) {
     let mut hosts = HostRules::default();
     if node.text().is_some() {

@@ -118,7 +118,7 @@ fn intersect_run(one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> R
             reads: PathScope::intersect_optional(reads, seen).map(|scope| scope.under_policy(top)),
             // Without a scope nothing is changed, so both must have one.
             writes: writes.zip(changed).map(|(one, other)| one.intersect(other)),
-            // It asks the policy and all of its layers.
+            // The scope asks the policy and all of its layers.
             hosts: hosts.zip(reached).map(|(one, _)| one),
         },
         (

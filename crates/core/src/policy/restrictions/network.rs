@@ -1,4 +1,4 @@
-//! What a call may reach over a network.
+//! The hosts and addresses that a call may reach.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,7 +19,7 @@ use capsule_base::code::Code;
 use capsule_base::net;
 use capsule_base::url::{HostName, HttpUrl};
 
-/// What a fetch may dial and follow.
+/// The addresses that a fetch may dial and follow.
 #[derive(Clone, Debug)]
 pub struct EgressScope {
     policy: Arc<Policy>,
@@ -31,7 +31,7 @@ impl EgressScope {
         Self { policy, tool }
     }
 
-    /// What each policy says about the tool that has to agree.
+    /// The policies that have to agree, each with its rule of the tool.
     fn policies(&self) -> impl Iterator<Item = FetchPolicy<'_>> {
         self.policy.self_and_layers().map(|policy| FetchPolicy { policy, tool: &self.tool })
     }
@@ -75,7 +75,7 @@ pub struct HostScope {
 }
 
 impl HostScope {
-    /// Those that a policy opens; none where its commands have no network, or its profile denies that power.
+    /// The hosts that a policy opens; none where its commands have no network, or its profile denies that power.
     pub(crate) fn of(policy: &Arc<Policy>) -> Option<Self> {
         let egress = Capabilities::of(Capability::NetEgress);
         let is_open = policy.sandbox.network == NetworkAccess::Proxy
@@ -120,7 +120,7 @@ impl HostScope {
     }
 }
 
-/// What one policy says about a fetch.
+/// The rule of one policy about a fetch.
 #[derive(Clone, Copy)]
 struct FetchPolicy<'s> {
     policy: &'s Policy,

@@ -199,7 +199,10 @@ impl RunSandbox {
         if !matches!(self, Self::Namespaces(_)) {
             return Err(SetupError { step: Step::Listen, errno: Errno::OPNOTSUPP });
         }
-        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).at(Step::Listen);
+        let bind = |port| {
+            let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).at(Step::Listen)?;
+            socket.set_nonblocking(true).at(Step::Listen).map(|()| socket)
+        };
         // A port that is named is not taken by chance.
         let mut sockets = ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>, _>>()?;
         let proxy = bind(0)?;
