@@ -246,6 +246,8 @@ pub const LOOPBACK_PORTS: usize = 16;
 pub const PROXY_CONNECTIONS: usize = 1_024;
 /// The most connections of one command that are recorded; those beyond are refused.
 pub const RECORDED_CONNECTIONS: u64 = 10_000;
+/// The most refused hosts of a command that its result names.
+pub const REFUSED_HOSTS: usize = 16;
 /// How many redirects are followed.
 pub const REDIRECTS: u64 = 3;
 /// The most that a policy may raise it to.

@@ -40,7 +40,9 @@ impl Observer for Timeline {
             }
             Event::CallFinished(_) => self.progress.end(),
             // Nothing is written over a card.
-            Event::ApprovalShown(_) | Event::PlanShown(_) => self.progress.end(),
+            Event::ApprovalShown(_) | Event::PlanShown(_) | Event::ConnectionShown(_) => {
+                self.progress.end();
+            }
             _ => {}
         }
         if !self.quiet {

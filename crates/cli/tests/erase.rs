@@ -244,8 +244,8 @@ fn erased_by_hand(file: &str) {
     let bytes = format!(
         r#"{{"at":1,"body":{{"payloads":{count},"subject":"{run}"}},"kind":"payload.erased","prev":null,"run":null,"seq":0,"v":1}}"#
     );
-    hashes.push(capsule_core::journal::leaf_hash(bytes.as_bytes()).0);
-    let mut tree = capsule_core::journal::Frontier::default();
+    hashes.push(capsule_store::leaf_hash(bytes.as_bytes()).0);
+    let mut tree = capsule_store::Frontier::default();
     hashes.iter().for_each(|hash| tree.push(capsule_base::digest::Digest(*hash)));
     let leaf = i64::try_from(hashes.len() - 1).unwrap();
     sql.execute(

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use capsule_base::digest::Digest;
-use capsule_core::journal::{Frontier, leaf_hash};
 use capsule_store::Store;
+use capsule_store::{Frontier, leaf_hash};
 use capsule_testkit::recorded_run::{PLAN, POLICY, RecordedRun};
 use capsule_testkit::{Capsule, CommandOutput, History, HttpServer};
 use rusqlite::Connection;

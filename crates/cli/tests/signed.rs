@@ -481,7 +481,7 @@ fn the_log_is_written_out_line_by_line() {
     for (at, line) in lines.iter().enumerate() {
         assert_eq!(line["leaf"], at);
         let bytes = capsule_base::json::canonical(&line["entry"]);
-        assert_eq!(line["hash"], capsule_core::journal::leaf_hash(&bytes).to_string());
+        assert_eq!(line["hash"], capsule_store::leaf_hash(&bytes).to_string());
         for payload in line["payloads"].as_array().unwrap() {
             assert!(payload["class"] != "key" && payload["class"] != "undo", "{payload}");
         }

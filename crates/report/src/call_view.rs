@@ -56,6 +56,8 @@ pub struct CallView {
     pub changes: Vec<Change>,
     /// The connections of its command.
     pub connections: Vec<ConnectionView>,
+    /// How often a person was asked about one of their hosts.
+    pub host_questions: u64,
 }
 
 /// The processes that ran on when the last program of a command had ended, and were ended, in words; none if
@@ -91,6 +93,7 @@ impl CallView {
             problem: None,
             changes: Vec::new(),
             connections: Vec::new(),
+            host_questions: 0,
         }
     }
 

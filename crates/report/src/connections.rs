@@ -50,6 +50,7 @@ struct HostTotal<'c> {
     received: u64,
     addresses: &'c [String],
     rule: Option<&'c str>,
+    allowed_by: Option<&'c str>,
     problem: Option<&'c str>,
 }
 
@@ -72,6 +73,7 @@ pub fn connection_lines(connections: &[ConnectionView]) -> Vec<String> {
                 total.addresses = &target.addresses;
             }
             total.rule = target.rule.as_deref().or(total.rule);
+            total.allowed_by = target.allowed_by.as_deref().or(total.allowed_by);
             total.problem = target.problem.as_deref().or(total.problem);
         }
     }
@@ -87,6 +89,7 @@ impl HostTotal<'_> {
             parts.push(format!("↑ {} ↓ {}", show_size(self.sent), show_size(self.received)));
             parts.push(self.addresses.join(", "));
             parts.extend(self.rule.map(|rule| format!("by `{rule}`")));
+            parts.extend(self.allowed_by.map(|who| format!("allowed by {who}")));
         }
         if self.refused > 0 {
             let why = self.problem.unwrap_or("(not kept)");

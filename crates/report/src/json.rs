@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 use std::io;
 
-use capsule_core::journal::{Event, leaf_hash};
+use capsule_core::journal::Event;
+use capsule_store::leaf_hash;
 use capsule_store::{RunFilter, Store, StoreError, StoredEvent};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};

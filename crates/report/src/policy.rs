@@ -290,6 +290,7 @@ fn sandbox_rule(policy: &Policy, place: &SourceLocation) -> RuleLine {
         .with("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
         .with("network", [rule.network.keyword()])
         .with("hosts", policy.hosts.rules.iter().map(host_rule_text))
+        .with("other hosts", policy.hosts.others.iter().map(|(verdict, _)| verdict.keyword()))
         .with("private_ips", policy.hosts.private.iter().map(ToString::to_string))
         .with("loopback", policy.hosts.loopback.iter().map(ToString::to_string))
         .with("workspace", [workspace])

@@ -175,7 +175,9 @@ impl RunView {
                     call.started = Some((at, started.clone()));
                 }
             }
-            Event::ConnectionRequested(_) | Event::ConnectionClosed(_) => {
+            Event::ConnectionShown(_)
+            | Event::ConnectionRequested(_)
+            | Event::ConnectionClosed(_) => {
                 self.apply_connection_event(at, event, payloads);
             }
             Event::CallFinished(finished) => {
@@ -204,6 +206,11 @@ impl RunView {
     /// Takes an event that is about a connection of a call.
     fn apply_connection_event(&mut self, at: u64, event: &Event, payloads: &PayloadLookup<'_>) {
         match event {
+            Event::ConnectionShown(shown) => {
+                if let Some(call) = self.call_mut(shown.call) {
+                    call.host_questions += 1;
+                }
+            }
             Event::ConnectionRequested(request) => {
                 let target = payload_json(payloads, Some(&request.target));
                 if let Some(call) = self.call_mut(request.call) {
@@ -244,7 +251,8 @@ impl RunView {
             | Event::ApprovalAnswered(ApprovalAnswered { call, .. })
             | Event::GrantUsed(GrantUsed { call, .. })
             | Event::ApprovalCovered { call, .. } => {
-                if let Some(call) = self.call_mut(*call) {
+                // What was asked about a connection of a running call is told with the connection.
+                if let Some(call) = self.call_mut(*call).filter(|call| call.started.is_none()) {
                     ApprovalView::apply_event(&mut call.approval, (at, event), payloads);
                 }
             }

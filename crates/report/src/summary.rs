@@ -99,6 +99,7 @@ impl Tally {
         summary.unknown += u64::from(call.is_unknown());
         summary.undoable += u64::from(call.can_be_undone());
         summary.prompts += u64::from(call.approval.as_ref().is_some_and(ApprovalView::was_shown));
+        summary.prompts += call.host_questions;
         self.last_waits = call.is_waiting();
         // A command list is counted by its parts, which are calls of their own.
         if call.is_list() {

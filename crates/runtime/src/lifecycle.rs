@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use capsule_base::code::Code;
 use capsule_core::call::ToolCall;
 use capsule_core::journal::Journal;
-use capsule_core::lifecycle::{self, Judged};
+use capsule_core::lifecycle::{self, Judged, RunningCall};
 
 use crate::approval::{ApprovalOutcome, resolve_approval};
 use crate::backend::CallBackend;
@@ -85,18 +85,18 @@ fn run_call<J: Journal, H: CallBackend>(
         }
     };
     run.batch_approval = cleared.take_batch_approval().or(run.batch_approval.take());
-    let (redactor, journal) = (&run.redactor, &mut run.journal);
-    let decision = cleared.decision().clone();
+    let (redactor, journal, decision) =
+        (&run.redactor, &mut run.journal, cleared.decision().clone());
+    let (policy, approver) = (run.policy.digest(), run.backend.approver());
+    let running = RunningCall { call: &call, policy, approver };
     let acted = catch_unwind(AssertUnwindSafe(|| {
-        lifecycle::run(*cleared, redactor, journal, |permit, prepared| prepared.run(permit))
+        lifecycle::run(*cleared, running, redactor, journal, |permit, held| held.run(permit))
     }));
-    match acted {
-        Ok(done) => {
-            let done = done?;
-            count_usage(&mut run.usage, &tool, (&action, &names), &done.value, done.micros);
-            Ok((call, CallResult::done(run.calls, decision, done)))
-        }
+    let done = match acted {
         // The end of the call was written while the panic passed.
-        Err(_) => Ok((call, CallResult::broken(run.calls, decision))),
-    }
+        Err(_) => return Ok((call, CallResult::broken(run.calls, decision))),
+        Ok(done) => done?,
+    };
+    count_usage(&mut run.usage, &tool, (&action, &names), &done.value, done.micros);
+    Ok((call, CallResult::done(run.calls, decision, done)))
 }

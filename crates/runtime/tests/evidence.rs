@@ -10,12 +10,13 @@ use std::sync::Arc;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_core::action::Facts;
+use capsule_core::approval::NoApprover;
 use capsule_core::call::ToolCall;
 use capsule_core::journal::{
     Durability, EntryPosition, Event, Journal, PayloadClass, PayloadRef, commitment,
 };
 use capsule_core::lifecycle::{
-    self, Cleared, FinishedCall, Judged, Operation, Permit, PreflightReport, SavedUndo,
+    self, Cleared, FinishedCall, Judged, Operation, Permit, PreflightReport, RunningCall, SavedUndo,
 };
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::{BindRoots, Policy, PolicyDraft, Restrictions, Usage};
@@ -145,7 +146,11 @@ fn cleared(tool: &str, args: &Value, hands: Hands, journal: &mut Memory) -> Opti
 }
 
 fn act(cleared: Cleared, journal: &mut Memory) -> Result<FinishedCall, Full> {
-    lifecycle::run(cleared, &Redactor::builtin(), journal, |permit, hands| hands.run(permit))
+    let call = ToolCall::by_person("fs.read", json!({}));
+    let approver = &mut NoApprover;
+    let running = RunningCall { call: &call, policy: policy().digest(), approver };
+    let redactor = Redactor::builtin();
+    lifecycle::run(cleared, running, &redactor, journal, |permit, hands| hands.run(permit))
 }
 
 fn write() -> Value {

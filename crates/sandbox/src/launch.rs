@@ -296,8 +296,9 @@ pub trait CommandWatcher {
         None
     }
 
-    /// The descriptor of [`CommandWatcher::attention`] can be read.
-    fn attend(&mut self) {}
+    /// The descriptor of [`CommandWatcher::attention`] can be read. Where a person is asked, `pause` is called
+    /// before: the time of the command stops until this returns.
+    fn attend(&mut self, _pause: &mut dyn FnMut()) {}
 
     /// Whether the command is no longer wanted. Asked at least every 100 ms, and at once when a
     /// signal interrupts the waiting. Once it was true, the command is ended.

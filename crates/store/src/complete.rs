@@ -7,7 +7,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use capsule_core::journal::{APPLICATION_ID, Frontier, has_wal};
+use crate::merkle::Frontier;
+use capsule_core::journal::{APPLICATION_ID, has_wal};
 
 use crate::error::StoreError;
 use crate::head::{self, Head, HeadFile, Noted};

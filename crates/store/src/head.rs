@@ -13,8 +13,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::merkle::Frontier;
 use capsule_base::digest::Digest;
-use capsule_core::journal::{Frontier, HEAD};
+use capsule_core::journal::HEAD;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::StoreError;

@@ -1,9 +1,8 @@
 //! Reading runs, events and payloads.
 
+use crate::merkle::{Frontier, leaf_hash};
 use capsule_base::digest::Digest;
-use capsule_core::journal::{
-    Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,
-};
+use capsule_core::journal::{Entry, Event, PayloadClass, PayloadRef, commitment};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::checkpoint::SignedNote;

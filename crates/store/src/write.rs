@@ -1,11 +1,11 @@
 //! Writing events: one short transaction each, no lock in between. What leads to nothing yet is written
 //! together with the event after it.
 
+use crate::merkle::{Frontier, leaf_hash};
 use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    self, Durability, Entry, EntryPosition, Event, Frontier, Journal, PayloadClass, PayloadRef,
-    commitment, leaf_hash,
+    self, Durability, Entry, EntryPosition, Event, Journal, PayloadClass, PayloadRef, commitment,
 };
 use capsule_core::policy::PayloadRetention;
 use rusqlite::{Connection, params};

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
 use capsule_core::journal::{
-    Durability, Entry, Event, Frontier, Journal as _, PayloadClass, RunExported, RunSealed,
-    leaf_hash,
+    Durability, Entry, Event, Journal as _, PayloadClass, RunExported, RunSealed,
 };
 use capsule_core::policy::{AuditRule, CheckpointRule, PayloadRetention};
 use capsule_store::{
     Anchor, Fault, Proof, RunWriter, SignedNote, Signer, SigningSchedule, Store, TrustRoots,
     Verified, Verifier, WitnessedCheckpoints,
 };
+use capsule_store::{Frontier, leaf_hash};
 use rusqlite::Connection;
 use serde_json::json;
 

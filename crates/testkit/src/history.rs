@@ -4,10 +4,9 @@ use std::path::Path;
 
 use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
-use capsule_core::journal::{
-    self, Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,
-};
+use capsule_core::journal::{self, Entry, Event, PayloadClass, PayloadRef, commitment};
 use capsule_store::Store;
+use capsule_store::{Frontier, leaf_hash};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 

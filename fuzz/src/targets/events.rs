@@ -6,10 +6,11 @@
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::id::RunId;
-use capsule_core::journal::{Entry, EntryHeader, Frontier, VERSION, leaf_hash};
+use capsule_core::journal::{Entry, EntryHeader, VERSION};
 use capsule_store::{
     Checkpoint, SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints, canonical_label,
 };
+use capsule_store::{Frontier, leaf_hash};
 
 pub(super) fn run(bytes: &[u8]) {
     entry(bytes);

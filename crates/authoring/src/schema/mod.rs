@@ -135,9 +135,14 @@ fn hosts() -> Value {
             "A host: `registry.example.org`, `*.example.org:8443`; port 443 if none is named.",
         ))
     };
-    let long = object(&[], [("allow", rules()), ("deny", rules())]);
+    let others = enum_schema(["ask", "ask-each", "deny"]);
+    let others =
+        with_description("The word for hosts that no list names; `deny` by default.", others);
+    let [allow, ask, ask_each, deny] =
+        ["allow", "ask", "ask-each", "deny"].map(|word| (word, rules()));
+    let long = object(&[], [allow, ask, ask_each, deny, ("others", others)]);
     json!({
-        "description": "The hosts that commands reach through the proxy; others are denied.",
+        "description": "The hosts that commands reach through the proxy.",
         "anyOf": [rules(), long]
     })
 }

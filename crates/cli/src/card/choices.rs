@@ -44,7 +44,9 @@ pub(crate) fn choices(card: &Card) -> Vec<(char, Choice)> {
         let rest = (0..card.offers.len()).filter(|at| Some(*at) != first);
         further.extend(EXTRA_DIGITS.into_iter().zip(rest.map(Choice::Offer)));
     }
-    all.extend([('3', Choice::Change), ('4', Choice::Deny), ('5', Choice::Stop)]);
+    // A running command that waits to reach a host has no arguments to change.
+    all.extend((!card.args.is_null()).then_some(('3', Choice::Change)));
+    all.extend([('4', Choice::Deny), ('5', Choice::Stop)]);
     all.extend(further);
     all
 }

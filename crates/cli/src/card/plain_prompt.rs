@@ -125,7 +125,8 @@ pub(crate) fn card_text(card: &Card, columns: usize, opened: bool, word: &str) -
     let rule = if card.previously_allowed.is_some() { ", `p` a rule for it" } else { "" };
     let more = format!("{diff}{rule}");
     all.push_str(&format!("`v` shows everything, `e` explains{more}.\n"));
-    all.push_str("Write your reason after the word of 4, the arguments as JSON after that of 3.\n");
+    let changes = if card.args.is_null() { "" } else { ", the arguments as JSON after that of 3" };
+    all.push_str(&format!("Write your reason after the word of 4{changes}.\n"));
     all.push_str(&format!("Answer with a number and the word `{word}`:\n"));
     all
 }

@@ -213,7 +213,7 @@ impl Observer for ChatView {
                 let about = state.run.calls.last().map(capsule_report::CallView::summary);
                 state.progress.begin(about.unwrap_or_default());
             }
-            Event::ApprovalShown(_) => {
+            Event::ApprovalShown(_) | Event::ConnectionShown(_) => {
                 state.turn.prompts += 1;
                 state.end_text();
             }

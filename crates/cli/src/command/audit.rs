@@ -5,9 +5,9 @@ use std::path::Path;
 use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::units::counted;
-use capsule_core::journal::leaf_hash;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{EraseError, Erased, Eraser, due_runs, now_micros};
+use capsule_store::leaf_hash;
 use capsule_store::{Anchor, SignedNote, Signer, Store, StoreError};
 use serde_json::{Value, json};
 

@@ -180,7 +180,7 @@ impl Card {
             }
             match field.name.as_deref() {
                 Some("path" | "paths" | "cwd" | "<" | ">" | ">>") => Some("a path"),
-                Some("url") => Some("an address"),
+                Some("url" | "host") => Some("an address"),
                 Some(_) => None,
                 None if field.note.is_some() => Some("a program"),
                 None if only_words => Some("a word"),

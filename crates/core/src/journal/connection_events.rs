@@ -22,7 +22,7 @@ pub struct ConnectionRequested {
 }
 
 /// Where a connection leads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionTarget {
     /// The host and the port that the command named.
     pub host: String,
@@ -30,6 +30,9 @@ pub struct ConnectionTarget {
     pub addresses: Vec<String>,
     /// The rules of the policy that allow it.
     pub rule: Option<String>,
+    /// Who allowed it where the policy asks: a person, or a grant that a person gave before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_by: Option<String>,
     /// Why it is refused.
     pub problem: Option<String>,
 }

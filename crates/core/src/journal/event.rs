@@ -109,6 +109,12 @@ pub enum Event {
     /// A call is about to run. Without a later `call.finished` its outcome is unknown.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted),
+    /// A person is shown which host a running command wants to reach.
+    #[serde(rename = "connection.shown")]
+    ConnectionShown(ApprovalShown),
+    /// The question about a host came to its end.
+    #[serde(rename = "connection.answered")]
+    ConnectionAnswered(ApprovalAnswered),
     /// A running command wants to reach a host: it is dialled behind this event, or refused.
     #[serde(rename = "connection.requested")]
     ConnectionRequested(ConnectionRequested),
@@ -169,7 +175,8 @@ capsule_base::words! {
     UserAnswered = "user.answered", ModelRequested = "model.requested",
     ModelAnswered = "model.answered", ApprovalAnswered = "approval.answered",
     GrantUsed = "grant.used", ApprovalCovered = "approval.covered", GrantRevoked = "grant.revoked",
-    CallStarted = "call.started", ConnectionRequested = "connection.requested",
+    CallStarted = "call.started", ConnectionShown = "connection.shown",
+    ConnectionAnswered = "connection.answered", ConnectionRequested = "connection.requested",
     ConnectionClosed = "connection.closed", CallFinished = "call.finished",
     StepEnded = "step.ended", FeedbackGiven = "feedback.given", RunSealed = "run.sealed",
     RunExported = "run.exported", ChangesDiscarded = "changes.discarded",
@@ -196,7 +203,9 @@ impl Event {
             }
             Self::CallProposed(body) => vec![(Some(body.args), Arguments)],
             Self::CallDecided(body) => vec![(Some(body.text), Text), (body.action, Action)],
-            Self::ApprovalShown(body) | Self::PlanShown(body) => vec![(Some(body.card), Text)],
+            Self::ApprovalShown(body) | Self::PlanShown(body) | Self::ConnectionShown(body) => {
+                vec![(Some(body.card), Text)]
+            }
             Self::ApprovalWaiting(body) => vec![(Some(body.card), Text)],
             Self::AnswerGiven(body) => vec![(body.why, Text)],
             Self::RunResumed(body) => vec![(Some(body.progress), Output)],
@@ -204,7 +213,9 @@ impl Event {
             Self::UserMessage { text } | Self::UserAnswered { text } => vec![(Some(*text), Text)],
             Self::ModelRequested(body) => vec![(Some(body.added), Text)],
             Self::ModelAnswered(body) => vec![(Some(body.answer), Output)],
-            Self::ApprovalAnswered(body) | Self::PlanAnswered(body) => {
+            Self::ApprovalAnswered(body)
+            | Self::PlanAnswered(body)
+            | Self::ConnectionAnswered(body) => {
                 let reach = body.grant.as_ref().map(|grant| grant.reach);
                 vec![(body.why, Text), (reach, Text)]
             }

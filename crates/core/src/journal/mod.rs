@@ -10,7 +10,6 @@ mod entry;
 mod event;
 mod feedback_events;
 mod layer;
-mod merkle;
 mod model_events;
 mod port;
 mod run_kind;
@@ -29,7 +28,6 @@ pub use event::{
 };
 pub use feedback_events::{DecisionFault, FeedbackGiven};
 pub use layer::{LayerGone, LayerOpened};
-pub use merkle::{Frontier, leaf_hash};
 pub use model_events::{ModelAnswered, ModelRequested};
 pub use port::{
     Durability, EntryPosition, Journal, PayloadClass, PayloadRef, RecordedDecision, commitment,

@@ -197,13 +197,7 @@ impl AwaitingApproval {
         card: Box<Card>,
         journal: &mut J,
     ) -> Result<AwaitingAnswer, J::Error> {
-        let kept = journal.put_payload(PayloadClass::Text, &json::canonical(&*card))?;
-        let event = ApprovalShown {
-            call: self.cleared.number,
-            card: kept,
-            sha256: card.digest(),
-            offers: u64::try_from(card.offers.len()).unwrap_or(u64::MAX),
-        };
+        let event = shown_event(self.cleared.number, &card, journal)?;
         journal.append(Event::ApprovalShown(event), Durability::CrashSafe)?;
         Ok(AwaitingAnswer { awaiting: self, card })
     }
@@ -302,12 +296,7 @@ impl AwaitingAnswer {
                 asking.refuse(problem, redactor, journal)?;
                 return Ok(AnsweredCall::Changed(call));
             }
-            ApprovalAnswer::Denied(_, why) => denial_problem(Code::ApprovalDenied, why),
-            ApprovalAnswer::Stopped(_, why) => denial_problem(Code::ApprovalStopped, why),
-            ApprovalAnswer::Expired => expired_problem(),
-            ApprovalAnswer::Deferred(_) | ApprovalAnswer::Withdrawn => {
-                CodedError::new(Code::ApprovalWithdrawn, WITHDRAWN_MESSAGE)
-            }
+            other => refusal_problem(other),
         };
         asking.refuse(problem, redactor, journal).map(AnsweredCall::Denied)
     }
@@ -342,14 +331,36 @@ pub(super) fn answer_event<J: Journal>(
 
 const ARGS_CHANGED_MESSAGE: &str =
     "a person changed the arguments; the call is made again with them";
-pub(super) const WITHDRAWN_MESSAGE: &str = "the question was taken back before anybody answered it";
+const WITHDRAWN_MESSAGE: &str = "the question was taken back before anybody answered it";
 
-fn expired_problem() -> CodedError {
-    CodedError::new(Code::ApprovalExpired, "nobody answered in time")
+/// What is written of a card that is shown.
+pub(super) fn shown_event<J: Journal>(
+    call: u64,
+    card: &Card,
+    journal: &mut J,
+) -> Result<ApprovalShown, J::Error> {
+    Ok(ApprovalShown {
+        call,
+        card: journal.put_payload(PayloadClass::Text, &json::canonical(card))?,
+        sha256: card.digest(),
+        offers: u64::try_from(card.offers.len()).unwrap_or(u64::MAX),
+    })
+}
+
+/// The problem of an answer that is no yes.
+pub(super) fn refusal_problem(answer: ApprovalAnswer) -> CodedError {
+    match answer {
+        ApprovalAnswer::Denied(_, why) => denial_problem(Code::ApprovalDenied, why),
+        ApprovalAnswer::Stopped(_, why) => denial_problem(Code::ApprovalStopped, why),
+        ApprovalAnswer::Expired => {
+            CodedError::new(Code::ApprovalExpired, "nobody answered in time")
+        }
+        _ => CodedError::new(Code::ApprovalWithdrawn, WITHDRAWN_MESSAGE),
+    }
 }
 
 /// A refusal in the person's own words, where they gave any.
-pub(super) fn denial_problem(code: Code, why: Option<String>) -> CodedError {
+fn denial_problem(code: Code, why: Option<String>) -> CodedError {
     let mut why = why.filter(|why| !why.trim().is_empty());
     if let Some(why) = &mut why {
         let most = limits::REASON_BYTES.min(why.len());

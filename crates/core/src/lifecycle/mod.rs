@@ -16,6 +16,7 @@
 //! [`request_plan_approval`] before the first of its calls takes this path; nothing can run from a [`PlannedCall`].
 
 mod approval;
+mod connection;
 mod plan;
 mod redacted;
 mod run;
@@ -27,7 +28,8 @@ pub use approval::{
 pub use plan::{PlanApproval, PlannedCall, request_plan_approval};
 pub use redacted::recorded_action;
 pub use run::{
-    ConnectionRecord, FinishedCall, Operation, Permit, Preview, SavedUndo, UnconfinedPermit, run,
+    ConnectionRecord, FinishedCall, Operation, Permit, Preview, RunningCall, SavedUndo,
+    UnconfinedPermit, run,
 };
 pub use stages::{
     AllowedCall, Cleared, Denied, Judged, Preflight, PreflightReport, Proposed, propose,

@@ -12,13 +12,12 @@ use crate::approval::{ApprovalAnswer, Approver, PlannedRequest};
 use crate::call::ToolCall;
 use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
-use crate::journal::{ApprovalShown, Durability, Event, Journal, PayloadClass};
-use crate::lifecycle::approval::{answer_event, denial_problem};
+use crate::journal::{Durability, Event, Journal};
+use crate::lifecycle::approval::{answer_event, refusal_problem, shown_event};
 use crate::lifecycle::redacted::RedactedCall;
 use crate::lifecycle::{PreflightReport, Preview};
 use crate::outcome::CodedError;
 use crate::policy::{Judgement, Policy, PolicyInput, Usage, decide};
-use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::json;
 use capsule_redact::Redactor;
@@ -134,22 +133,14 @@ pub fn request_plan_approval<J: Journal>(
         ready.iter().map(|(step, args, bound)| step.request(args, *bound)).collect();
     let card = approver.plan_card(&requests, open).and_then(|card| card.mask_secrets(redactor));
     let Some(card) = card else { return Ok(PlanApproval::Proceed) };
-    let shown = ApprovalShown {
-        call: 0,
-        card: journal.put_payload(PayloadClass::Text, &json::canonical(&card))?,
-        sha256: card.digest(),
-        offers: u64::try_from(card.offers.len()).unwrap_or(u64::MAX),
-    };
+    let shown = shown_event(0, &card, journal)?;
     journal.append(Event::PlanShown(shown), Durability::CrashSafe)?;
     let given = approver.ask(&card);
     let event = answer_event(0, &given, redactor, journal)?;
     journal.append(Event::PlanAnswered(event), Durability::CrashSafe)?;
     Ok(match given.answer {
-        ApprovalAnswer::Denied(_, why) => {
-            PlanApproval::Denied(denial_problem(Code::ApprovalDenied, why))
-        }
-        ApprovalAnswer::Stopped(_, why) => {
-            PlanApproval::Denied(denial_problem(Code::ApprovalStopped, why))
+        answer @ (ApprovalAnswer::Denied(..) | ApprovalAnswer::Stopped(..)) => {
+            PlanApproval::Denied(refusal_problem(answer))
         }
         // What was not answered is asked step by step; so is what nobody can change as a whole.
         ApprovalAnswer::Approved(..)

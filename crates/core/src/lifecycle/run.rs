@@ -9,15 +9,18 @@ use core::marker::PhantomData;
 
 use serde_json::Value;
 
-use crate::confinement::{Enforcement, ProcessLimits};
+use crate::approval::Approver;
+use crate::call::ToolCall;
+use crate::confinement::{Confinement, Enforcement, ProcessLimits};
 use crate::journal::{
-    CallFinished, CallStarted, ConnectionClosed, ConnectionRequested, ConnectionTarget, Durability,
-    EntryPosition, Event, Journal, PayloadClass, UndoCoverage,
+    CallFinished, CallStarted, ConnectionTarget, Durability, EntryPosition, Event, Journal,
+    PayloadClass, UndoCoverage,
 };
 use crate::lifecycle::Cleared;
 use crate::outcome::{CodedError, Ending, Outcome, Output, Status};
-use crate::policy::{EnvironmentRule, Restrictions};
+use crate::policy::{EnvironmentRule, HostQuestion, Restrictions};
 use capsule_base::code::Code;
+use capsule_base::digest::Digest;
 use capsule_base::json;
 use capsule_redact::Redactor;
 
@@ -108,9 +111,23 @@ pub enum ConnectionRecord<'r> {
     Closed(u64, u64, u64),
 }
 
-/// Where a running call writes down what its command connects to; says whether that went well.
+/// A running call, and the person who is asked about its connections.
+pub struct RunningCall<'a> {
+    /// The call, as it was asked for.
+    pub call: &'a ToolCall,
+    /// The policy that judged it.
+    pub policy: Digest,
+    /// Who is asked.
+    pub approver: &'a mut dyn Approver,
+}
+
+/// Where a running call writes down what its command connects to, and asks about it.
 trait ConnectionJournal {
+    /// Says whether it was written.
     fn record(&self, record: ConnectionRecord<'_>) -> bool;
+
+    /// Gives the answer; none where something could not be written.
+    fn ask(&self, question: &HostQuestion) -> Option<Result<String, CodedError>>;
 }
 
 /// Leave to run one call, now, within bounds.
@@ -143,9 +160,17 @@ impl<'p> Permit<'p> {
     /// # Errors
     /// When it cannot be written: then nothing may be dialled. The call ends with that error.
     pub fn record(&self, record: ConnectionRecord<'_>) -> Result<(), CodedError> {
-        let message = "a connection could not be written down";
-        let written = self.journal.record(record).then_some(());
-        written.ok_or_else(|| CodedError::new(Code::EngineFault, message))
+        self.journal.record(record).then_some(()).ok_or_else(unwritten)
+    }
+
+    /// Asks a person whether the command may reach a host, unless a grant answers; says who allowed it. The command
+    /// waits meanwhile.
+    ///
+    /// # Errors
+    /// The reason why it may not be reached: a person said no, or nobody is there; or the question could not be
+    /// written, with which the call ends.
+    pub fn ask(&self, question: &HostQuestion) -> Result<String, CodedError> {
+        self.journal.ask(question).unwrap_or_else(|| Err(unwritten()))
     }
 
     /// Spends it on running a program with nothing around it.
@@ -160,6 +185,11 @@ impl<'p> Permit<'p> {
             _ => Err(self),
         }
     }
+}
+
+/// A connection of which the record cannot tell.
+fn unwritten() -> CodedError {
+    CodedError::new(Code::EngineFault, "a connection could not be written down")
 }
 
 impl fmt::Debug for Permit<'_> {
@@ -205,10 +235,11 @@ pub struct FinishedCall {
 ///
 /// # Errors
 /// When intent or end cannot be written. Without a written intent nothing has run.
-pub fn run<J, F>(
+pub fn run<'r, J, F>(
     cleared: Cleared,
-    redactor: &Redactor,
-    journal: &mut J,
+    running: RunningCall<'r>,
+    redactor: &'r Redactor,
+    journal: &'r mut J,
     act: F,
 ) -> Result<FinishedCall, J::Error>
 where
@@ -246,7 +277,7 @@ where
     // that does nobody harm.
     let durability = if effects { Durability::CrashSafe } else { Durability::Deferred };
     let end = Some(EndWriter { number, redactor, journal, durability });
-    let guard = RefCell::new(EndGuard { end, at, failure: None });
+    let guard = RefCell::new(EndGuard { end, at, running, confinement, failure: None });
     let permit =
         Permit { restrictions: &bounds, journal: &guard, at: receipt.at, once: PhantomData };
     operation.start(&permit);
@@ -264,24 +295,6 @@ pub(super) struct EndWriter<'e, J: Journal> {
 }
 
 impl<J: Journal> EndWriter<'_, J> {
-    fn record_connection(&mut self, record: ConnectionRecord<'_>) -> Result<(), J::Error> {
-        let call = self.number;
-        let (event, durability) = match record {
-            ConnectionRecord::Requested(connection, target, refused) => {
-                let target = self.redactor.value(serde_json::json!(target), &mut 0);
-                let bytes = json::canonical_value(&target);
-                let target = self.journal.put_payload(PayloadClass::Text, &bytes)?;
-                let requested = ConnectionRequested { call, connection, refused, target };
-                (Event::ConnectionRequested(requested), Durability::CrashSafe)
-            }
-            ConnectionRecord::Closed(connection, sent, received) => {
-                let closed = ConnectionClosed { call, connection, sent, received };
-                (Event::ConnectionClosed(closed), Durability::Deferred)
-            }
-        };
-        self.journal.append(event, durability).map(|_| ())
-    }
-
     pub(super) fn write(
         self,
         outcome: Outcome,
@@ -345,6 +358,8 @@ impl<J: Journal> EndWriter<'_, J> {
 struct EndGuard<'e, J: Journal> {
     end: Option<EndWriter<'e, J>>,
     at: u64,
+    running: RunningCall<'e>,
+    confinement: Option<Confinement>,
     /// The reason why a connection was not written down.
     failure: Option<J::Error>,
 }
@@ -357,6 +372,18 @@ impl<J: Journal> ConnectionJournal for RefCell<EndGuard<'_, J>> {
             *failure = end.record_connection(record).err();
         }
         failure.is_none()
+    }
+
+    fn ask(&self, question: &HostQuestion) -> Option<Result<String, CodedError>> {
+        let mut guard = self.borrow_mut();
+        let EndGuard { end: Some(end), running, confinement, failure: failure @ None, .. } =
+            &mut *guard
+        else {
+            return None;
+        };
+        end.ask_about_host(question, *confinement, running)
+            .map_err(|error| *failure = Some(error))
+            .ok()
     }
 }
 

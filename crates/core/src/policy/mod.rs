@@ -49,7 +49,8 @@ pub use model::{
 pub use path_pattern::PathPattern;
 pub use profile::{Profile, ProfileRequirements, Unattended};
 pub use restrictions::{
-    ContentScope, EgressScope, HostScope, Invariants, ListingScope, PathScope, Restrictions,
+    ContentScope, EgressScope, HostJudgement, HostQuestion, HostScope, Invariants, ListingScope,
+    PathScope, Restrictions,
 };
 pub use risk_policy::{Hazard, RiskPolicy};
 pub use secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};

@@ -306,8 +306,10 @@ pub struct UrlRule {
 /// The hosts that commands reach through the proxy.
 #[derive(Clone, Debug, Default)]
 pub struct HostRules {
-    /// The rules of hosts; the strictest word counts, and one that is not named is denied.
+    /// The rules of hosts; the strictest word counts.
     pub rules: Vec<UrlRule>,
+    /// The word for hosts that no rule names, and its place; they are denied where there is none.
+    pub others: Option<(Verdict, SourceLocation)>,
     /// The private addresses that may be dialled nevertheless.
     pub private: Vec<net::IpRange>,
     /// The ports of the host's own loopback that are reached at the same ports inside.

@@ -26,7 +26,7 @@ use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 
 pub use invariants::Invariants;
-pub use network::{EgressScope, HostScope};
+pub use network::{EgressScope, HostJudgement, HostQuestion, HostScope};
 
 /// The bounds of one call.
 #[derive(Clone, Debug)]

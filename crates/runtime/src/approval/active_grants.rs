@@ -58,7 +58,9 @@ fn grants_of_run(store: &Store, run: &str) -> Result<Vec<ActiveGrant>, StoreErro
     let label = store.label(run);
     store.visit::<StoreError>(run, |stored| {
         match &stored.entry.event {
-            Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered) => {
+            Event::ApprovalAnswered(answered)
+            | Event::PlanAnswered(answered)
+            | Event::ConnectionAnswered(answered) => {
                 let Some(given) = &answered.grant else { return Ok(()) };
                 let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
                 let reach = payloads.iter().find(|(item, _)| *item == given.reach);

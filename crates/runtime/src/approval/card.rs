@@ -7,7 +7,7 @@ use capsule_core::approval::{
     ApprovalRequest, Card, CardField, GrantLifetime, GrantOffer, GrantPattern, Reversibility,
 };
 use capsule_core::capability::Capability;
-use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::confinement::{NetworkAccess, WorkspaceAccess};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{Constraint, Policy};
 use serde_json::Value;
@@ -34,7 +34,8 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy) -> Car
         prevented: prevented_effects(question),
         tainted: question.tainted.to_vec(),
         offers: Vec::new(),
-        args: question.args.clone(),
+        // Of a command that runs, nothing can be changed any more.
+        args: if is_connection(question) { Value::Null } else { question.args.clone() },
         diff: question.diff.map(Into::into),
         attention: None,
         steps: 0,
@@ -43,6 +44,11 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy) -> Car
     };
     card.offers = offers(question, policy, &card);
     card
+}
+
+/// Whether a running command waits for the answer, to reach a host.
+fn is_connection(question: &ApprovalRequest<'_>) -> bool {
+    matches!(question.action, Action::Fetch { .. }) && question.confinement.is_some()
 }
 
 /// What may be offered besides this one call. Where something cannot be shown as it is, nothing.
@@ -220,6 +226,11 @@ fn sent_secrets<'q>(
 fn location(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
     let folder = match question.action {
         Action::Run { cwd, .. } | Action::Command { cwd, .. } => cwd.asked.clone(),
+        _ if is_connection(question) => {
+            return Some(
+                "a running command waits for it, and can send whatever it can read".into(),
+            );
+        }
         _ => return None,
     };
     let names = match policy.tool(question.tool).map(|rule| &rule.constraint) {
@@ -271,7 +282,10 @@ fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibili
 /// What will be prevented, of what the command is confined to.
 fn prevented_effects(question: &ApprovalRequest<'_>) -> Vec<String> {
     let Some(held) = question.confinement else { return Vec::new() };
-    let mut all = vec!["reach the network".to_string()];
+    let mut all = vec![match held.network {
+        NetworkAccess::None => "reach the network".to_string(),
+        NetworkAccess::Proxy => "reach a host that neither the policy nor a person allows".into(),
+    }];
     all.push("read what the policy never shows".into());
     all.push(match held.workspace {
         WorkspaceAccess::ReadOnly => "write anywhere but in its own /tmp".into(),

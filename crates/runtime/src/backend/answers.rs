@@ -92,13 +92,15 @@ impl Approver for RecordedAnswers {
             Some(Event::GrantUsed(used)) => {
                 ApprovalRoute::Granted(GrantUse::recorded(Person::present(), used.grant, used.left))
             }
-            Some(Event::ApprovalShown(shown)) => match self.read_payload::<Card>(1, &shown.card) {
-                Some(card) => ApprovalRoute::Show(Box::new(card)),
-                None => {
-                    self.note_missing("what a person was shown is missing");
-                    ApprovalRoute::NoApprover
+            Some(Event::ApprovalShown(shown) | Event::ConnectionShown(shown)) => {
+                match self.read_payload::<Card>(1, &shown.card) {
+                    Some(card) => ApprovalRoute::Show(Box::new(card)),
+                    None => {
+                        self.note_missing("what a person was shown is missing");
+                        ApprovalRoute::NoApprover
+                    }
                 }
-            },
+            }
             Some(Event::ApprovalWaiting(waiting)) => {
                 match self.read_payload::<Card>(1, &waiting.card) {
                     Some(card) => ApprovalRoute::Wait(Box::new(card), waiting.until),
@@ -122,7 +124,11 @@ impl Approver for RecordedAnswers {
             surface: AnswerSurface::Command,
         };
         let answered = match ahead {
-            Some(Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered)) => answered,
+            Some(
+                Event::ApprovalAnswered(answered)
+                | Event::PlanAnswered(answered)
+                | Event::ConnectionAnswered(answered),
+            ) => answered,
             Some(Event::ApprovalWaiting(waiting)) => {
                 return ReceivedAnswer {
                     answer: ApprovalAnswer::Deferred(waiting.until),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capsule_base::code::Code;
+use capsule_base::url::HttpUrl;
 use capsule_core::action::{Action, Facts};
 use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
@@ -14,6 +15,7 @@ use capsule_core::lifecycle::{
     recorded_decision,
 };
 use capsule_core::outcome::{CodedError, Outcome, Output};
+use capsule_core::policy::HostQuestion;
 
 use crate::backend::CallBackend;
 use crate::backend::answers::RecordedAnswers;
@@ -112,6 +114,20 @@ impl RecordedOperation {
         serde_json::from_slice(&bytes).ok()
     }
 
+    /// The host that was asked about, which is that of the next connection.
+    fn requested_address(&self) -> Option<HttpUrl> {
+        let recording = self.recording.borrow();
+        let events = (1..).map_while(|place| Some((place, recording.peek(place)?)));
+        let requested = events.take_while(|(_, event)| !matches!(event, Event::CallFinished(_)));
+        let bytes = requested.filter_map(|(place, event)| match event {
+            Event::ConnectionRequested(request) => Some(recording.payload(place, &request.target)),
+            _ => None,
+        });
+        let bytes = { bytes }.next()??;
+        let target: ConnectionTarget = serde_json::from_slice(&bytes).ok()?;
+        HttpUrl::parse(&format!("https://{}/", target.host)).ok()
+    }
+
     /// Writes down what the command connected to then; nothing is dialled.
     ///
     /// # Errors
@@ -121,6 +137,11 @@ impl RecordedOperation {
             // Let go of before the event is written, which the recording compares.
             let next = self.recording.borrow().peek(1);
             match next {
+                // The connection that comes of it, or its refusal, is in the record, too.
+                Some(Event::ConnectionShown(_) | Event::GrantUsed(_)) => {
+                    let Some(address) = self.requested_address() else { return Ok(()) };
+                    let _ = permit.ask(&HostQuestion::recorded(address));
+                }
                 Some(Event::ConnectionRequested(request)) => {
                     let bytes = self.recording.borrow().payload(1, &request.target);
                     let target = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());

@@ -90,10 +90,12 @@ impl SavedApprovals {
         store.visit::<StoreError>(run, |stored| {
             saved.revocations_seen.get_or_insert(stored.leaf);
             match &stored.entry.event {
-                Event::ApprovalShown(_) | Event::PlanShown(_) => {
+                Event::ApprovalShown(_) | Event::PlanShown(_) | Event::ConnectionShown(_) => {
                     saved.shown_at.push(stored.entry.at);
                 }
-                Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered) => {
+                Event::ApprovalAnswered(answered)
+                | Event::PlanAnswered(answered)
+                | Event::ConnectionAnswered(answered) => {
                     let Some(given) = &answered.grant else { return Ok(()) };
                     saved.grants_given += 1;
                     let payloads = store.payloads(stored.leaf, &stored.entry.event)?;

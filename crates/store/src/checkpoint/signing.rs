@@ -5,8 +5,9 @@
 
 use std::path::PathBuf;
 
+use crate::merkle::Frontier;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, Frontier};
+use capsule_core::journal::Event;
 use capsule_core::policy::{AuditRule, CheckpointRule};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 

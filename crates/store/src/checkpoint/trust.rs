@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::merkle::Frontier;
 use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
-use capsule_core::journal::Frontier;
 
 use crate::checkpoint::signing::{origin_of_run, run_of_origin};
 use crate::checkpoint::{SignatureCheck, SignedNote, Verifier, WitnessedCheckpoints};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::merkle::Frontier;
 use capsule_base::digest::Digest;
 use capsule_core::id::RunId;
-use capsule_core::journal::Frontier;
 use capsule_core::policy::PayloadRetention;
 
 use crate::checkpoint::AttestationCheck;

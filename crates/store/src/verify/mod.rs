@@ -14,8 +14,9 @@ mod proof;
 
 use std::collections::BTreeMap;
 
+use crate::merkle::{Frontier, leaf_hash};
 use capsule_base::digest::Digest;
-use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
+use capsule_core::journal::{Entry, Event};
 
 use crate::cause::Cause;
 use crate::checkpoint::{AttestationCheck, TrustRoots};

@@ -22,6 +22,8 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         | Event::CallDecided(_)
         | Event::ApprovalShown(_)
         | Event::PlanShown(_)
+        | Event::ConnectionShown(_)
+        | Event::ConnectionAnswered(_)
         | Event::PlanAnswered(_)
         | Event::ApprovalWaiting(_)
         | Event::AnswerGiven(_)

@@ -1,7 +1,7 @@
 //! The result of a verification that found no fault.
 
+use crate::merkle::Frontier;
 use capsule_base::digest::Digest;
-use capsule_core::journal::Frontier;
 
 use crate::checkpoint::AttestationReport;
 use crate::complete::Completeness;

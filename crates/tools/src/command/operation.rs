@@ -13,6 +13,8 @@ use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::{EnvironmentRule, HostScope, PathScope, Restrictions};
 use capsule_sandbox as sandbox;
 use capsule_workspace::{Cancel, HiddenPaths, HiddenPathsError, LinkChain, Staging, Workspace};
+use serde_json::Value;
+
 use sandbox::{
     CommandResult, HiddenPath, Launch, LaunchStage, PreparedCommand, RunningCommand, SandboxError,
     StreamRedirect,
@@ -25,7 +27,7 @@ use crate::command::direct_write::DirectWriteGuard;
 use crate::command::runner::{CommandError, CommandRunner, sandbox_view};
 use crate::fault::wrong_permit_outcome;
 use crate::host::{OutputKind, Sink, ToolHost};
-use crate::network::CommandNetwork;
+use crate::network::{CommandNetwork, NetworkReport};
 
 /// A program that is ready to run.
 pub(crate) struct ReadyStage {
@@ -128,8 +130,16 @@ impl Operation for CommandOperation {
         let ended = ahead
             .and_then(|ahead| self.wait_for_end(ahead, (staging, ground.as_ref()), Some(&permit)));
         let ended = match ended {
-            Ok((exit, None)) => confined_outcome(exit, confinement, *clamped),
-            Ok((exit, Some(full))) => confined_outcome(exit, confinement, *clamped).with_end(full),
+            Ok(EndedCommand { exit, refused, ended_for }) => {
+                let mut outcome = confined_outcome(exit, confinement, *clamped);
+                if !refused.is_empty() {
+                    outcome.output = outcome.output.with("refused_hosts", refused);
+                }
+                match ended_for {
+                    None => outcome,
+                    Some(problem) => outcome.with_end(problem),
+                }
+            }
             Err(problem) => Outcome::failed(problem),
         };
         match ground {
@@ -156,7 +166,7 @@ impl CommandOperation {
         environment: &EnvironmentRule,
     ) -> Result<CommandResult, CodedError> {
         let held = self.prepare_command(confinement, environment, (None, None), None)?;
-        self.wait_for_end(held, (None, None), None).map(|(exit, _)| exit)
+        self.wait_for_end(held, (None, None), None).map(|ended| ended.exit)
     }
 
     /// Finds the paths that are hidden from the programs, and the links that lead to protected paths.
@@ -272,8 +282,7 @@ impl CommandOperation {
         }
     }
 
-    /// Waits for their end, and gives it, and why they were ended if they changed too much. What they
-    /// change is collected, or bounded, by one of the two.
+    /// Waits for their end. What they change is collected, or bounded, by one of the two.
     ///
     /// # Errors
     /// They could not be run as they must be.
@@ -282,7 +291,7 @@ impl CommandOperation {
         ahead: CommandProgress,
         (staging, ground): (Option<&Staging>, Option<&DirectWriteGuard<'_>>),
         permit: Option<&Permit<'_>>,
-    ) -> Result<(CommandResult, Option<CodedError>), CodedError> {
+    ) -> Result<EndedCommand, CodedError> {
         let (running, network) = self.start_command(ahead)?;
         let full = RefCell::new(None);
         let mut watch = OutputWatcher {
@@ -294,15 +303,23 @@ impl CommandOperation {
             network: network.zip(permit),
         };
         let ended = self.commands.wait(running, &mut watch);
-        if let Some((network, permit)) = watch.network {
-            network.finish(permit);
-        }
+        let network = watch.network.map(|(network, permit)| network.finish(permit));
+        let NetworkReport { refused, stopped } = network.unwrap_or_default();
         if let Some(staging) = &self.staging {
             staging.show_in_indexes(&self.workspace);
         }
         let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
-        Ok((exit, full.into_inner()))
+        Ok(EndedCommand { exit, refused, ended_for: full.into_inner().or(stopped) })
     }
+}
+
+/// How programs ended.
+struct EndedCommand {
+    exit: CommandResult,
+    /// The hosts that were refused to them, as JSON.
+    refused: Vec<Value>,
+    /// Why they were ended, if they changed too much, or a person said that nothing may follow.
+    ended_for: Option<CodedError>,
 }
 
 pub(super) struct OutputWatcher<'w, 'p> {
@@ -335,9 +352,9 @@ impl sandbox::CommandWatcher for OutputWatcher<'_, '_> {
         self.network.as_ref().map(|(network, _)| network.attention())
     }
 
-    fn attend(&mut self) {
+    fn attend(&mut self, pause: &mut dyn FnMut()) {
         if let Some((network, permit)) = &mut self.network {
-            network.attend(permit);
+            network.attend(permit, pause);
         }
     }
 

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use capsule_core::journal::ConnectionTarget;
 use capsule_core::outcome::CodedError;
+use capsule_core::policy::HostJudgement;
 
 use super::dial::{dial, resolve};
 use super::relay::relay;
 use super::request::{ProxyRequest, RequestError, read_request};
-use super::shared::{Message, OpenConnection};
+use super::shared::{Message, OpenConnection, Shared};
 
 /// How long a command may take to send the next part of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,7 +31,7 @@ pub(super) fn serve(
             host: format!("localhost:{port}"),
             addresses: vec![address.to_string()],
             rule: Some("sandbox.network.loopback".to_owned()),
-            problem: None,
+            ..ConnectionTarget::default()
         };
         if let Ok((number, upstream)) = connect(connection, messages, target, &[address]) {
             let bytes = relay((stream, &upstream), &connection.shared().ended, true);
@@ -81,24 +82,35 @@ fn open(
 ) -> Result<(u64, Arc<TcpStream>), CodedError> {
     let shared = connection.shared();
     let host = request.host_and_port();
-    let judged = shared.scope.check_host(request.target()).and_then(|rule| {
-        request.check_method()?;
-        Ok((rule, resolve(shared, request.target())?))
-    });
-    match judged {
-        Ok((rule, found)) => {
-            let addresses = found.iter().map(ToString::to_string).collect();
-            let target = ConnectionTarget { host, addresses, rule: Some(rule), problem: None };
-            connect(connection, messages, target, &found)
-        }
+    match judge(request, shared, messages) {
+        Ok((target, found)) => connect(connection, messages, target, &found),
         Err(problem) => {
             let message = Some(problem.message.clone());
-            let target =
-                ConnectionTarget { host, addresses: Vec::new(), rule: None, problem: message };
+            let target = ConnectionTarget { host, problem: message, ..ConnectionTarget::default() };
             shared.record_request(messages, target, Some(problem.code))?;
             Err(problem)
         }
     }
+}
+
+/// Judges the host of a request, has a person asked where the policy asks, and looks up and judges its addresses.
+fn judge(
+    request: &ProxyRequest,
+    shared: &Shared,
+    messages: &Sender<Message>,
+) -> Result<(ConnectionTarget, Vec<SocketAddr>), CodedError> {
+    request.check_method()?;
+    let (rule, allowed_by) = match shared.scope.judge_host(request.target())? {
+        HostJudgement::Allowed(rule) => (rule, None),
+        // Nothing is looked up before the answer.
+        HostJudgement::NeedsApproval(rule, question) => {
+            (rule, Some(shared.ask(messages, question)?))
+        }
+    };
+    let found = resolve(shared, request.target())?;
+    let addresses = found.iter().map(ToString::to_string).collect();
+    let (host, rule) = (request.host_and_port(), Some(rule));
+    Ok((ConnectionTarget { host, addresses, rule, allowed_by, problem: None }, found))
 }
 
 /// Has a request written down that may be dialled, and dials it.

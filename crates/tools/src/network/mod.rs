@@ -11,6 +11,7 @@ mod relay;
 mod request;
 mod shared;
 
+use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -21,14 +22,16 @@ use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
 use capsule_base::limits;
+use capsule_core::journal::ConnectionTarget;
 use capsule_core::lifecycle::{ConnectionRecord, Permit};
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::HostScope;
+use capsule_core::policy::{HostQuestion, HostScope};
 use capsule_sandbox::{CommandListeners, Launch, LaunchStage};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, getrlimit};
+use serde_json::{Value, json};
 
 use self::shared::{Message, Shared};
 
@@ -56,6 +59,21 @@ pub(crate) struct CommandNetwork {
     stop: Option<OwnedFd>,
     /// How many connections were written down.
     recorded: u64,
+    /// The answers about hosts that hold for the whole command.
+    answers: BTreeMap<String, Result<String, CodedError>>,
+    /// Why the command is ended, where a person said that nothing may follow.
+    stopped: Option<CodedError>,
+    /// The hosts that were refused, as JSON, each with the first reason.
+    refused: BTreeMap<String, Value>,
+}
+
+/// What is told of the connections of a command that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct NetworkReport {
+    /// The hosts that were refused, as JSON; the first of many.
+    pub(crate) refused: Vec<Value>,
+    /// Why the command was ended, where a person said that nothing may follow.
+    pub(crate) stopped: Option<CodedError>,
 }
 
 impl CommandNetwork {
@@ -76,7 +94,15 @@ impl CommandNetwork {
         let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unable(errno.into()))?;
         let shared = Arc::new(Shared::new(scope.clone(), wake, ended));
         let (sender, messages) = channel();
-        let network = Self { shared: Arc::clone(&shared), messages, stop: Some(stop), recorded: 0 };
+        let network = Self {
+            shared: Arc::clone(&shared),
+            messages,
+            stop: Some(stop),
+            recorded: 0,
+            answers: BTreeMap::new(),
+            stopped: None,
+            refused: BTreeMap::new(),
+        };
         let open_ports = scope.loopback_ports();
         let loopback = listeners.loopback.iter().filter(|(port, _)| open_ports.contains(port));
         let loopback = loopback.map(|(port, listener)| (listener, Some(*port)));
@@ -93,12 +119,44 @@ impl CommandNetwork {
         self.shared.wake.as_fd()
     }
 
-    /// Writes down the next thing that a thread has to say.
-    pub(crate) fn attend(&mut self, permit: &Permit<'_>) {
+    /// Writes down the next thing that a thread has to say, or asks about it; `pause` has the command's time stop.
+    pub(crate) fn attend(&mut self, permit: &Permit<'_>, pause: &mut dyn FnMut()) {
         let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
-        if let Ok(message) = self.messages.try_recv() {
-            self.record(message, permit);
+        match self.messages.try_recv() {
+            Ok(Message::Asked { question, reply }) => {
+                let _ = reply.send(self.ask(&question, permit, pause));
+            }
+            Ok(message) => self.record(message, permit),
+            Err(_) => {}
         }
+    }
+
+    /// The answer about a host: that which was given before for the command, or else a person's.
+    fn ask(
+        &mut self,
+        question: &HostQuestion,
+        permit: &Permit<'_>,
+        pause: &mut dyn FnMut(),
+    ) -> Result<String, CodedError> {
+        let host = format!("{}:{}", question.address.host(), question.address.port());
+        if let Some(answer) = self.answers.get(&host) {
+            return answer.clone();
+        }
+        if self.shared.is_closed() {
+            return Err(CodedError::new(Code::NetConnect, "the command is being ended"));
+        }
+        pause();
+        let answer = permit.ask(question);
+        if let Err(problem) = &answer
+            && matches!(problem.code, Code::ApprovalStopped | Code::EngineFault)
+        {
+            self.shared.close();
+            self.stopped = Some(problem.clone());
+        }
+        if !question.is_asked_each_time() && self.answers.len() < limits::PROXY_CONNECTIONS {
+            self.answers.insert(host, answer.clone());
+        }
+        answer
     }
 
     /// Whether nothing is served any more although the command runs, since something could not be written down.
@@ -108,7 +166,10 @@ impl CommandNetwork {
 
     fn record(&mut self, message: Message, permit: &Permit<'_>) {
         let written = match message {
+            // The command has ended: no person is asked for it any more.
+            Message::Asked { .. } => return,
             Message::Requested { target, refused, reply } => {
+                self.note_refused(&target, refused);
                 let number = self.recorded + 1;
                 let written = permit.record(ConnectionRecord::Requested(number, &target, refused));
                 self.recorded += u64::from(written.is_ok());
@@ -125,14 +186,26 @@ impl CommandNetwork {
         }
     }
 
+    /// Remembers a host that was refused, to tell of it.
+    fn note_refused(&mut self, target: &ConnectionTarget, refused: Option<Code>) {
+        if let Some(code) = refused
+            && self.refused.len() < limits::REFUSED_HOSTS
+        {
+            let report = json!({ "host": target.host, "code": code, "reason": target.problem });
+            self.refused.entry(target.host.clone()).or_insert(report);
+        }
+    }
+
     /// Ends the connections of a command that has ended, and writes down what is left to say of them.
-    pub(crate) fn finish(mut self, permit: &Permit<'_>) {
+    pub(crate) fn finish(mut self, permit: &Permit<'_>) -> NetworkReport {
         self.stop = None;
         self.shared.close();
         if !self.record_until(Instant::now() + LINGER, permit) {
             self.shared.shut_down();
             self.record_until(Instant::now() + END_TIMEOUT, permit);
         }
+        let refused = std::mem::take(&mut self.refused).into_values();
+        NetworkReport { refused: refused.collect(), stopped: self.stopped.take() }
     }
 
     /// Writes down what the threads say until the last has ended, which is told, or until then.

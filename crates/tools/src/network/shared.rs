@@ -10,10 +10,12 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::journal::ConnectionTarget;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::HostScope;
+use capsule_core::policy::{HostQuestion, HostScope};
 
 /// The words of a thread of a connection to the thread of the call.
 pub(super) enum Message {
+    /// The command wants to reach a host that a person is asked about; the answer is who allowed it.
+    Asked { question: Box<HostQuestion>, reply: SyncSender<Result<String, CodedError>> },
     /// The command wants to reach a host; the answer is the number of the connection once that is written down, and
     /// none if it cannot be.
     Requested { target: ConnectionTarget, refused: Option<Code>, reply: SyncSender<Option<u64>> },
@@ -94,6 +96,21 @@ impl Shared {
         if messages.send(message).is_ok() {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// Has a person asked about a host; gives who allowed it.
+    ///
+    /// # Errors
+    /// The reason why it may not be reached, or the command has ended.
+    pub(super) fn ask(
+        &self,
+        messages: &Sender<Message>,
+        question: HostQuestion,
+    ) -> Result<String, CodedError> {
+        let (reply, answer) = sync_channel(1);
+        self.send(messages, Message::Asked { question: Box::new(question), reply });
+        let ended = CodedError::new(Code::NetConnect, "the command has ended");
+        answer.recv().unwrap_or(Err(ended))
     }
 
     /// Has a request written down; gives the number of the connection.

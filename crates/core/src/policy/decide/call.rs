@@ -53,7 +53,7 @@ pub(super) fn evaluate_call(
             },
             (None, _) => CommandScopes::default(),
         };
-    let item = required_capabilities(policy, input).union(named);
+    let item = required_capabilities(policy, input, line).union(named);
     // What may be written may be removed, too.
     let capabilities = match writes {
         Some(_) => item.with(Capability::FsWrite).with(Capability::FsDelete),
@@ -134,9 +134,20 @@ fn without_network(
     is_certain.then(|| Finding::deny(Code::ExecNoNetwork, why(line.display_name())))
 }
 
-/// The powers that a call needs: also that of a secret, if one is sent with it.
-fn required_capabilities(policy: &Policy, input: &PolicyInput<'_>) -> Capabilities {
-    let capabilities = input.capabilities();
+/// The powers that a call needs: also that of a secret, if one is sent with it, and that to reach another computer,
+/// if it is a command that can.
+fn required_capabilities(
+    policy: &Policy,
+    input: &PolicyInput<'_>,
+    line: Option<&CommandLine<'_>>,
+) -> Capabilities {
+    let has_network = policy.sandbox.network == NetworkAccess::Proxy;
+    let needs_network =
+        has_network && line.is_some_and(|line| line.effects().contains(Effect::Network));
+    let capabilities = match needs_network {
+        true => input.capabilities().with(Capability::NetEgress),
+        false => input.capabilities(),
+    };
     let Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, .. } = input.action
     else {
         return capabilities;

@@ -82,7 +82,7 @@ impl Finding {
     }
 
     /// The decision that it makes.
-    pub(super) fn decision(self, capabilities: Capabilities, risk: Risk) -> Decision {
+    pub(crate) fn decision(self, capabilities: Capabilities, risk: Risk) -> Decision {
         // Whoever is refused is told what to do, if nothing better the code's own next step.
         let next_step = || Some(self.code.next_step().to_string());
         let suggestion = match self.verdict {

@@ -20,6 +20,9 @@ use capsule_redact::excerpt;
 const HEADERS: &[&str] =
     &["accept", "accept-language", "if-modified-since", "if-none-match", "user-agent"];
 
+/// The rule about hosts that no other rule names.
+const OTHER_HOSTS: &str = "sandbox.network.hosts.others";
+
 /// Checks a fetch. Nothing found means that the tool's own word decides.
 pub(super) fn check(
     fetch: &FetchRule,
@@ -129,14 +132,19 @@ pub(crate) fn judge_url(fetch: &FetchRule, address: &HttpUrl) -> Vec<Finding> {
 }
 
 /// The strictest word of the rules that name a host with a port, given as an address over https. A host that no
-/// rule names is denied.
+/// rule names is denied, unless the policy has a word for others.
 pub(crate) fn judge_host(hosts: &HostRules, address: &HttpUrl) -> Finding {
     let named = hosts.rules.iter().filter(|rule| rule.pattern.matches(address));
     let found = named.map(|rule| rule_finding(rule, rule.decision.unwrap_or_default()));
     found.max_by_key(|finding| finding.verdict).unwrap_or_else(|| {
         let reason = format!("the policy names no host `{}:{}`", address.host(), address.port());
-        Finding::deny(Code::NetNotAllowed, reason)
-            .with_suggestion(Some("`sandbox.network.hosts` of the policy names the hosts"))
+        match &hosts.others {
+            Some((verdict, source)) if *verdict != Verdict::Deny => {
+                Finding::with_verdict(*verdict, reason).under_rule(OTHER_HOSTS, source)
+            }
+            _ => Finding::deny(Code::NetNotAllowed, reason)
+                .with_suggestion(Some("`sandbox.network.hosts` of the policy names the hosts")),
+        }
     })
 }
 

@@ -1,17 +1,16 @@
 //! Reads what commands are confined to.
 
 use alloc::format;
-use alloc::vec::Vec;
 
 use crate::confinement::{ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
-use crate::policy::model::{HostRules, SandboxRule, UrlRule};
+use crate::policy::model::{HostRules, SandboxRule};
 use crate::policy::parse::context::Context;
 use crate::policy::parse::fetch;
 use crate::policy::parse::rule_value::in_range;
 use capsule_base::code::Code;
 use capsule_base::limits::{LOOPBACK_PORTS, STAGED_BYTES_MAX, STAGED_PATHS_MAX};
-use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key, unsupported_key};
+use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key};
 
 const SANDBOX: &[KeySpec] = &[
     key("changes"),
@@ -26,8 +25,7 @@ const SANDBOX: &[KeySpec] = &[
 
 const NETWORK: &[KeySpec] = &[key("shell.run"), key("hosts"), key("private_ips"), key("loopback")];
 
-const HOSTS: &[KeySpec] =
-    &[key("allow"), unsupported_key("ask"), unsupported_key("ask-each"), key("deny")];
+const HOSTS: &[KeySpec] = &[key("allow"), key("ask"), key("ask-each"), key("deny"), key("others")];
 
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
 pub(super) fn rule(
@@ -129,7 +127,7 @@ fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRu
     };
     let access = section.get("shell.run").map(|node| network_access(context, node));
     if let Some(node) = section.get("hosts") {
-        host_rules(context, node, &mut hosts.rules);
+        host_rules(context, node, &mut hosts);
     }
     if let Some(node) = section.get("private_ips") {
         fetch::private(context, node, &mut hosts.private);
@@ -150,7 +148,8 @@ fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRu
             context.error(Code::PolicyValue, node, message);
         }
     }
-    if access.is_none() && !(hosts.rules.is_empty() && hosts.loopback.is_empty()) {
+    let names_none = hosts.rules.is_empty() && hosts.others.is_none() && hosts.loopback.is_empty();
+    if access.is_none() && !names_none {
         let message = "hosts are named, and commands have no network: say `shell.run: proxy`";
         context.error(Code::PolicyMissingKey, node, message);
     }
@@ -162,15 +161,20 @@ fn network_access(context: &mut Context<'_>, node: &YamlNode) -> NetworkAccess {
     word.and_then(NetworkAccess::from_word).unwrap_or_default()
 }
 
-/// `hosts: [..]` is short for `hosts: { allow: [..] }`. Questions while a connection waits are not built yet.
-fn host_rules(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>) {
+/// `hosts: [..]` is short for `hosts: { allow: [..] }`. `others` is the word for hosts that no list names.
+fn host_rules(context: &mut Context<'_>, node: &YamlNode, hosts: &mut HostRules) {
     if matches!(node.value, YamlValue::List(_)) {
-        return fetch::hosts(context, node, Some(Verdict::Allow), rules);
+        return fetch::hosts(context, node, Some(Verdict::Allow), &mut hosts.rules);
     }
     let Some(section) = context.reader.section(node, "`hosts`", HOSTS) else { return };
-    for verdict in [Verdict::Allow, Verdict::Deny] {
+    for verdict in [Verdict::Allow, Verdict::Ask, Verdict::AskEach, Verdict::Deny] {
         if let Some(node) = section.get(verdict.keyword()) {
-            fetch::hosts(context, node, Some(verdict), rules);
+            fetch::hosts(context, node, Some(verdict), &mut hosts.rules);
         }
+    }
+    if let Some(node) = section.get("others") {
+        let word = context.reader.keyword(node, &["ask", "ask-each", "deny"]);
+        let verdict = word.and_then(Verdict::from_word);
+        hosts.others = verdict.map(|verdict| (verdict, context.source(node)));
     }
 }

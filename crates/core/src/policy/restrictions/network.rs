@@ -1,5 +1,6 @@
 //! The hosts and addresses that a call may reach.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -8,12 +9,13 @@ use core::net::IpAddr;
 
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::NetworkAccess;
-use crate::decision::Verdict;
+use crate::decision::{Decision, Verdict};
 use crate::outcome::CodedError;
-use crate::policy::decide::check::verdict_text;
+use crate::policy::decide::check::{Finding, verdict_text};
 use crate::policy::decide::fetch::{judge_address, judge_host, judge_url};
 use crate::policy::model::Policy;
 use crate::policy::secrets::SecretRule;
+use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 use capsule_base::net;
@@ -92,22 +94,32 @@ impl HostScope {
         self.policy.hosts.loopback.iter().copied().filter(named).collect()
     }
 
-    /// Judges a host and its port, given as an address over https, before the name is looked up; gives the
-    /// rules that allow it.
+    /// Judges a host and its port, given as an address over https, before the name is looked up. The strictest word
+    /// of the policy and its layers counts.
     ///
     /// # Errors
-    /// [`Code::NetNotAllowed`] or the code of a rule where the policy or a layer does not allow it.
-    pub fn check_host(&self, address: &HttpUrl) -> Result<String, CodedError> {
-        let mut rules = Vec::new();
+    /// [`Code::NetNotAllowed`] or the code of a rule where one of them denies the host.
+    pub fn judge_host(&self, address: &HttpUrl) -> Result<HostJudgement, CodedError> {
+        let (mut rules, mut strictest) = (Vec::new(), None::<Finding>);
         for policy in self.policy.self_and_layers() {
             let finding = judge_host(&policy.hosts, address);
-            if finding.verdict != Verdict::Allow {
+            if finding.verdict == Verdict::Deny {
                 let problem = CodedError::new(finding.code, finding.reason);
                 return Err(CodedError { suggestion: finding.suggestion, ..problem });
             }
-            rules.extend(finding.rule);
+            rules.extend(finding.rule.clone());
+            if strictest.as_ref().is_none_or(|strictest| finding.verdict > strictest.verdict) {
+                strictest = Some(finding);
+            }
         }
-        Ok(rules.join(", "))
+        let rules = rules.join(", ");
+        let Some(finding) = strictest.filter(|finding| finding.verdict != Verdict::Allow) else {
+            return Ok(HostJudgement::Allowed(rules));
+        };
+        let needed = Capabilities::of(Capability::ProcExec).with(Capability::NetEgress);
+        // What is sent cannot be brought back, and a tunnel carries anything.
+        let decision = Box::new(finding.decision(needed, Risk::High));
+        Ok(HostJudgement::NeedsApproval(rules, HostQuestion { address: address.clone(), decision }))
     }
 
     /// Judges an address that a name resolved to, before it is dialled.
@@ -117,6 +129,39 @@ impl HostScope {
     pub fn check_address(&self, address: IpAddr) -> Result<(), CodedError> {
         let mut policies = self.policy.self_and_layers();
         policies.try_for_each(|policy| judge_address(&policy.hosts.private, address))
+    }
+}
+
+/// The judgement on a host that a command wants to reach.
+#[derive(Clone, Debug)]
+pub enum HostJudgement {
+    /// It may be reached, by these rules.
+    Allowed(String),
+    /// A person is asked first, by these rules.
+    NeedsApproval(String, HostQuestion),
+}
+
+/// A host that a person is asked about while a command waits for it.
+#[derive(Clone, Debug)]
+pub struct HostQuestion {
+    /// The host and the port, as an address over https.
+    pub address: HttpUrl,
+    /// The decision that asks.
+    pub decision: Box<Decision>,
+}
+
+impl HostQuestion {
+    /// Whether the answer is for one connection alone.
+    #[must_use]
+    pub fn is_asked_each_time(&self) -> bool {
+        self.decision.verdict == Verdict::AskEach
+    }
+
+    /// The question of a connection that is on record, of which all but its answer is in the past.
+    #[must_use]
+    pub fn recorded(address: HttpUrl) -> Self {
+        let problem = CodedError::new(Code::Asked, "it was asked then");
+        Self { address, decision: Box::new(Decision::reject_invalid(problem)) }
     }
 }
 

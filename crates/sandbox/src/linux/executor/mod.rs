@@ -123,7 +123,7 @@ fn handle_request(
     request: ExecutorRequest,
     descriptors: Vec<OwnedFd>,
 ) -> bool {
-    if request == ExecutorRequest::End {
+    if matches!(request, ExecutorRequest::End | ExecutorRequest::Pause | ExecutorRequest::Resume) {
         // The command ended by itself meanwhile.
         return true;
     }

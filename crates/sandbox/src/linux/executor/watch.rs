@@ -159,7 +159,7 @@ impl Observation {
 }
 
 /// Waits until the first process has said how it went, or has ended; none if the deciding process is gone.
-/// The command's time begins when it may begin: nobody needs to be told then, it is asked when it could be over.
+/// The command's time begins when it may begin: no message is needed then, it is asked when it could be over.
 fn watch_init(
     view: &RunSandbox,
     socket: &OwnedFd,
@@ -170,6 +170,7 @@ fn watch_init(
     // reads its output.
     let most = Duration::from_millis(limits.timeout_ms);
     let mut end = Instant::now().checked_add(most);
+    let mut pauses = Pauses::default();
     let mut seen = Observation::default();
     let mut looks = SampleSchedule::start(view, limits);
     loop {
@@ -178,7 +179,9 @@ fn watch_init(
             PollFd::new(first.handle(), PollFlags::IN),
             PollFd::new(socket, PollFlags::IN),
         ];
-        let left = end.filter(|_| !seen.timed_out).map(|end| end.duration_since(Instant::now()));
+        let left = end
+            .filter(|_| !seen.timed_out && pauses.since.is_none())
+            .map(|end| end.duration_since(Instant::now()));
         let pause = left.into_iter().chain(looks.time_to_next_sample(&seen)).min();
         match poll::wait(&mut files, pause) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -191,13 +194,18 @@ fn watch_init(
         if other {
             match read_request(socket) {
                 Some(ExecutorRequest::End) => first.end(),
+                Some(ExecutorRequest::Pause) => pauses.begin(),
+                // Asked at once whether the time is over.
+                Some(ExecutorRequest::Resume) => end = pauses.finish(),
                 // The deciding process is gone, or says something that must not be.
                 _ => return Ok(None),
             }
         }
-        if !seen.timed_out && end.is_some_and(|end| Instant::now() >= end) {
+        let is_paused = seen.timed_out || pauses.since.is_some();
+        if !is_paused && end.is_some_and(|end| Instant::now() >= end) {
             // One that may not begin yet has all of its time before it.
-            let left = most.saturating_sub(begin.time_since_open().unwrap_or_default());
+            let used = begin.time_since_open().unwrap_or_default().saturating_sub(pauses.total);
+            let left = most.saturating_sub(used);
             end = Instant::now().checked_add(left);
             seen.timed_out = left.is_zero();
             if seen.timed_out {
@@ -210,6 +218,27 @@ fn watch_init(
                 first.end();
             }
         }
+    }
+}
+
+/// The times in which a command waited for a person, which are none of its own.
+#[derive(Default)]
+struct Pauses {
+    total: Duration,
+    since: Option<Instant>,
+}
+
+impl Pauses {
+    fn begin(&mut self) {
+        self.since = self.since.or_else(|| Some(Instant::now()));
+    }
+
+    /// Gives the time at which the pause ended.
+    fn finish(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        let pause = self.since.take().map_or(Duration::ZERO, |since| now.duration_since(since));
+        self.total = self.total.saturating_add(pause);
+        Some(now)
     }
 }
 

@@ -46,6 +46,10 @@ pub(crate) enum ExecutorRequest {
     Listen { ports: Vec<u16> },
     /// End the command that was asked for last. If it has ended by itself meanwhile, that is fine.
     End,
+    /// The time of the command stops: it waits for a person.
+    Pause,
+    /// Its time goes on.
+    Resume,
 }
 
 /// What a run sees.
@@ -208,6 +212,12 @@ impl ExecutorRequest {
             Self::End => {
                 writer.byte(2);
             }
+            Self::Pause => {
+                writer.byte(4);
+            }
+            Self::Resume => {
+                writer.byte(5);
+            }
             Self::Listen { ports } => {
                 writer.byte(3);
                 writer.list(ports, |writer, port| {
@@ -241,6 +251,8 @@ impl ExecutorRequest {
             },
             2 => Self::End,
             3 => Self::Listen { ports: reader.list(read_port)? },
+            4 => Self::Pause,
+            5 => Self::Resume,
             _ => return Err(Malformed),
         };
         reader.end()?;

@@ -164,7 +164,7 @@ impl CommandSupervision {
                 self.err.read(&mut self.buffer, watch);
             }
             if ready.watch {
-                watch.attend();
+                self.attend(executor, watch)?;
             }
             if ready.socket {
                 match executor.receive()? {
@@ -180,6 +180,23 @@ impl CommandSupervision {
                 return Err(executor.kill("it did not end a command"));
             }
         }
+    }
+
+    /// Has what waits besides attended to. The time that a person takes for it is none of the command's.
+    fn attend(
+        &mut self,
+        executor: &mut Executor,
+        watch: &mut dyn CommandWatcher,
+    ) -> Result<(), SandboxError> {
+        let (mut since, mut sent) = (None, Ok(()));
+        watch.attend(&mut || {
+            sent = executor.send_request(&ExecutorRequest::Pause);
+            since = Some(Instant::now());
+        });
+        sent?;
+        let Some(since) = since else { return Ok(()) };
+        self.deadline = self.deadline.and_then(|end| end.checked_add(since.elapsed()));
+        executor.send_request(&ExecutorRequest::Resume)
     }
 
     /// Waits for a word of the executor, for output, or until it is time to ask again.
@@ -235,7 +252,7 @@ impl CommandSupervision {
             return Ok(());
         };
         self.ending = Some((how, now));
-        executor.request_end()
+        executor.send_request(&ExecutorRequest::End)
     }
 }
 

@@ -146,7 +146,7 @@ impl Executor {
 
     /// Takes back a command that never began.
     fn cancel_prepared(&mut self) -> Result<(), SandboxError> {
-        self.request_end()?;
+        self.send_request(&ExecutorRequest::End)?;
         match self.expect_reply()? {
             ExecutorReply::Ended(_) | ExecutorReply::Refused(_) => {
                 self.busy = ExecutorActivity::Idle;
@@ -193,10 +193,10 @@ impl Executor {
         })
     }
 
-    /// Asks for the end of the command. Should the executor be gone, what it said before, or that it
-    /// ended, is heard next.
-    fn request_end(&mut self) -> Result<(), SandboxError> {
-        match socket::send(self.socket()?.as_fd(), &ExecutorRequest::End.encode(), &[]) {
+    /// Asks for the end of the command, or has its time stop or go on. Should the executor be gone, what it said
+    /// before, or that it ended, is heard next.
+    fn send_request(&mut self, request: &ExecutorRequest) -> Result<(), SandboxError> {
+        match socket::send(self.socket()?.as_fd(), &request.encode(), &[]) {
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(_) => Err(self.kill("it does not listen")),
         }

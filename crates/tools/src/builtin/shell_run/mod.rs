@@ -98,6 +98,10 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
             about: "whether bytes between beginning and end of either were left out",
         },
         ResultField { name: "limits_reached", about: "the limits that it ran into" },
+        ResultField {
+            name: "refused_hosts",
+            about: "the hosts that were refused to it, each with a code and a reason",
+        },
         ResultField { name: "left_running", about: "how many processes it left, which were ended" },
         ResultField { name: "changes", about: "what it changed, where the workspace is staged" },
         ResultField { name: "changes_total", about: "how many paths it changed there" },

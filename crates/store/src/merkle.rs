@@ -4,8 +4,6 @@
 //! needed to add a leaf and to state the root. They are kept in a cache beside the events and can
 //! be made again from them at any time.
 
-use alloc::vec::Vec;
-
 use capsule_base::digest::Digest;
 
 /// The hash of a leaf: `SHA-256(0x00 ‖ bytes)`.
@@ -81,8 +79,6 @@ impl Frontier {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::ToString;
-
     use super::*;
 
     /// The definition of RFC 6962, word by word.
