@@ -90,7 +90,7 @@ fn everybody_else_is_refused() {
     let port = server.port();
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let named = format!(
-        "hosts: {{ allow: [\"localhost:{port}\", \"*.named.example:*\"], deny: [\"no.named.example\"] }}"
+        "hosts: {{ allow: [\"localhost:{port}\", \"*.named.example:*\"], deny: [\"no.named.example\"], others: deny }}"
     );
     let policy = policy(&capsule, &named);
     for (url, code) in [

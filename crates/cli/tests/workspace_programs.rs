@@ -174,10 +174,17 @@ fn installed_programs_count_as_the_projects() {
     }
 }
 
+/// The developer's policy, whose commands have no network here.
+fn offline_policy(capsule: &Capsule) -> String {
+    let text = "version: 1\nextends: builtin:developer\nsandbox: { network: none }\n";
+    capsule.write_policy(text)
+}
+
 /// W19: what may work without a network is asked about, and not said to be impossible.
 #[test]
 fn what_is_there_is_not_impossible() {
     let (capsule, _) = capsule();
+    let policy = offline_policy(&capsule);
     capsule.write_file("requirements.txt", "./wheels/x.whl\n");
     capsule.write_file("lib/HEAD", "ref: refs/heads/main\n");
     for (words, code) in [
@@ -188,7 +195,7 @@ fn what_is_there_is_not_impossible() {
         (&["git", "clone", "https://example.org/lib", "lib"], "[exec.no-network]"),
         (&["pip", "install", "requests"], "[exec.no-network]"),
     ] {
-        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        let mut args = vec!["exec", "--unattended", "--policy", &policy, "--"];
         args.extend(words);
         let done = capsule.run(&args);
         assert!(done.stderr.contains(code), "{words:?}: {}", done.stderr);
@@ -199,6 +206,7 @@ fn what_is_there_is_not_impossible() {
 #[test]
 fn what_says_that_it_is_offline_needs_no_network() {
     let (capsule, _) = capsule();
+    let policy = offline_policy(&capsule);
     for (text, decision) in [
         ("cargo fetch", "ask"),
         ("cargo fetch --offline", "allow"),
@@ -227,7 +235,7 @@ fn what_says_that_it_is_offline_needs_no_network() {
         assert_eq!(told["decision"], decision, "{text}: {told}");
     }
     for words in [&["npm", "install", "express"][..], &["pip", "install", "requests"]] {
-        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        let mut args = vec!["exec", "--unattended", "--policy", &policy, "--"];
         args.extend(words);
         let told = capsule.run(&args).exits(3).stderr;
         assert!(told.contains("`--offline`") && told.contains("`GOPROXY=off`"), "{told}");
@@ -238,6 +246,7 @@ fn what_says_that_it_is_offline_needs_no_network() {
 #[test]
 fn an_impossible_command_is_not_asked_about() {
     let (capsule, _) = capsule();
+    let policy = offline_policy(&capsule);
     for words in [
         &["./nothing"][..],
         &["no-such-program"],
@@ -248,7 +257,7 @@ fn an_impossible_command_is_not_asked_about() {
         &["true && git pull | cat"],
         &["git", "fetch", "./elsewhere"],
     ] {
-        let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
+        let mut args = vec!["exec", "--unattended", "--policy", &policy, "--"];
         args.extend(words);
         let done = capsule.run(&args);
         let (status, code) = match words {
