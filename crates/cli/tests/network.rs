@@ -225,6 +225,48 @@ print(sum(b'200 OK' in s.recv(1000) for s in all))
     assert!(told.iter().all(|each| each["sent"].as_u64().is_some()), "each has its end on record");
 }
 
+/// Where the user's own connections go through a proxy, those of commands do, too: it looks the name up, and is told who the
+/// user is. Hosts that the user reaches directly are reached so, and what the policy does not name is not asked of it.
+#[test]
+fn the_users_own_proxy_is_honoured() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let proxy = HttpServer::start(|request, stream| {
+        let answer = match request.target.as_str() {
+            "named.example:80" => {
+                "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy"
+            }
+            _ => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    });
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let named = format!(
+        "hosts: {{ allow: [\"named.example:80\", \"refused.example:80\", \"localhost:{}\"], others: deny }}, \
+         private_ips: {{ allow: [127.0.0.1] }}",
+        server.port()
+    );
+    let policy = policy(&capsule, &named);
+    let fetch = |url: &str| {
+        let words = ["exec", "--unattended", "--policy", &policy, "--", "curl", "-sS", url];
+        let mut command = capsule.command(&words);
+        command.env("HTTPS_PROXY", format!("http://ada:word@127.0.0.1:{}", proxy.port()));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(fetch("http://named.example/"), "proxy");
+    let target = connections(&capsule)[0]["target"].clone();
+    assert_eq!(target["via"], format!("127.0.0.1:{}", proxy.port()));
+    assert_eq!(target["addresses"], serde_json::json!([]));
+    let seen = proxy.requests();
+    assert_eq!(seen[0].target, "named.example:80");
+    let authorization = "proxy-authorization: Basic YWRhOndvcmQ=";
+    assert!(seen[0].headers.iter().any(|line| line == authorization), "{:?}", seen[0].headers);
+    assert!(fetch("http://refused.example/").contains("it says 403"));
+    assert_eq!(fetch(&format!("http://localhost:{}/", server.port())), "a page");
+    assert!(fetch("http://other.example/").contains("net.not-allowed"));
+    assert_eq!(proxy.requests().len(), 2);
+    assert_eq!(capsule.run(&["replay", "latest"]).status, 0);
+}
+
 /// A server that is ended with the test.
 struct Server(Child);
 
@@ -294,6 +336,21 @@ fn tls_is_handed_on_as_it_is() {
     assert!(page.contains("Ciphers supported"), "{page}");
     let (status, _, _) = exec(&capsule, &policy, &["curl", "-sS", url.as_str()]);
     assert_eq!(status, 60, "a certificate that no authority signed");
+}
+
+/// The authorities that the user trusts besides are trusted inside, where their file can be shown.
+#[test]
+fn the_users_own_authorities_are_trusted() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = policy(&capsule, "hosts: [named.example]");
+    capsule.write_file("private.crt", "");
+    let (shown, private) = ("/etc/ssl/certs/ca-certificates.crt", capsule.workspace());
+    let words = ["exec", "--unattended", "--policy", &policy, "--", "python3", "-c"];
+    let script = "import os; print(os.environ['SSL_CERT_FILE'], os.environ.get('PIP_CERT'))";
+    let mut command = capsule.command(&[&words[..], &[script]].concat());
+    command.env("SSL_CERT_FILE", shown).env("PIP_CERT", private.join("private.crt"));
+    let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert_eq!(output, format!("{shown} None\n"));
 }
 
 /// Git lists over HTTP what the host that is named has.

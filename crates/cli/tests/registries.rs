@@ -120,7 +120,7 @@ const CLIENTS: [Client; 3] = [
 
 /// Each reaches its registry where the host is named, and nothing where another is; what it downloaded is staged.
 #[test]
-fn package_managers_reach_their_registries() {
+fn packages_come_from_their_registries() {
     let registries = Registries::start();
     for client in CLIENTS {
         for (host, works) in [("localhost", true), ("other.example", false)] {

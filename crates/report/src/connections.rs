@@ -49,6 +49,7 @@ struct HostTotal<'c> {
     sent: u64,
     received: u64,
     addresses: &'c [String],
+    via: Option<&'c str>,
     rule: Option<&'c str>,
     allowed_by: Option<&'c str>,
     problem: Option<&'c str>,
@@ -73,6 +74,7 @@ pub fn connection_lines(connections: &[ConnectionView]) -> Vec<String> {
                 total.addresses = &target.addresses;
             }
             total.rule = target.rule.as_deref().or(total.rule);
+            total.via = target.via.as_deref().or(total.via);
             total.allowed_by = target.allowed_by.as_deref().or(total.allowed_by);
             total.problem = target.problem.as_deref().or(total.problem);
         }
@@ -87,7 +89,10 @@ impl HostTotal<'_> {
             let noun = if self.reached == 1 { "connection" } else { "connections" };
             parts.push(format!("{} {noun}", self.reached));
             parts.push(format!("↑ {} ↓ {}", show_size(self.sent), show_size(self.received)));
-            parts.push(self.addresses.join(", "));
+            match self.via {
+                Some(proxy) => parts.push(format!("by the proxy {proxy}")),
+                None => parts.push(self.addresses.join(", ")),
+            }
             parts.extend(self.rule.map(|rule| format!("by `{rule}`")));
             parts.extend(self.allowed_by.map(|who| format!("allowed by {who}")));
         }

@@ -28,6 +28,9 @@ pub struct ConnectionTarget {
     pub host: String,
     /// The addresses that are dialled, one after the other until one answers; none where it is refused.
     pub addresses: Vec<String>,
+    /// The user's own proxy, through which it is reached; the proxy looks the name up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The rules of the policy that allow it.
     pub rule: Option<String>,
     /// Who allowed it where the policy asks: a person, or a grant that a person gave before.

@@ -7,6 +7,7 @@ use capsule_core::confinement::SandboxTier;
 use capsule_core::policy::EnvironmentRule;
 use capsule_sandbox::GIT_CONFIG_PATH;
 
+use super::certificates::certificate_files;
 use super::program::SEARCH_PATH;
 use crate::host::ToolHost;
 use crate::toolchain::Toolchains;
@@ -67,6 +68,11 @@ pub(super) fn variables(
     match tier {
         Some(SandboxTier::Full) => put("GIT_CONFIG_SYSTEM", GIT_CONFIG_PATH.into()),
         _ => put("GIT_CONFIG_NOSYSTEM", "1".into()),
+    }
+    if has_network {
+        for (name, path) in certificate_files(host) {
+            put(name, path.into());
+        }
     }
     for name in
         IDENTITY.iter().map(|name| (*name).to_owned()).chain(environment.pass.iter().cloned())

@@ -234,7 +234,6 @@ impl CommandOperation {
         let hosts = hosts.filter(|_| tier == Some(SandboxTier::Full));
         let environment =
             variables(environment, self.host.as_ref(), (tier, memory), hosts.is_some());
-        let floor = confinement.floor;
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
             private_directory_variables: unset_private_variables(&environment),
@@ -248,19 +247,19 @@ impl CommandOperation {
             is_last: self.commands.is_single(),
         };
         let view = |launch: &Launch| {
-            sandbox_view(&self.workspace, self.host.as_ref(), floor, None, launch.hidden.clone())
+            let masks = launch.hidden.clone();
+            sandbox_view(&self.workspace, self.host.as_ref(), confinement.floor, None, masks)
         };
         let loopback = hosts.map(HostScope::loopback_ports);
         let held = self.commands.prepare(launch, loopback.as_deref(), view);
         let held = held.map_err(|why| match why {
             CommandError::Sandbox(error) => sandbox_problem(&self.stages, &error),
-            CommandError::View(error) => CodedError::new(
-                Code::SandboxFailed,
-                format!("the workspace cannot be shown: {error}"),
-            ),
+            CommandError::View(error) => unseen(&error),
         })?;
         let listeners = self.commands.listeners();
-        let network = hosts.zip(listeners).map(|(scope, all)| CommandNetwork::start(&all, scope));
+        let network = hosts.zip(listeners).map(|(scope, all)| {
+            CommandNetwork::start(&all, scope, &|name| self.host.variable(name))
+        });
         Ok(CommandProgress::Prepared(held, network.transpose()?))
     }
 
@@ -369,6 +368,11 @@ impl sandbox::CommandWatcher for OutputWatcher<'_, '_> {
             || self.network.as_ref().is_some_and(|(network, _)| network.has_failed())
             || self.direct_guard.is_some_and(DirectWriteGuard::lost_mount)
     }
+}
+
+/// Why a command cannot be shown the workspace.
+fn unseen(error: &std::io::Error) -> CodedError {
+    CodedError::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
 }
 
 /// Why no command sees a workspace in which names have other spellings.

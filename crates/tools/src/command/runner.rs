@@ -14,6 +14,7 @@ use capsule_sandbox::{
 };
 use capsule_workspace::{GitPreferences, HiddenPaths, MountError, OutsideRepository, Workspace};
 
+use crate::command::certificates::certificate_files;
 use crate::host::ToolHost;
 use crate::network::{self, RunListeners};
 use crate::toolchain::Toolchains;
@@ -316,10 +317,12 @@ pub(crate) fn sandbox_view(
 ) -> io::Result<SandboxView> {
     let names = workspace.root_names();
     let mut programs: Vec<(PathBuf, OwnedFd)> = Vec::new();
-    for place in host.program_paths() {
+    let places = host.program_paths().into_iter().map(PathBuf::from);
+    let places = places.chain(certificate_files(host).into_iter().map(|(_, path)| path));
+    for place in places {
         // Shown where it really is, which is where it is started from. What is not there, or cannot be
         // shown, fails when it is called, and keeps no other program from running.
-        let Ok(path) = Path::new(&place).canonicalize() else { continue };
+        let Ok(path) = place.canonicalize() else { continue };
         let is_inside = path.starts_with(names.mount());
         let is_seen = Executor::is_system_path(&path)
             || Executor::private_directory(&path).is_some() && !is_inside;

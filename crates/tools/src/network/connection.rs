@@ -10,7 +10,7 @@ use capsule_core::journal::ConnectionTarget;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::HostJudgement;
 
-use super::dial::{dial, resolve};
+use super::dial::{Route, dial, resolve};
 use super::relay::relay;
 use super::request::{ProxyRequest, RequestError, read_request};
 use super::shared::{Message, OpenConnection, Shared};
@@ -33,7 +33,9 @@ pub(super) fn serve(
             rule: Some("sandbox.network.loopback".to_owned()),
             ..ConnectionTarget::default()
         };
-        if let Ok((number, upstream)) = connect(connection, messages, target, &[address]) {
+        if let Ok((number, upstream)) =
+            connect(connection, messages, target, &Route::Direct(vec![address]))
+        {
             let bytes = relay((stream, &upstream), &connection.shared().ended, true);
             connection.shared().record_close(messages, number, bytes);
         }
@@ -83,7 +85,7 @@ fn open(
     let shared = connection.shared();
     let host = request.host_and_port();
     match judge(request, shared, messages) {
-        Ok((target, found)) => connect(connection, messages, target, &found),
+        Ok((target, route)) => connect(connection, messages, target, &route),
         Err(problem) => {
             let message = Some(problem.message.clone());
             let target = ConnectionTarget { host, problem: message, ..ConnectionTarget::default() };
@@ -93,24 +95,31 @@ fn open(
     }
 }
 
-/// Judges the host of a request, has a person asked where the policy asks, and looks up and judges its addresses.
+/// Judges the host of a request, has a person asked where the policy asks, and looks up and judges its addresses. The
+/// user's proxy looks up the names that it serves.
 fn judge(
     request: &ProxyRequest,
     shared: &Shared,
     messages: &Sender<Message>,
-) -> Result<(ConnectionTarget, Vec<SocketAddr>), CodedError> {
+) -> Result<(ConnectionTarget, Route), CodedError> {
+    let judgement = shared.scope.judge_host(request.target())?;
     request.check_method()?;
-    let (rule, allowed_by) = match shared.scope.judge_host(request.target())? {
+    let (rule, allowed_by) = match judgement {
         HostJudgement::Allowed(rule) => (rule, None),
         // Nothing is looked up before the answer.
         HostJudgement::NeedsApproval(rule, question) => {
             (rule, Some(shared.ask(messages, question)?))
         }
     };
+    let (host, rule) = (request.host_and_port(), Some(rule));
+    let target = ConnectionTarget { host, rule, allowed_by, ..ConnectionTarget::default() };
+    let upstream = shared.upstream.clone()?.filter(|proxy| proxy.serves(request.target()));
+    if let Some(proxy) = upstream {
+        return Ok((ConnectionTarget { via: Some(proxy.name()), ..target }, Route::Proxy(proxy)));
+    }
     let found = resolve(shared, request.target())?;
     let addresses = found.iter().map(ToString::to_string).collect();
-    let (host, rule) = (request.host_and_port(), Some(rule));
-    Ok((ConnectionTarget { host, addresses, rule, allowed_by, problem: None }, found))
+    Ok((ConnectionTarget { addresses, ..target }, Route::Direct(found)))
 }
 
 /// Has a request written down that may be dialled, and dials it.
@@ -118,12 +127,12 @@ fn connect(
     connection: &OpenConnection,
     messages: &Sender<Message>,
     target: ConnectionTarget,
-    addresses: &[SocketAddr],
+    route: &Route,
 ) -> Result<(u64, Arc<TcpStream>), CodedError> {
     let shared = connection.shared();
     let host = target.host.clone();
     let number = shared.record_request(messages, target, None)?;
-    let dialled = dial(shared, addresses, &host).map(Arc::new);
+    let dialled = dial(shared, route, &host).map(Arc::new);
     let dialled = dialled.and_then(|upstream| connection.add(&upstream).map(|()| upstream));
     dialled.map(|upstream| (number, upstream)).inspect_err(|_| {
         shared.record_close(messages, number, (0, 0));

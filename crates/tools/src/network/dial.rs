@@ -8,11 +8,20 @@ use capsule_base::url::{HostName, HttpUrl};
 use capsule_core::outcome::CodedError;
 
 use super::shared::Shared;
+use super::upstream::UpstreamProxy;
 
 /// How long one address may take to answer.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most addresses of a name that are dialled, one after the other.
 const DIALLED_ADDRESSES: usize = 4;
+
+/// The way to a host.
+pub(super) enum Route {
+    /// To one of these addresses.
+    Direct(Vec<SocketAddr>),
+    /// Through the user's own proxy.
+    Proxy(UpstreamProxy),
+}
 
 /// The addresses of a host that may be dialled. One that may not closes the host: which of them would be dialled is
 /// up to the network.
@@ -36,15 +45,16 @@ pub(super) fn resolve(shared: &Shared, target: &HttpUrl) -> Result<Vec<SocketAdd
     Ok(addresses)
 }
 
-/// Dials addresses until one answers.
+/// Dials addresses until one answers, or has the user's proxy open a tunnel.
 ///
 /// # Errors
-/// None does, or the command has ended.
-pub(super) fn dial(
-    shared: &Shared,
-    addresses: &[SocketAddr],
-    host: &str,
-) -> Result<TcpStream, CodedError> {
+/// No address answers, the proxy opens no tunnel, or the command has ended.
+pub(super) fn dial(shared: &Shared, route: &Route, host: &str) -> Result<TcpStream, CodedError> {
+    check_open(shared)?;
+    let addresses = match route {
+        Route::Direct(addresses) => addresses,
+        Route::Proxy(proxy) => return proxy.open_tunnel(host, DIAL_TIMEOUT),
+    };
     let mut why = String::from("it has no address");
     for address in addresses {
         check_open(shared)?;

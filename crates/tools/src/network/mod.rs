@@ -10,8 +10,10 @@ mod dial;
 mod relay;
 mod request;
 mod shared;
+mod upstream;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -34,6 +36,7 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
 use self::shared::{Message, Shared};
+use self::upstream::UpstreamProxy;
 
 /// How long connections may go on when their command has ended: what it sent last is still on its way.
 const LINGER: Duration = Duration::from_secs(1);
@@ -77,13 +80,15 @@ pub(crate) struct NetworkReport {
 }
 
 impl CommandNetwork {
-    /// Begins to serve the connections of a command that has not begun, until [`CommandNetwork::finish`].
+    /// Begins to serve the connections of a command that has not begun, until [`CommandNetwork::finish`]. `variable` gives
+    /// the user's variables, which may name a proxy.
     ///
     /// # Errors
     /// The kernel has no descriptor or thread left.
     pub(crate) fn start(
         listeners: &CommandListeners,
         scope: &HostScope,
+        variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, CodedError> {
         let unable = |error: std::io::Error| {
             CodedError::new(Code::SandboxFailed, format!("the proxy cannot be started: {error}"))
@@ -92,7 +97,11 @@ impl CommandNetwork {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
         let wake = eventfd(0, flags).map_err(|errno| unable(errno.into()))?;
         let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unable(errno.into()))?;
-        let shared = Arc::new(Shared::new(scope.clone(), wake, ended));
+        let shared = Arc::new(Shared::new(
+            scope.clone(),
+            UpstreamProxy::from_variables(variable),
+            (wake, ended),
+        ));
         let (sender, messages) = channel();
         let network = Self {
             shared: Arc::clone(&shared),

@@ -12,6 +12,8 @@ use capsule_core::journal::ConnectionTarget;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{HostQuestion, HostScope};
 
+use super::upstream::UpstreamProxy;
+
 /// The words of a thread of a connection to the thread of the call.
 pub(super) enum Message {
     /// The command wants to reach a host that a person is asked about; the answer is who allowed it.
@@ -26,6 +28,8 @@ pub(super) enum Message {
 /// The state that the threads share.
 pub(super) struct Shared {
     pub(super) scope: HostScope,
+    /// The proxy that the user's own connections go through, if there is one, or what is wrong with its name.
+    pub(super) upstream: Result<Option<UpstreamProxy>, CodedError>,
     open: Mutex<OpenSockets>,
     /// Counts the messages that were sent.
     pub(super) wake: OwnedFd,
@@ -50,8 +54,12 @@ pub(super) struct OpenConnection {
 }
 
 impl Shared {
-    pub(super) fn new(scope: HostScope, wake: OwnedFd, ended: OwnedFd) -> Self {
-        Self { scope, open: Mutex::default(), wake, ended }
+    pub(super) fn new(
+        scope: HostScope,
+        upstream: Result<Option<UpstreamProxy>, CodedError>,
+        (wake, ended): (OwnedFd, OwnedFd),
+    ) -> Self {
+        Self { scope, upstream, open: Mutex::default(), wake, ended }
     }
 
     fn open(&self) -> MutexGuard<'_, OpenSockets> {

@@ -36,8 +36,9 @@ const NEVER: &[KeySpec] = &[
 /// [`control_files`] they mean.
 const BASE_ONLY: [KeySpec; 3] = [key("new"), key("listed"), key("except_listed")];
 /// Those lists.
-const LISTS: [(&str, &[&str]); 3] = [
+const LISTS: [(&str, &[&str]); 4] = [
     ("tree", control_files::TREE),
+    ("servers", control_files::SERVERS),
     ("ask", control_files::ASK),
     ("harmless", control_files::HARMLESS),
 ];
