@@ -22,6 +22,6 @@ pub use conversation::Conversation;
 pub use message::{Message, ModelAnswer, ModelCall};
 pub use model::{AnswerPiece, Model, Prices, RequestError, Until};
 pub use observer::{ConversationEvent, ConversationObserver};
-pub use provider::{Provider, ProviderKind, ProviderVariables};
+pub use provider::{Provider, ProviderKind, ProviderVariables, provider_keys};
 pub use scripted::ScriptedModel;
 pub use turn::{TaskEnd, TaskLimits};

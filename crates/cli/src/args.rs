@@ -7,6 +7,7 @@ mod chat;
 mod exec_fast_path;
 mod exit_codes;
 mod plan;
+mod sandbox;
 mod session;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 pub(crate) use chat::ChatArgs;
 use exit_codes::EXIT_CODES;
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
+pub(crate) use sandbox::{SandboxArgs, SandboxBackendArg, SandboxNetworkArg};
 pub(crate) use session::{SessionArg, SessionCommand, SessionId, SessionStartArgs};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Exec(ExecArgs),
     /// Talk to a model, or give it a task; it works through tools, under a policy
     Chat(ChatArgs),
+    /// Run a whole agent confined to this directory: any program, else `capsule chat`
+    Sandbox(SandboxArgs),
     /// Serve a recorded run again; executes nothing
     Replay(ReplayArgs),
     /// Show what a run did

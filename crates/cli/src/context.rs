@@ -91,7 +91,7 @@ impl CliContext {
     }
 
     /// The runtime's own files, with those that SQLite keeps beside the store.
-    fn own_files(&self, more: &[PathBuf]) -> Vec<PathBuf> {
+    pub(crate) fn own_files(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let store = real_parent(&self.store);
         let beside = SIDECAR_SUFFIXES.map(|suffix| capsule_store::sidecar_path(&store, suffix));
         // As it is named, too: the way there must stay what it is.
@@ -132,6 +132,11 @@ impl CliContext {
     /// Whether the user has a policy that counts without being named.
     pub(crate) fn has_user_policy(&self) -> bool {
         self.config.join("policy.yaml").symlink_metadata().is_ok()
+    }
+
+    /// The directory of the user's own configuration.
+    pub(crate) fn config_directory(&self) -> &Path {
+        &self.config
     }
 
     /// Where the user names providers of models.

@@ -11,6 +11,7 @@ mod failure;
 mod failure_report;
 mod output_relay;
 mod repository;
+mod sandbox;
 mod screen;
 mod signal;
 mod timeline;

@@ -52,7 +52,7 @@ pub use call_result::CallResult;
 pub use capsule_store::StoreError;
 pub use capsule_tools::{
     CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind, QUESTION_TOOL, QuestionPrompt,
-    Sink, TOOL_SET, describe, edit, signature_of,
+    Sink, TOOL_SET, ToolchainDirectory, describe, edit, signature_of,
 };
 pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, StagedDiffs, StagedRun, WaitingChanges};
@@ -83,7 +83,7 @@ pub use session::{
 };
 pub use source_text::{read_text, shown_name};
 pub use tool_schema::ModelTool;
-pub use toolchains::survey_toolchains;
+pub use toolchains::{survey_toolchains, well_known_toolchains};
 pub use unconfined::allows_unconfined;
 pub use undo::{UndoRequest, UndoneBy};
 pub use unsent_results::UnsentResults;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};
 use capsule_core::policy::{BindRoots, Policy};
-use capsule_tools::{FoundToolchain, ToolchainContext, Toolchains};
+use capsule_tools::{FoundToolchain, ToolchainContext, ToolchainDirectory, Toolchains, WELL_KNOWN};
 
 /// Looks for the toolchains of a policy. One that is not there becomes a warning.
 ///
@@ -62,6 +62,20 @@ pub fn survey_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<FoundTool
         allows_paths: true,
     };
     Toolchains::survey(&context)
+}
+
+/// The directories and files of every known toolchain that is on this machine.
+#[must_use]
+pub fn well_known_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<ToolchainDirectory> {
+    let context = ToolchainContext {
+        home,
+        variable: &variable,
+        workspace,
+        runtime_files: &[],
+        allows_paths: false,
+    };
+    let (toolchains, _) = Toolchains::resolve(&[(WELL_KNOWN.to_owned(), 0..0)], &context);
+    toolchains.directories().to_vec()
 }
 
 fn variable(name: &str) -> Option<OsString> {

@@ -11,7 +11,10 @@ use std::process::ExitCode;
 use capsule_core::confinement::{LimitStatus, SandboxStatus};
 use capsule_core::lifecycle::UnconfinedPermit;
 
-use crate::{CommandListeners, CommandResult, CommandWatcher, Launch, SandboxError, SandboxView};
+use crate::{
+    AgentLaunch, CommandListeners, CommandResult, CommandWatcher, Launch, RunningAgent,
+    SandboxError, SandboxView,
+};
 
 /// A process that confines the commands of one run, and what is to be known about this system's sandbox.
 pub trait SandboxBackend: Debug + Sized {
@@ -127,6 +130,12 @@ pub trait SandboxBackend: Debug + Sized {
         launch: Launch,
         watch: &mut dyn CommandWatcher,
     ) -> Result<(CommandResult, Vec<LimitStatus>), SandboxError>;
+
+    /// Makes a whole agent ready, up to the point at which its program would be started.
+    ///
+    /// # Errors
+    /// A layer is missing on this machine, or a step of the set-up failed.
+    fn prepare_agent(launch: &AgentLaunch) -> Result<RunningAgent, SandboxError>;
 
     /// The whole life of an executor, in the process that was started as one.
     fn executor_main() -> ExitCode;

@@ -10,6 +10,7 @@
 //! What a system must offer is the trait [`SandboxBackend`]. `linux` implements it; every other system has
 //! `unsupported_os`, which refuses every command. The feature `unsupported-os` chooses that one on Linux.
 
+mod agent;
 mod backend;
 mod error;
 mod launch;
@@ -20,6 +21,7 @@ mod linux;
 #[cfg(any(not(target_os = "linux"), feature = "unsupported-os"))]
 mod unsupported_os;
 
+pub use agent::{AgentEvent, AgentLaunch, AgentMount, WORKSPACE_MOUNT};
 pub use backend::{SandboxBackend, SelfTestResult};
 pub use error::SandboxError;
 pub use launch::{
@@ -29,9 +31,9 @@ pub use launch::{
     Termination, ToolchainMount,
 };
 #[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
-pub use linux::{Executor, PreparedCommand, RunningCommand};
+pub use linux::{Executor, PreparedCommand, RunningAgent, RunningCommand};
 #[cfg(any(not(target_os = "linux"), feature = "unsupported-os"))]
-pub use unsupported_os::{Executor, PreparedCommand, RunningCommand};
+pub use unsupported_os::{Executor, PreparedCommand, RunningAgent, RunningCommand};
 
 /// The hidden first argument: a program that finds it must call [`SandboxBackend::executor_main`] before
 /// anything else, and end with what that returns.

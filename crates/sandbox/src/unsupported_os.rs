@@ -2,7 +2,7 @@
 //!
 //! The feature `unsupported-os` chooses this backend on Linux, too, so that it can be tested.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,8 +10,8 @@ use capsule_core::confinement::{LimitStatus, SandboxStatus};
 use capsule_core::lifecycle::UnconfinedPermit;
 
 use crate::{
-    CommandListeners, CommandResult, CommandWatcher, Launch, SandboxBackend, SandboxError,
-    SandboxView, SelfTestResult,
+    AgentEvent, AgentLaunch, CommandListeners, CommandResult, CommandWatcher, Launch,
+    SandboxBackend, SandboxError, SandboxView, SelfTestResult,
 };
 
 /// There is no executor on this system.
@@ -22,6 +22,57 @@ pub enum Executor {}
 pub type PreparedCommand = Executor;
 /// A command that has begun; none ever does.
 pub type RunningCommand = Executor;
+
+/// An agent; none ever runs.
+pub type RunningAgent = Executor;
+
+impl Executor {
+    /// The other side of its terminal.
+    #[must_use]
+    pub fn terminal(&self) -> Option<BorrowedFd<'_>> {
+        match *self {}
+    }
+
+    /// Has its program begin.
+    ///
+    /// # Errors
+    /// None; there is no agent.
+    pub fn begin(&self) -> Result<(), SandboxError> {
+        match *self {}
+    }
+
+    /// Has it go on after it was stopped.
+    ///
+    /// # Errors
+    /// None; there is no agent.
+    pub fn resume(&self) -> Result<(), SandboxError> {
+        match *self {}
+    }
+
+    /// Sends a signal to its program.
+    ///
+    /// # Errors
+    /// None; there is no agent.
+    pub fn signal(&self, _signal: i32) -> Result<(), SandboxError> {
+        match *self {}
+    }
+
+    /// A descriptor that can be read when there is an event.
+    ///
+    /// # Errors
+    /// None; there is no agent.
+    pub fn events(&self) -> Result<BorrowedFd<'_>, SandboxError> {
+        match *self {}
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// None; there is no agent.
+    pub fn next_event(&mut self) -> Result<AgentEvent, SandboxError> {
+        match *self {}
+    }
+}
 
 /// Why nothing is run.
 const UNSUPPORTED: SandboxError = SandboxError::UnsupportedPlatform { name: std::env::consts::OS };
@@ -92,6 +143,10 @@ impl SandboxBackend for Executor {
         _launch: Launch,
         _watch: &mut dyn CommandWatcher,
     ) -> Result<(CommandResult, Vec<LimitStatus>), SandboxError> {
+        Err(UNSUPPORTED)
+    }
+
+    fn prepare_agent(_launch: &AgentLaunch) -> Result<RunningAgent, SandboxError> {
         Err(UNSUPPORTED)
     }
 

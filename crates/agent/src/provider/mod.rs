@@ -53,6 +53,14 @@ const HOW_TO: &str = "set OPENAI_BASE_URL (and OPENAI_API_KEY) for a server that
      ANTHROPIC_API_KEY for Anthropic, name providers in `providers.yaml` of the configuration directory, or start \
      Ollama on 127.0.0.1:11434; name the model with `--model` or CAPSULE_MODEL";
 
+/// The names of the variables that the keys of the user's listed providers are in; nothing where there is no file.
+///
+/// # Errors
+/// [`Code::ModelNotConfigured`] where the file is wrong.
+pub fn provider_keys(file: &Path) -> Result<Vec<String>, CodedError> {
+    Ok(read_providers(file)?.keys())
+}
+
 impl Provider {
     /// The provider of that name in the file of providers; else the one that the environment names, then the file's
     /// choice, then a server of Ollama, with the model that was named.

@@ -48,6 +48,11 @@ impl ProviderList {
         }
     }
 
+    /// The variables that keys are in.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.providers.iter().filter_map(|provider| provider.key.clone()).collect()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.providers.is_empty()
     }
@@ -223,6 +228,7 @@ providers:
             ("qwen3", Some(32_768), &None)
         );
         let far = list.named("far").unwrap();
+        assert_eq!(list.keys(), ["FAR_KEY"]);
         assert_eq!(far.kind, ProviderKind::Anthropic);
         assert_eq!(far.prices, Some(Prices { input: 3_000_000, output: 150_000 }));
         assert_eq!(far.key.as_deref(), Some("FAR_KEY"));

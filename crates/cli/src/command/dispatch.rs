@@ -11,6 +11,7 @@ use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
 use crate::chat::RunCommand;
 use crate::context::CliContext;
 use crate::failure::Failure;
+use crate::sandbox;
 use crate::screen::Screen;
 
 /// Runs a command; gives the exit status. What runs commands of the user may be there already.
@@ -29,6 +30,7 @@ pub(crate) fn dispatch(
             let run_command: RunCommand = |arguments, screen| dispatch(arguments, screen, None);
             chat::run(args, (&arguments.globals, run_command), &ctx()?, screen)
         }
+        Command::Sandbox(args) => sandbox::run(args, &arguments.globals, &ctx()?, screen),
         Command::Replay(args) => replay::run(args, &ctx()?, screen),
         Command::Report(args) => report::run(args, &ctx()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),

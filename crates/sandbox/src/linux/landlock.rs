@@ -150,6 +150,20 @@ pub(crate) fn scope_ruleset(root: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Option::<OwnedFd>::from(made).ok_or(Errno::NOTSUP)
 }
 
+/// Binds this process, and all that it starts, to rules that keep signals and abstract sockets inside and say
+/// nothing of files: mounts can be made in namespaces of its own.
+///
+/// # Errors
+/// The kernel refused; it knows this since interface 6.
+pub(crate) fn restrict_scope() -> Result<(), Errno> {
+    let made = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::from_all(ABI::V6))
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    made.map(drop).map_err(|error| root_errno(&error))
+}
+
 fn handle_everything(abi: ABI, network: NetworkRules) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

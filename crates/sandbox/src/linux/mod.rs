@@ -15,4 +15,4 @@ mod protocol;
 mod seccomp;
 mod supervise;
 
-pub use supervise::{Executor, PreparedCommand, RunningCommand};
+pub use supervise::{Executor, PreparedCommand, RunningAgent, RunningCommand};

@@ -162,6 +162,7 @@ pub(super) fn start_stage(
         environment: &environment,
         cpu: (cpu.min(most), cpu.saturating_add(2).min(most)),
         rules,
+        terminal: None,
     };
     kernel::start_program(&program).map_err(|errno| ExecutorError::NotExecutable(number, errno))
 }

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The only limit on core files that is also heeded where the system has them sent to a program: a
 /// crash would have a process of the host's root look at what a command prepared.
-const NO_CORE: u64 = 1;
+pub(super) const NO_CORE: u64 = 1;
 /// Memory that may be kept from being paged out.
 const LOCKED_BYTES: u64 = 65_536;
 /// Bytes in queues by name.

@@ -93,6 +93,9 @@ pub(crate) const DEVICES: &[VisiblePath] = &[
     visible_path("/dev/urandom", "random numbers"),
 ];
 
+/// The device of an agent, which has a terminal.
+pub(crate) const TERMINAL: VisiblePath = visible_path("/dev/tty", "the terminal of the session");
+
 /// Links that every program may follow.
 pub(crate) const LINKS: &[(&str, &CStr)] = &[
     ("dev/fd", c"/proc/self/fd"),

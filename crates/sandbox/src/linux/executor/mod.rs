@@ -101,7 +101,7 @@ fn serve_on(socket: OwnedFd, probe: fn() -> Probe) -> ExitCode {
 }
 
 /// What comes before anything else: nothing inherited may stay.
-fn isolate_process() -> Result<(), SetupError> {
+pub(crate) fn isolate_process() -> Result<(), SetupError> {
     kernel::close_range(3..=u32::MAX).at(Step::Descriptors)?;
     kernel::reset_signals().at(Step::Signals)?;
     kernel::outlive_no_parent(getppid()).at(Step::Parent)?;

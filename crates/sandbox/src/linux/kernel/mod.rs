@@ -23,7 +23,7 @@ pub(crate) use process::{
     start_program, wait_for,
 };
 pub(crate) use process_arguments::{ArgumentMemory, argument_memory, erase_arguments};
-pub(crate) use signal::{die_with_parent, outlive_no_parent, reset_signals};
+pub(crate) use signal::{child_signals, die_with_parent, outlive_no_parent, reset_signals};
 
 use std::io;
 

@@ -282,6 +282,8 @@ pub(crate) struct ExecRequest<'a> {
     /// Landlock rules that it binds itself to before it starts. It then ends with its parent, which
     /// no namespace ties it to.
     pub(crate) rules: Option<BorrowedFd<'a>>,
+    /// The terminal whose foreground it becomes, as its session's leader has it.
+    pub(crate) terminal: Option<BorrowedFd<'a>>,
 }
 
 /// What the parent and its half-born child share.
@@ -292,6 +294,8 @@ struct ExecShared {
     cpu: libc::rlimit,
     /// -1 if there are none.
     rules: RawFd,
+    /// -1 if there is none.
+    terminal: RawFd,
     failure: libc::c_int,
 }
 
@@ -312,6 +316,7 @@ pub(crate) fn start_program(program: &ExecRequest<'_>) -> Result<Pid, Errno> {
         environment: environment.as_ptr(),
         cpu: libc::rlimit { rlim_cur: program.cpu.0, rlim_max: program.cpu.1 },
         rules: program.rules.map_or(-1, |rules| rules.as_raw_fd()),
+        terminal: program.terminal.map_or(-1, |terminal| terminal.as_raw_fd()),
         failure: 0,
     };
     let mut stack = Vec::<u128>::with_capacity(STACK_WORDS);
@@ -337,6 +342,33 @@ pub(crate) fn start_program(program: &ExecRequest<'_>) -> Result<Pid, Errno> {
     Err(Errno::from_raw_os_error(failure))
 }
 
+/// Makes the group of this process, which has just begun, the one that the keys of a terminal are for. Signals
+/// that its parent kept waiting come through again.
+fn take_foreground(terminal: RawFd) {
+    let all = [u64::MAX];
+    let none = [0_u64];
+    let set = |mask: &[u64; 1]| {
+        // SAFETY: needs a pointer to a kernel's set of signals, of eight bytes; nothing is written to the third
+        // argument, which is null. `the_program_is_in_the_foreground` would break.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigprocmask,
+                libc::SIG_SETMASK,
+                mask.as_ptr(),
+                std::ptr::null_mut::<libc::c_void>(),
+                size_of::<u64>(),
+            )
+        }
+    };
+    // A group in the background that does this would be stopped.
+    let _ = set(&all);
+    // SAFETY: takes nothing, and gives the number of this process's own group.
+    let group = unsafe { libc::getpgrp() };
+    // SAFETY: the request reads a number from a place that lives until the call returns.
+    unsafe { libc::ioctl(terminal, libc::TIOCSPGRP, &raw const group) };
+    let _ = set(&none);
+}
+
 /// The child's function: becomes the program, or leaves the reason why not.
 extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
     let shared = shared.cast::<ExecShared>();
@@ -344,6 +376,9 @@ extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
     let shared = unsafe { &mut *shared };
     // SAFETY: takes two numbers, and moves this process to a group of its own.
     unsafe { libc::setpgid(0, 0) };
+    if shared.terminal >= 0 {
+        take_foreground(shared.terminal);
+    }
     // SAFETY: reads a value that lives on. Here and not in the parent, whose own work for the program
     // would count.
     let mut bound = unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const shared.cpu) };

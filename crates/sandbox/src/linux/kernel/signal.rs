@@ -1,5 +1,6 @@
 //! Signals, and dying with one's parent.
 
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
@@ -86,4 +87,26 @@ extern "C" fn on_alarm(_signal: libc::c_int) {
         // SAFETY: takes a number and may be called in a handler; SIGALRM ends the process.
         unsafe { libc::alarm(EXIT_GRACE_SECONDS) };
     }
+}
+
+/// A descriptor that can be read when a child of this process has ended or stopped. The signal itself waits, and
+/// does so in what this process starts, until that lets it through.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: writes a whole set to the place it is given, which is large enough.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: changes a set that the call before has written.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD) };
+    // SAFETY: reads that set; the third argument may be null.
+    let result = unsafe { libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+    checked(result.into())?;
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: reads that set, and makes a new descriptor because the first argument is -1.
+    let made = unsafe { libc::signalfd(-1, set.as_ptr(), flags) };
+    checked(made.into())?;
+    // SAFETY: the kernel has just made it, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }

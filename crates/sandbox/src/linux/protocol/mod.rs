@@ -4,6 +4,7 @@
 //! and descriptors beside them. The executor takes no decision: it is told what to show, what to
 //! hide and what to run.
 
+mod agent;
 mod command;
 mod init_result;
 pub(crate) mod socket;
@@ -15,6 +16,7 @@ use capsule_base::limits;
 use capsule_core::confinement::SandboxStatus;
 use rustix::io::Errno;
 
+pub(crate) use agent::{AgentMountPath, AgentOrder, AgentReply, AgentRequest};
 pub(crate) use command::{CommandMessage, StageMessage};
 use command::{read_command, write_command};
 pub(crate) use init_result::{InitReport, InitResult, decode_init_result, encode_init_result};

@@ -1,6 +1,7 @@
 //! The deciding process's side: starting an executor, telling it what to show and what to run, and
 //! reading what comes of it.
 
+mod agent;
 mod call;
 mod capture;
 mod forked_executor;
@@ -24,7 +25,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::linux::backend::system;
+use crate::linux::backend::{self, system};
 use crate::linux::doctor;
 use crate::linux::executor::{self, cgroup};
 use crate::linux::kernel;
@@ -33,15 +34,18 @@ use crate::linux::protocol::socket::{self, Message};
 use crate::linux::protocol::{
     ExecutorError, ExecutorReply, ExecutorRequest, SetupError, StageMessage, Step,
 };
+pub use agent::RunningAgent;
 pub use call::{PreparedCommand, RunningCommand};
 
 use crate::{
-    CommandListeners, CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch, RedirectTarget,
-    SandboxBackend, SandboxError, SandboxView, SelfTestResult, StagingMount,
+    AgentLaunch, CommandListeners, CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch,
+    RedirectTarget, SandboxBackend, SandboxError, SandboxView, SelfTestResult, StagingMount,
 };
 
 /// The second hidden argument: the executor confines nothing, and serves one program.
 const UNCONFINED: &str = "unconfined";
+/// The same: the executor serves one agent.
+const AGENT: &str = "agent";
 /// How long an executor may take to end by itself once its socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -372,11 +376,16 @@ impl SandboxBackend for Executor {
         Ok((exit, limits))
     }
 
+    fn prepare_agent(launch: &AgentLaunch) -> Result<RunningAgent, SandboxError> {
+        RunningAgent::prepare(launch)
+    }
+
     fn executor_main() -> ExitCode {
         let mut words = std::env::args_os().skip(2);
         match words.next() {
             Some(word) if word == doctor::PROBE_ARGUMENT => doctor::run_probe(words),
             Some(word) if word == UNCONFINED => executor::serve_unconfined(),
+            Some(word) if word == AGENT => backend::namespaces::serve_agent(),
             _ => executor::serve(),
         }
     }

@@ -81,7 +81,7 @@ fn shown_path(
 }
 
 /// The path of an open file, and what must be found there.
-fn host_path(file: &OwnedFd) -> Result<HostPath, SandboxError> {
+pub(super) fn host_path(file: &OwnedFd) -> Result<HostPath, SandboxError> {
     let lost = |_| SandboxError::Launch { problem: "an opened file has no path any more" };
     let path: PathBuf =
         fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(lost)?;

@@ -97,7 +97,7 @@ fn is_directory(file: &OwnedFd) -> Result<bool, Errno> {
 }
 
 /// The folders above a path, without the workspace itself.
-fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     ends.filter_map(|(end, _)| path.get(..end))
 }

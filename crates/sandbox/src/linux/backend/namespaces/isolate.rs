@@ -22,10 +22,20 @@ use rustix::thread::{
 use crate::linux::kernel::{self, CloneRequest, ForkResult};
 use crate::linux::protocol::{AtStep as _, SetupError, Step};
 
+/// The network that a run gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunNetwork {
+    /// One with nothing but a loopback.
+    Own,
+    /// The host's.
+    Host,
+}
+
 /// The process that holds new namespaces until the executor has entered them.
 pub(super) struct NamespaceHolder {
     process: Pid,
     handle: OwnedFd,
+    network: RunNetwork,
     /// Open as long as it is needed.
     keep_alive: Option<OwnedFd>,
 }
@@ -35,25 +45,28 @@ impl NamespaceHolder {
     ///
     /// # Errors
     /// A namespace cannot be had, which the step names.
-    pub(super) fn start() -> Result<Self, SetupError> {
-        let both = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
-        let why = match Self::fork_into(both) {
-            Err(failed) if failed.errno != Errno::NOSYS => failed,
+    pub(super) fn start(network: RunNetwork) -> Result<Self, SetupError> {
+        let why = match Self::fork_into(network) {
+            Err(failed) if failed.errno != Errno::NOSYS && network == RunNetwork::Own => failed,
             made => return made,
         };
         // Which of them it is, the kernel does not say.
-        let _users_alone = Self::fork_into(libc::CLONE_NEWUSER)?;
+        let _users_alone = Self::fork_into(RunNetwork::Host)?;
         Err(SetupError { step: Step::NetworkNamespace, ..why })
     }
 
-    fn fork_into(namespaces: libc::c_int) -> Result<Self, SetupError> {
+    fn fork_into(network: RunNetwork) -> Result<Self, SetupError> {
         let (end, needed) = pipe_with(PipeFlags::CLOEXEC).at(Step::UserNamespace)?;
+        let namespaces = match network {
+            RunNetwork::Own => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+            RunNetwork::Host => libc::CLONE_NEWUSER,
+        };
         let namespaces = u64::from(namespaces.unsigned_abs());
         match kernel::clone_process(&CloneRequest { namespaces, cgroup: None })
             .at(Step::UserNamespace)?
         {
             ForkResult::Parent(process, handle) => {
-                Ok(Self { process, handle, keep_alive: Some(needed) })
+                Ok(Self { process, handle, network, keep_alive: Some(needed) })
             }
             ForkResult::Child => {
                 let _never_back = kernel::ExitOnDrop;
@@ -66,7 +79,7 @@ impl NamespaceHolder {
         }
     }
 
-    /// Enters the namespaces of users, with its maps, and of the network, and new ones of mounts and host
+    /// Enters the namespaces of users, with its maps, and of the network where it has one, and new ones of mounts and host
     /// name. The holder then ends; it is waited for when it is dropped, which may be later.
     ///
     /// # Errors
@@ -75,9 +88,11 @@ impl NamespaceHolder {
         self.write_maps().at(Step::IdMap)?;
         let enter = |kind| move_into_thread_name_spaces(self.handle.as_fd(), kind);
         enter(ThreadNameSpaceType::USER).at(Step::UserNamespace)?;
-        enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
-        // Only the calls of this run can reach it.
-        kernel::raise_loopback().at(Step::Loopback)?;
+        if self.network == RunNetwork::Own {
+            enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
+            // Only the calls of this run can reach it.
+            kernel::raise_loopback().at(Step::Loopback)?;
+        }
         self.keep_alive = None;
         kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
     }

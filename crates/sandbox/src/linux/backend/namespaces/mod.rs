@@ -7,6 +7,7 @@
 //! ([`first`]).
 
 mod accounts;
+mod agent;
 mod cgroup_files;
 mod direct_writes;
 mod generated_files;
@@ -24,7 +25,9 @@ mod spawn;
 mod toolchains;
 mod workspace_mount;
 
+pub(crate) use agent::serve as serve_agent;
 pub(crate) use probe::{
-    MissingLayer, PreparedNamespaces, UnavailableNamespaces, prepare, setup_error_text,
+    MissingLayer, PreparedNamespaces, UnavailableNamespaces, prepare, setup_error_reason,
+    setup_error_text,
 };
 pub(crate) use run_sandbox::NamespaceSandbox;

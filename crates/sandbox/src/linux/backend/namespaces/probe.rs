@@ -15,9 +15,9 @@ use rustix::system::{sethostname, uname};
 use rustix::thread::{CapabilitySet, set_no_new_privs};
 
 use super::accounts::{self, HOST_NAME};
-use super::isolate::{self, NamespaceHolder};
+use super::isolate::{self, NamespaceHolder, RunNetwork};
 use super::machine_files;
-use super::root::Root;
+use super::root::{HostView, Root};
 use crate::linux::backend::mountinfo::{self, Mount};
 use crate::linux::backend::{capabilities, limit_status, rlimits};
 use crate::linux::executor::cgroup::Cgroups;
@@ -126,7 +126,7 @@ fn start_namespaces(abi: Result<i32, Errno>) -> Result<(NamespaceHolder, i32), M
             return Err(MissingLayer { layer, detail });
         }
     }
-    Ok((NamespaceHolder::start().map_err(missing_namespace)?, abi))
+    Ok((NamespaceHolder::start(RunNetwork::Own).map_err(missing_namespace)?, abi))
 }
 
 fn build_root(
@@ -153,7 +153,8 @@ fn build_root(
     if let Some(detail) = covered_proc(mounts) {
         return Err(MissingLayer { layer: SandboxLayer::SeparateFiles, detail });
     }
-    let mut root = Root::build(pid_max).or_missing(SandboxLayer::SeparateFiles)?;
+    let mut root =
+        Root::build(pid_max, HostView::Layers).or_missing(SandboxLayer::SeparateFiles)?;
     furnish(&mut root).or_missing(SandboxLayer::SeparateFiles)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);
@@ -195,7 +196,7 @@ fn set_ceilings() -> Result<(), SetupError> {
 
 /// Why no `/proc` of one's own can be mounted: the kernel refuses it where parts of the visible one
 /// are covered, as container engines do, since a new one would uncover them.
-fn covered_proc(mounts: &[Mount]) -> Option<String> {
+pub(super) fn covered_proc(mounts: &[Mount]) -> Option<String> {
     let above = mounts.iter().find(|mount| {
         mount.point.starts_with("/proc/")
             && mount.point.as_os_str() != "/proc"
@@ -215,8 +216,13 @@ impl<T> OrMissingLayer<T> for Result<T, SetupError> {
 }
 
 /// A failed step for people; for the frequent cases with the setting behind it.
-pub(crate) fn setup_error_text(SetupError { step, errno }: SetupError) -> String {
-    let why = match (step, errno) {
+pub(crate) fn setup_error_text(failed: SetupError) -> String {
+    format!("could not {}: {}", failed.step.text(), setup_error_reason(failed))
+}
+
+/// The reason alone.
+pub(crate) fn setup_error_reason(SetupError { step, errno }: SetupError) -> String {
+    match (step, errno) {
         (Step::UserNamespace, Errno::NOSPC) => {
             "the system allows no more of them (sysctl user.max_user_namespaces)".to_owned()
         }
@@ -229,8 +235,7 @@ pub(crate) fn setup_error_text(SetupError { step, errno }: SetupError) -> String
         (Step::Landlock, Errno::NOSYS) => "the kernel was built without it".to_owned(),
         (Step::Landlock, Errno::OPNOTSUPP) => "the kernel was started without it".to_owned(),
         (_, errno) => std::io::Error::from(errno).to_string(),
-    };
-    format!("could not {}: {why}", step.text())
+    }
 }
 
 /// How far one layer holds, once all of them stand.

@@ -45,6 +45,15 @@ pub(super) const READ_ONLY_ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_AT
 const HOST_DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// How directories of the host are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostView {
+    /// Each through a layer of its own, so that no socket in it leads to the host.
+    Layers,
+    /// Bound.
+    Bound,
+}
+
 /// The root of a run while it is being built.
 pub(super) struct Root {
     /// The root itself; everything is made relative to it.
@@ -55,6 +64,7 @@ pub(super) struct Root {
     pub(super) access: Vec<(OwnedFd, LandlockAccess)>,
     /// How the directories of the host are shown in it.
     pub(super) directories: HostDirectories,
+    view: HostView,
 }
 
 /// What is laid over hidden paths.
@@ -74,13 +84,13 @@ impl Root {
     ///
     /// # Errors
     /// The step that failed.
-    pub(super) fn build(proc_is_writable: bool) -> Result<Self, SetupError> {
+    pub(super) fn build(proc_is_writable: bool, view: HostView) -> Result<Self, SetupError> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
             .at(Step::PrivateMounts)?;
         let tree = empty_root().at(Step::Root)?;
         let cover = Cover::create(tree.as_fd()).at(Step::Root)?;
         let directories = HostDirectories::default();
-        let mut root = Self { tree, cover, access: Vec::new(), directories };
+        let mut root = Self { tree, cover, access: Vec::new(), directories, view };
         root.allow(".", LandlockAccess::List).at(Step::Root)?;
         for folder in DIRECTORIES {
             root.show_directory(folder).at(Step::SystemFolder)?;
@@ -163,7 +173,8 @@ impl Root {
         target: &Path,
         attributes: MountAttrFlags,
     ) -> Result<(), Errno> {
-        if let Ok(layer) = self.layer_of(source)
+        if self.view == HostView::Layers
+            && let Ok(layer) = self.layer_of(source)
             && self.attach(layer.as_fd(), target, attributes).is_ok()
         {
             return Ok(());
@@ -258,7 +269,7 @@ impl Root {
 
     /// Devices keep working on a read-only mount, but their permissions cannot be changed there:
     /// to root without capabilities the host's `/dev/null` would otherwise still belong.
-    fn show_device(&self, shown: &VisiblePath) -> Result<(), Errno> {
+    pub(super) fn show_device(&self, shown: &VisiblePath) -> Result<(), Errno> {
         let name = Path::new(strip_slash(shown.path));
         self.make_file(name, Mode::from_raw_mode(0o444))?;
         let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
@@ -416,15 +427,20 @@ pub(super) fn attach_over(copy: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), 
     move_mount(copy, "", target, "", flags)
 }
 
-/// A file system in memory, laid over the root.
-fn empty_root() -> Result<OwnedFd, Errno> {
+/// A file system in memory, which is mounted nowhere so far.
+pub(super) fn memory_file_system(size: &str, mode: &str) -> Result<OwnedFd, Errno> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in [("source", "capsule"), ("size", ROOT_BYTES), ("mode", "0755")] {
+    for (key, value) in [("source", "capsule"), ("size", size), ("mode", mode)] {
         fsconfig_set_string(context.as_fd(), key, value)?;
     }
     fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let tree = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// A file system in memory, laid over the root.
+fn empty_root() -> Result<OwnedFd, Errno> {
+    let tree = memory_file_system(ROOT_BYTES, "0755")?;
     move_mount(&tree, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
     Ok(tree)
 }

@@ -196,7 +196,7 @@ fn show_program(
 }
 
 /// Leaves the host's root behind: nothing leads to it any more.
-fn make_only_root(root: &Root) -> Result<(), Errno> {
+pub(super) fn make_only_root(root: &Root) -> Result<(), Errno> {
     fchdir(&root.tree)?;
     // The old root is laid over the new one for a moment, and then taken off.
     pivot_root(".", ".")?;

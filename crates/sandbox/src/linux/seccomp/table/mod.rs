@@ -7,6 +7,7 @@ pub(crate) use memory::UNMAPPED_MEMORY;
 pub(crate) use network::LOCAL_SOCKETS;
 pub(crate) use setuid_bits::SETUID_CALLS;
 
+pub(crate) mod agent;
 mod files;
 mod forbidden;
 mod ipc;

@@ -1,0 +1,243 @@
+//! The view of a whole agent, and the process that holds it.
+//!
+//! It has namespaces of its own of users, mounts, host name, processes, queues and, if asked, of the network, the same
+//! system as every command has, and its workspace, which it may write to. Landlock rules on files are left out: the
+//! kernel refuses to mount anything behind them, and an agent may confine what it starts, as Capsule does. The root is
+//! read-only, nothing of the host but what was named is in it, and the process has no capabilities.
+
+mod init;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::ExitCode;
+
+use capsule_base::root_names::WORKSPACE_MOUNT;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
+use rustix::process::{DumpableBehavior, Resource, set_dumpable_behavior, umask};
+use rustix::system::sethostname;
+use rustix::thread::set_no_new_privs;
+
+use super::accounts::HOST_NAME;
+use super::isolate::{NamespaceHolder, RunNetwork};
+use super::machine_files;
+use super::probe::{SETUP_CAPABILITIES, covered_proc};
+use super::root::{self, HostView, READ_ONLY_ATTRIBUTES, Root, Submounts};
+use super::run_sandbox::make_only_root;
+use super::{direct_writes, hidden_paths, overlay};
+use crate::linux::backend::host_path::{bytes_to_path, reopen};
+use crate::linux::backend::{capabilities, mountinfo, rlimits, system};
+use crate::linux::executor;
+use crate::linux::kernel::{self, CloneRequest, ForkResult, set_mount_attributes};
+use crate::linux::protocol::{
+    AgentMountPath, AgentReply, AgentRequest, AtStep as _, SetupError, Step, socket,
+};
+
+/// The size of the home directory of an agent and of its `/tmp`, each: what `npx` and browsers unpack fits.
+const MEMORY_BYTES: &str = "2g";
+/// What a directory of an agent's own has none of.
+const WRITABLE_ATTRIBUTES: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+/// The namespaces of an agent beside those of its view.
+const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWCGROUP;
+
+/// Serves one agent, and ends with it.
+pub(crate) fn serve() -> ExitCode {
+    let line = kernel::inherited_socket();
+    match start(&line) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            let _ = socket::send(line.as_fd(), &AgentReply::Failed(failed).encode(), &[]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(line: &OwnedFd) -> Result<(), SetupError> {
+    // The agent's files are made with the permissions that the user's are.
+    let mask = umask(Mode::empty());
+    executor::isolate_process()?;
+    let refused = |errno| SetupError { step: Step::Order, errno };
+    let message = socket::receive(line.as_fd()).at(Step::Order)?;
+    let message = message.ok_or_else(|| refused(Errno::CANCELED))?;
+    let request = AgentRequest::decode(&message.bytes).map_err(|_| refused(Errno::BADMSG))?;
+    if request.given.iter().filter(|given| **given).count() != message.descriptors.len() {
+        return Err(SetupError { step: Step::Streams, errno: Errno::BADF });
+    }
+    let mut given = message.descriptors.into_iter();
+    let streams = request.given.map(|is_given| if is_given { given.next() } else { None });
+    build_view(&request)?;
+    let clone =
+        CloneRequest { namespaces: u64::try_from(NAMESPACES).unwrap_or_default(), cgroup: None };
+    match kernel::clone_process(&clone).at(Step::Birth)? {
+        ForkResult::Child => init::run(&request, (line, streams), mask),
+        ForkResult::Parent(child, _handle) => {
+            drop(streams);
+            kernel::wait_for(child).at(Step::Birth).map(drop)
+        }
+    }
+}
+
+/// Leaves the host's users, mounts and host name, and its network where the agent has none of it.
+fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
+    set_no_new_privs(true).at(Step::NoNewPrivileges)?;
+    let network = if request.has_host_network { RunNetwork::Host } else { RunNetwork::Own };
+    let mut holder = NamespaceHolder::start(network)?;
+    let mounts = mountinfo::own_mounts();
+    holder.enter()?;
+    drop(holder);
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::UserNamespace)?;
+    sethostname(HOST_NAME.as_bytes()).at(Step::HostName)?;
+    capabilities::drop_all_but(&SETUP_CAPABILITIES).at(Step::Capabilities)?;
+    rlimits::lower_limits(&[(Resource::Core, rlimits::NO_CORE, rlimits::NO_CORE)])
+        .at(Step::Limits)?;
+    if covered_proc(&mounts).is_some() {
+        return Err(SetupError { step: Step::Proc, errno: Errno::PERM });
+    }
+    let mut root = Root::build(false, HostView::Bound)?;
+    root.show_device(&system::TERMINAL).at(Step::Device)?;
+    machine_files::write_system_files(&mut root).at(Step::Machine)?;
+    show_workspace(&root, request)?;
+    make_directories_of_its_own(&root, request)?;
+    let layers = Layers::mount(&root).at(Step::Toolchain)?;
+    for (number, mount) in request.mounts.iter().enumerate() {
+        show_mount(&root, (&layers, number), mount)?;
+    }
+    for [path, target] in &request.links {
+        let target = std::ffi::CString::new(target.as_slice()).map_err(|_| Errno::INVAL);
+        let made = target.and_then(|target| root.make_link(relative(bytes_to_path(path)), &target));
+        match made {
+            // It is shown for another reason.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(SetupError { step: Step::Program, errno }),
+        }
+    }
+    for [path, text] in &request.files {
+        let path = relative(bytes_to_path(path));
+        let file = root.make_file(path, Mode::from_raw_mode(0o444)).at(Step::Configuration)?;
+        File::from(file).write_all(text).at(Step::Configuration)?;
+    }
+    make_only_root(&root).at(Step::PivotRoot)
+}
+
+/// Shows the workspace with all that is mounted in it, writable but for some paths.
+fn show_workspace(root: &Root, request: &AgentRequest) -> Result<(), SetupError> {
+    let folder = reopen(&request.workspace, Step::WorkspaceMoved)?;
+    let path = relative(Path::new(WORKSPACE_MOUNT));
+    root.make_directory(path).at(Step::Workspace)?;
+    let copy = root::copy_mount(&folder, Submounts::Copied).at(Step::Workspace)?;
+    root.attach(copy.as_fd(), path, WRITABLE_ATTRIBUTES).at(Step::Workspace)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let workspace = openat(&root.tree, path, flags, Mode::empty()).at(Step::Workspace)?;
+    // What is above a path that is held stays where it is: the kernel renames nothing that something is mounted on.
+    let above = request.read_only.iter().flat_map(|path| direct_writes::parents(path));
+    let above: BTreeSet<&[u8]> = above.collect();
+    for path in above {
+        bind_onto_itself(workspace.as_fd(), path, WRITABLE_ATTRIBUTES).at(Step::Direct)?;
+    }
+    for path in &request.read_only {
+        bind_onto_itself(workspace.as_fd(), path, READ_ONLY_ATTRIBUTES).at(Step::Direct)?;
+    }
+    Ok(())
+}
+
+/// Binds a path of the workspace onto itself, if it is there and is no link.
+fn bind_onto_itself(
+    workspace: BorrowedFd<'_>,
+    path: &[u8],
+    attributes: MountAttrFlags,
+) -> Result<(), Errno> {
+    let found = match hidden_paths::find_path(workspace, path) {
+        Ok(found) => found,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+        Err(errno) => return Err(errno),
+    };
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::Symlink {
+        return Ok(());
+    }
+    let copy = root::copy_mount(&found, Submounts::Copied)?;
+    set_mount_attributes(copy.as_fd(), true, attributes)?;
+    root::attach_over(&copy, found.as_fd())
+}
+
+/// Gives it a home directory and a `/tmp`, in memory.
+fn make_directories_of_its_own(root: &Root, request: &AgentRequest) -> Result<(), SetupError> {
+    let tmp = Path::new("tmp");
+    let mut directories = vec![(relative(bytes_to_path(&request.home)), "0700", Step::Tmp)];
+    if request.has_tmp {
+        // A home directory may lie in it.
+        directories.insert(0, (tmp, "1777", Step::Tmp));
+    } else {
+        unlinkat(&root.tree, tmp, AtFlags::REMOVEDIR).at(Step::Tmp)?;
+    }
+    for (path, mode, step) in directories {
+        root.make_directory(path).at(step)?;
+        let memory = root::memory_file_system(MEMORY_BYTES, mode).at(step)?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&memory, "", &root.tree, path, flags).at(step)?;
+    }
+    Ok(())
+}
+
+/// Where layers over directories of the host lie, in memory. Terminals are mounted there afterwards.
+struct Layers(OwnedFd);
+
+impl Layers {
+    fn mount(root: &Root) -> Result<Self, Errno> {
+        let memory = root::memory_file_system(MEMORY_BYTES, "0700")?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&memory, "", &root.tree, "dev/pts", flags)?;
+        Ok(Self(memory))
+    }
+
+    /// An empty layer over a directory.
+    fn over(&self, directory: &OwnedFd, number: usize) -> Result<OwnedFd, Errno> {
+        let make = |kind: &str| {
+            let name = format!("{kind}{number}");
+            mkdirat(&self.0, &name, Mode::from_raw_mode(0o755))?;
+            openat(&self.0, &name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        };
+        overlay::overlay(directory, &make("changes")?, &make("work")?)
+    }
+}
+
+/// Shows a directory or file of the host, which stays as it is.
+fn show_mount(
+    root: &Root,
+    (layers, number): (&Layers, usize),
+    mount: &AgentMountPath,
+) -> Result<(), SetupError> {
+    let path = relative(bytes_to_path(&mount.path));
+    let source = reopen(&mount.place, Step::ToolchainMoved)?;
+    let mode = fstat(&source).at(Step::Toolchain)?.st_mode;
+    let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
+    if statat(&root.tree, path, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        let made = match is_directory {
+            true => root.make_directory(path),
+            false => root.make_file(path, Mode::from_raw_mode(0o555)).map(drop),
+        };
+        made.at(Step::Toolchain)?;
+    }
+    let layer = match mount.discards_writes && is_directory {
+        true => layers.over(&source, number).ok(),
+        false => None,
+    };
+    let attached = match layer {
+        Some(layer) => root.attach(layer.as_fd(), path, WRITABLE_ATTRIBUTES),
+        None => root::copy_mount(&source, Submounts::Copied)
+            .and_then(|copy| root.attach(copy.as_fd(), path, READ_ONLY_ATTRIBUTES)),
+    };
+    attached.at(Step::Toolchain)?;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let shown = openat(&root.tree, path, flags, Mode::empty()).at(Step::Toolchain)?;
+    hidden_paths::hide(&root.cover, shown.as_fd(), &mount.hidden).map(drop)
+}
+
+/// The path from the root on.
+fn relative(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
