@@ -32,6 +32,8 @@ const TAKEN: [&str; 6] = ["/proc", "/dev", "/sys", "/etc", "/var/tmp", WORKSPACE
 const NETWORK_FILES: [&str; 3] = ["/etc/services", "/etc/protocols", "/etc/gai.conf"];
 /// What lies in a workspace and is for Capsule.
 const CAPSULE_DIRECTORY: &str = ".capsule";
+/// Where the agent finds this program, behind all others.
+const OWN_PROGRAMS: &str = "/run/capsule/bin";
 /// Signals show in exit statuses from here on, as in shells.
 const SIGNAL_STATUS: i32 = 128;
 
@@ -73,6 +75,7 @@ fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, Failure> {
     for mount in program.mounts {
         view.show(&mount, &mount);
     }
+    view.show_capsule()?;
     if let Some(policy) = plan.policy.as_ref().filter(|path| !path.starts_with(&plan.workspace)) {
         view.show(policy, policy);
     }
@@ -211,6 +214,15 @@ impl View {
         }
     }
 
+    /// Shows this program, which the agent may start for its tools.
+    fn show_capsule(&mut self) -> Result<(), Failure> {
+        let own = std::env::current_exe().and_then(|path| path.canonicalize());
+        let own = own.map_err(|error| cannot_open(Path::new("this program"), &error))?;
+        self.show(&own, &own);
+        self.links.push((Path::new(OWN_PROGRAMS).join("capsule"), own));
+        Ok(())
+    }
+
     fn contains(&self, path: &Path) -> bool {
         Executor::is_system_path(path)
             || self.mounts.iter().any(|mount| path.starts_with(&mount.path))
@@ -237,7 +249,7 @@ fn program_path(plan: &AgentPlan, view: &View) -> OsString {
             false => Some(path).filter(|path| view.contains(path)),
         }
     });
-    for path in user.chain(system) {
+    for path in user.chain(system).chain([PathBuf::from(OWN_PROGRAMS)]) {
         if !all.contains(&path) {
             all.push(path);
         }

@@ -6,7 +6,7 @@ use std::io::Read as _;
 
 use rustix::fs::{FileType, OFlags};
 
-use crate::resolve::{LookupError, Workspace, file_type};
+use crate::resolve::{LookupError, Workspace, fallback_resolver, file_type};
 use crate::system::fstat;
 
 impl Workspace {
@@ -19,6 +19,16 @@ impl Workspace {
         // It neither waits for a pipe nor takes a terminal.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = match self.open_plain(self.root(), OsStr::new(path), flags) {
+            // Bound onto itself, as a sandbox around this process does to keep it from being changed, it is
+            // still on the same file system.
+            Err(LookupError::Outside(_)) => fallback_resolver::open_plain(
+                self.root(),
+                OsStr::new(path),
+                flags | OFlags::CLOEXEC,
+            ),
+            opened => opened,
+        };
+        let opened = match opened {
             Ok(opened) => opened,
             Err(LookupError::Missing) => return Ok(None),
             Err(LookupError::Outside(_)) => {

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use capsule_core::confinement::{EnforcementLevel, SandboxStatus};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::linux::executor::cgroup::Cgroups;
 use crate::linux::protocol::{
@@ -251,6 +252,9 @@ impl RunSandbox {
 
     /// Whether their number is then only kept by ending them all when they are too many.
     pub(crate) fn kills_on_process_limit(&self) -> bool {
-        !matches!(self, Self::Namespaces(_))
+        match self {
+            Self::Namespaces(view) => geteuid().is_root() && !view.pid_max,
+            Self::Landlock(_) | Self::Unconfined(_) => true,
+        }
     }
 }

@@ -11,6 +11,7 @@
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getegid, geteuid};
@@ -98,7 +99,7 @@ impl NamespaceHolder {
     }
 
     fn write_maps(&self) -> Result<(), Errno> {
-        let folder = format!("/proc/{}", self.process.as_raw_nonzero());
+        let folder = format!("{}/{}", writable_processes(), self.process.as_raw_nonzero());
         if can_map_everyone() {
             // Root's groups would still open files of theirs. Root of a namespace whose maker gave up
             // the right to drop groups has to keep them, like any user.
@@ -126,6 +127,19 @@ impl Drop for NamespaceHolder {
         self.keep_alive = None;
         let _ = kernel::wait_for(self.process);
     }
+}
+
+/// Where files of processes can be written to: inside of the sandbox of an agent of root, `/proc` is read-only.
+fn writable_processes() -> &'static str {
+    if is_read_only("/proc") { PROCESSES } else { "/proc" }
+}
+
+/// Where an agent finds its processes, and nothing else of a `/proc`, if that is read-only.
+pub(super) const PROCESSES: &str = "/run/capsule/processes";
+
+/// Whether nothing can be written to a mount; an error while looking counts as no.
+pub(super) fn is_read_only(path: &str) -> bool {
+    statvfs(path).is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 fn can_map_everyone() -> bool {

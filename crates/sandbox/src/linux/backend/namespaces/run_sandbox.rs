@@ -39,7 +39,7 @@ pub(crate) struct NamespaceSandbox {
     pub(super) staged: bool,
     pub(super) abi: i32,
     pub(super) filters: CommandFilters,
-    pub(super) pid_max: bool,
+    pub(in crate::linux::backend) pid_max: bool,
     pub(crate) cgroups: Cgroups,
     /// The standard input of commands that are given none.
     pub(super) empty_stdin: OwnedFd,

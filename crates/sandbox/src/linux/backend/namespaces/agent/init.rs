@@ -5,15 +5,15 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{CWD, Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, UnmountFlags,
-    fsconfig_create, fsmount, fsopen, mount, move_mount, unmount,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount, move_mount, unmount,
 };
 use rustix::process::{
-    Pid, Resource, Signal, WaitOptions, WaitStatus, chdir, ioctl_tiocsctty, kill_process_group,
-    setsid, umask, wait,
+    Pid, Resource, Signal, WaitOptions, WaitStatus, chdir, geteuid, ioctl_tiocsctty,
+    kill_process_group, setsid, umask, wait,
 };
 use rustix::pty::{ptsname, unlockpt};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -21,6 +21,8 @@ use rustix::thread::remove_capability_from_bounding_set;
 
 use capsule_base::root_names::WORKSPACE_MOUNT;
 
+use super::OF_ROOT;
+use crate::linux::backend::namespaces::isolate::PROCESSES;
 use crate::linux::backend::namespaces::probe::SETUP_CAPABILITIES;
 use crate::linux::backend::{capabilities, rlimits};
 use crate::linux::kernel::{self, ExecRequest};
@@ -97,18 +99,34 @@ fn serve(
 }
 
 /// Leaves to `/proc` the processes of this namespace: those of the host cannot be seen.
+///
+/// For root it is read-only, since settings of the kernel are among it, which belong to root of the host. Processes
+/// alone can then be written to beside it, as a sandbox inside has to.
 fn show_processes() -> Result<(), Errno> {
+    let is_root = geteuid().is_root();
+    let all = process_files(is_root, None)?;
+    let alone = if is_root { Some(process_files(false, Some("pid"))?) } else { None };
+    unmount("/proc", UnmountFlags::DETACH)?;
+    let attach = |files: &OwnedFd, path: &str| {
+        move_mount(files, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    };
+    attach(&all, "/proc")?;
+    alone.map_or(Ok(()), |alone| attach(&alone, PROCESSES))
+}
+
+fn process_files(is_read_only: bool, subset: Option<&str>) -> Result<OwnedFd, Errno> {
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    if let Some(subset) = subset {
+        fsconfig_set_string(context.as_fd(), "subset", subset)?;
+    }
     fsconfig_create(context.as_fd())?;
-    // Read-only, since settings of the kernel are among it, which belong to root of the host.
-    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
-        | MountAttrFlags::MOUNT_ATTR_NOSUID
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let processes = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
-    unmount("/proc", UnmountFlags::DETACH)?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    move_mount(&processes, "", rustix::fs::CWD, "/proc", flags)
+    if is_read_only {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// Makes a terminal, which becomes that of this session: the side of its starter, and the agent's.
@@ -129,7 +147,11 @@ fn raise_sandbox() -> Result<(), SetupError> {
     for capability in SETUP_CAPABILITIES {
         remove_capability_from_bounding_set(capability).at(Step::Capabilities)?;
     }
-    capabilities::drop_all().at(Step::Capabilities)?;
+    let dropped = match geteuid().is_root() {
+        true => capabilities::drop_all_but_one(OF_ROOT),
+        false => capabilities::drop_all(),
+    };
+    dropped.at(Step::Capabilities)?;
     let filter = seccomp::agent_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);
     filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)
 }

@@ -18,12 +18,12 @@ use capsule_base::root_names::WORKSPACE_MOUNT;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
-use rustix::process::{DumpableBehavior, Resource, set_dumpable_behavior, umask};
+use rustix::process::{DumpableBehavior, Resource, geteuid, set_dumpable_behavior, umask};
 use rustix::system::sethostname;
-use rustix::thread::set_no_new_privs;
+use rustix::thread::{CapabilitySet, set_no_new_privs};
 
 use super::accounts::HOST_NAME;
-use super::isolate::{NamespaceHolder, RunNetwork};
+use super::isolate::{NamespaceHolder, PROCESSES, RunNetwork};
 use super::machine_files;
 use super::probe::{SETUP_CAPABILITIES, covered_proc};
 use super::root::{self, HostView, READ_ONLY_ATTRIBUTES, Root, Submounts};
@@ -92,7 +92,7 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     drop(holder);
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::UserNamespace)?;
     sethostname(HOST_NAME.as_bytes()).at(Step::HostName)?;
-    capabilities::drop_all_but(&SETUP_CAPABILITIES).at(Step::Capabilities)?;
+    keep_capabilities().at(Step::Capabilities)?;
     rlimits::lower_limits(&[(Resource::Core, rlimits::NO_CORE, rlimits::NO_CORE)])
         .at(Step::Limits)?;
     if covered_proc(&mounts).is_some() {
@@ -103,6 +103,7 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     machine_files::write_system_files(&mut root).at(Step::Machine)?;
     show_workspace(&root, request)?;
     make_directories_of_its_own(&root, request)?;
+    root.make_directory(relative(Path::new(PROCESSES))).at(Step::Proc)?;
     let layers = Layers::mount(&root).at(Step::Toolchain)?;
     for (number, mount) in request.mounts.iter().enumerate() {
         show_mount(&root, (&layers, number), mount)?;
@@ -122,6 +123,20 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
         File::from(file).write_all(text).at(Step::Configuration)?;
     }
     make_only_root(&root).at(Step::PivotRoot)
+}
+
+/// The one capability that an agent of root has: the kernel demands it of whoever maps root into a namespace, as a
+/// sandbox inside does.
+const OF_ROOT: CapabilitySet = CapabilitySet::SETFCAP;
+
+/// Gives up all capabilities but those for the set-up.
+fn keep_capabilities() -> Result<(), Errno> {
+    if !geteuid().is_root() {
+        return capabilities::drop_all_but(&SETUP_CAPABILITIES);
+    }
+    capabilities::inherit_one(OF_ROOT)?;
+    let [admin, resource, bounds] = SETUP_CAPABILITIES;
+    capabilities::drop_bounds(&[admin, resource, bounds, OF_ROOT])
 }
 
 /// Shows the workspace with all that is mounted in it, writable but for some paths.
