@@ -34,6 +34,7 @@ const NETWORK_FILES: [&str; 3] = ["/etc/services", "/etc/protocols", "/etc/gai.c
 const CAPSULE_DIRECTORY: &str = ".capsule";
 /// Where the agent finds this program, behind all others.
 const OWN_PROGRAMS: &str = "/run/capsule/bin";
+const OWN_PROGRAM: &str = "/run/capsule/bin/capsule";
 /// Signals show in exit statuses from here on, as in shells.
 const SIGNAL_STATUS: i32 = 128;
 
@@ -84,6 +85,10 @@ fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, Failure> {
     let has_network = plan.network == SandboxNetworkArg::Open;
     for path in NETWORK_FILES.iter().filter(|_| has_network) {
         view.show(Path::new(path), Path::new(path));
+    }
+    if !plan.has_tmp {
+        view.mounts.retain(|mount| !mount.path.starts_with("/tmp"));
+        view.links.retain(|(link, _)| !link.starts_with("/tmp"));
     }
     let path = program_path(plan, &view);
     view.mounts.sort_by(|one, other| one.path.cmp(&other.path));
@@ -152,12 +157,9 @@ fn locate(
         is_shown: &is_shown,
     };
     let (path, argv) = match plan.command.as_deref() {
-        None => {
-            let own = std::env::current_exe();
-            (
-                own.map_err(|error| cannot_open(Path::new("this program"), &error))?,
-                plan.chat.clone(),
-            )
+        None => (PathBuf::from(OWN_PROGRAM), plan.chat.clone()),
+        Some([name, ..]) if name == "capsule" => {
+            (PathBuf::from(OWN_PROGRAM), plan.command.clone().unwrap_or_default())
         }
         Some(command) => {
             let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
@@ -216,10 +218,9 @@ impl View {
 
     /// Shows this program, which the agent may start for its tools.
     fn show_capsule(&mut self) -> Result<(), Failure> {
-        let own = std::env::current_exe().and_then(|path| path.canonicalize());
+        let own = std::env::current_exe();
         let own = own.map_err(|error| cannot_open(Path::new("this program"), &error))?;
-        self.show(&own, &own);
-        self.links.push((Path::new(OWN_PROGRAMS).join("capsule"), own));
+        self.show(Path::new(OWN_PROGRAM), &own);
         Ok(())
     }
 

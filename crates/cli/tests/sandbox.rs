@@ -1,0 +1,515 @@
+//! A whole agent in the sandbox: every scenario of the requirement text, as rows (SBX-1 … SBX-12).
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+mod agents;
+mod terminal;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use agents::{leftover_mounts, leftover_processes};
+use capsule_testkit::{
+    Capsule, CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn, run_in_parallel,
+};
+use serde_json::json;
+use terminal::Terminal;
+
+/// One scenario: what the agent does, and what it sees.
+struct Row {
+    /// The requirement and the scenario of the text.
+    scenario: &'static str,
+    /// Arguments of `capsule sandbox`, before the command.
+    options: &'static [&'static str],
+    /// The agent: a line of a shell.
+    line: &'static str,
+    status: i32,
+    /// Texts of its standard output.
+    shows: &'static [&'static str],
+    /// Texts of its standard error.
+    says: &'static [&'static str],
+}
+
+const fn row(scenario: &'static str, line: &'static str, shows: &'static [&'static str]) -> Row {
+    Row { scenario, options: &[], line, status: 0, shows, says: &[] }
+}
+
+const fn fails(scenario: &'static str, line: &'static str, says: &'static [&'static str]) -> Row {
+    Row { scenario, options: &[], line, status: 1, shows: &[], says }
+}
+
+const NO_TMP: &[&str] = &["--no-tmp"];
+const CLOSED: &[&str] = &["--network", "none"];
+
+const ROWS: &[Row] = &[
+    row("SBX-2: read file in workspace", "cat notes.txt", &["of the workspace"]),
+    row("SBX-2: write file in workspace", "echo new > made.txt && cat made.txt", &["new"]),
+    row(
+        "SBX-2: traverse subdirectories",
+        "cat deep/er/a.txt && echo x > deep/er/b.txt && mkdir deep/c && ls deep",
+        &["deep down", "c", "er"],
+    ),
+    fails(
+        "SBX-2: read file outside workspace",
+        "cat $HOME/.aws/credentials || exit 1",
+        &["No such file or directory"],
+    ),
+    fails(
+        "SBX-2: read file outside workspace",
+        "cat /etc/passwd || exit 1",
+        &["No such file or directory"],
+    ),
+    fails(
+        "SBX-2: read file outside workspace",
+        "cat \"$OUTSIDE\" || exit 1",
+        &["No such file or directory"],
+    ),
+    fails(
+        "SBX-2: read file outside workspace",
+        "cat ../secret || exit 1",
+        &["No such file or directory"],
+    ),
+    fails(
+        "SBX-2: a link of the workspace leads nowhere",
+        "cat out || exit 1",
+        &["No such file or directory"],
+    ),
+    fails(
+        "SBX-2: write file outside workspace",
+        "touch ../outside/file || exit 1",
+        &["No such file or directory"],
+    ),
+    Row {
+        options: NO_TMP,
+        ..fails(
+            "SBX-2: write file outside workspace",
+            "touch /tmp/file || exit 1",
+            &["No such file or directory"],
+        )
+    },
+    fails(
+        "SBX-2: the system's programs are not written to",
+        "touch /usr/bin/x || exit 1",
+        &["Read-only file system"],
+    ),
+    row(
+        "SBX-2: /tmp is private",
+        "ls -A /tmp | grep -v \"^${HOME#/tmp/}\" | wc -l; echo x > /tmp/file && cat /tmp/file",
+        &["x"],
+    ),
+    row("SBX-2: the home directory is private", "echo x > $HOME/file && cat $HOME/file", &["x"]),
+    row(
+        "SBX-2: no process of the host is seen",
+        "cat /proc/1/comm; ls /proc | grep -c '^[0-9]' | xargs test 9 -gt && echo few",
+        &["few"],
+    ),
+    fails(
+        "SBX-2: no setting of the kernel is written",
+        "echo 4194304 > /proc/sys/kernel/pid_max || exit 1",
+        &["/proc/sys/kernel/pid_max"],
+    ),
+    row(
+        "SBX-3: read provider configuration",
+        "cat $HOME/.config/capsule/providers.yaml",
+        &["format: openai"],
+    ),
+    fails(
+        "SBX-3: attempt to modify configuration",
+        "echo x >> $HOME/.config/capsule/providers.yaml || exit 1",
+        &["Read-only file system"],
+    ),
+    fails(
+        "SBX-3: attempt to modify configuration",
+        "touch $HOME/.config/capsule/new || exit 1",
+        &["Read-only file system"],
+    ),
+    fails(
+        "SBX-3: attempt to modify configuration",
+        "mv $HOME/.config/capsule $HOME/x || exit 1",
+        &["busy"],
+    ),
+    row("SBX-3: a .capsule of the workspace is read", "cat .capsule/mine", &["mine"]),
+    fails(
+        "SBX-3: a .capsule of the workspace is not written to",
+        "echo x > .capsule/mine || exit 1",
+        &["Read-only file system"],
+    ),
+    fails(
+        "SBX-3: a .capsule of the workspace is not replaced",
+        "mv .capsule other || exit 1",
+        &["busy"],
+    ),
+    row(
+        "SBX-4: process working directory",
+        "pwd; readlink /proc/self/cwd",
+        &["/workspace\n/workspace"],
+    ),
+    row(
+        "SBX-4: relative path resolution",
+        "cat ./notes.txt deep/er/a.txt",
+        &["of the workspace", "deep down"],
+    ),
+    row(
+        "SBX-4: session context file location",
+        "echo session > \"$(pwd)/session_context.txt\"",
+        &[],
+    ),
+    row(
+        "SBX-7: DNS resolution",
+        "grep -c . /etc/resolv.conf > /dev/null; getent hosts localhost",
+        &["localhost"],
+    ),
+    row("SBX-7: the host by its name", "getent hosts host.docker.internal", &["127.0.0.1"]),
+    Row {
+        options: CLOSED,
+        ..row(
+            "SBX-7: a closed network",
+            "cat /proc/net/dev | wc -l; getent hosts host.docker.internal || echo none",
+            &["3", "none"],
+        )
+    },
+    row(
+        "SBX-8: default environment variables",
+        "echo $OLLAMA_HOST",
+        &["http://host.docker.internal:11434"],
+    ),
+    row(
+        "SBX-8: access API keys",
+        "echo $OPENROUTER_API_KEY $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY $AWS_SESSION_TOKEN $AWS_REGION",
+        &["key-1 key-2 key-3 key-4 eu-1"],
+    ),
+    row("SBX-8: other variables stay", "echo [$GITHUB_TOKEN$SSH_AUTH_SOCK]", &["[]"]),
+    Row {
+        options: &["--env", "OLLAMA_HOST=http://x:1", "--env", "MINE", "--env", "NEW=a b"],
+        ..row(
+            "SBX-8: override default settings",
+            "echo $OLLAMA_HOST, $MINE, $NEW",
+            &["http://x:1, of mine, a b"],
+        )
+    },
+    row("SBX-8: keys of listed providers", "echo $FAR_KEY", &["far"]),
+    Row { status: 3, ..row("SBX-9: error exit", "exit 3", &[]) },
+    Row { status: 143, ..row("SBX-9: an end by a signal", "kill -TERM $$", &[]) },
+    row("SBX-9: what it left running ends with it", "sleep 300 & echo gone", &["gone"]),
+    row(
+        "SBX-2: no capability but what sandboxes inside need",
+        "grep -E '^Cap(Prm|Eff):' /proc/self/status | tr -d '\\t 0' | sed 's/:8$/:/' | sort -u",
+        &["CapEff:"],
+    ),
+    row("SBX-2: no new privileges", "grep NoNewPrivs /proc/self/status", &["NoNewPrivs:\t1"]),
+];
+
+/// The binary in its surroundings, and the file outside that nobody inside may see.
+fn capsule() -> (Capsule, PathBuf) {
+    let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.write_file("notes.txt", "of the workspace");
+    capsule.write_file("deep/er/a.txt", "deep down");
+    capsule.write_file(".capsule/mine", "mine");
+    let outside = capsule.directory().join("secret");
+    fs::write(&outside, "secret").unwrap();
+    symlink(&outside, capsule.workspace().join("out")).unwrap();
+    for (path, content) in [
+        (".aws/credentials", "aws"),
+        (
+            ".config/capsule/providers.yaml",
+            "version: 1\nproviders:\n  far: { format: openai, url: 'http://127.0.0.1:1/v1', model: m, key: FAR_KEY }\n",
+        ),
+    ] {
+        let path = capsule.home().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    for (name, value) in [
+        ("OPENROUTER_API_KEY", "key-1"),
+        ("AWS_ACCESS_KEY_ID", "key-2"),
+        ("AWS_SECRET_ACCESS_KEY", "key-3"),
+        ("AWS_SESSION_TOKEN", "key-4"),
+        ("AWS_REGION", "eu-1"),
+        ("GITHUB_TOKEN", "no"),
+        ("SSH_AUTH_SOCK", "no"),
+        ("MINE", "of mine"),
+        ("FAR_KEY", "far"),
+    ] {
+        capsule.set(name, value);
+    }
+    (capsule, outside)
+}
+
+fn run_line(capsule: &Capsule, options: &[&str], line: &str) -> CommandOutput {
+    let words = [&["sandbox"], options, &["--", "sh", "-c", line]].concat();
+    capsule.run(&words)
+}
+
+#[test]
+fn every_scenario_holds() {
+    let failed: Vec<String> = run_in_parallel(ROWS, |row| {
+        let (capsule, outside) = capsule();
+        let line = row.line.replace("$OUTSIDE", &outside.display().to_string());
+        let ran = run_line(&capsule, row.options, &line);
+        let shown = row.shows.iter().all(|text| ran.stdout.contains(text));
+        let said = row.says.iter().all(|text| ran.stderr.contains(text));
+        let holds = ran.status == row.status && shown && said;
+        (!holds).then(|| format!("{}: `{line}`: {ran:?}", row.scenario))
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// SBX-4: what is made inside is the host's, and only that.
+#[test]
+fn new_files_are_in_the_workspace_of_the_host() {
+    let (capsule, outside) = capsule();
+    let line = "umask 027; echo session > session_context.txt; echo x > $HOME/x; echo y > /tmp/y; rm notes.txt";
+    let _ = run_line(&capsule, &[], line).exits(0);
+    let made = capsule.workspace().join("session_context.txt");
+    assert_eq!(fs::read_to_string(made).unwrap(), "session\n");
+    assert!(!capsule.workspace().join("notes.txt").exists());
+    assert!(!capsule.home().join("x").exists());
+    assert_eq!(fs::read_to_string(outside).unwrap(), "secret");
+}
+
+/// SBX-1: from the directory of the script, from another one, and through links.
+#[test]
+fn the_script_starts_from_anywhere() {
+    let (capsule, _) = capsule();
+    let script = fs::canonicalize("../../bin/capsule-sandbox").unwrap();
+    let binary = capsule.command(&[]).get_program().to_owned();
+    let links = capsule.directory().join("links");
+    fs::create_dir(&links).unwrap();
+    symlink(&script, links.join("one")).unwrap();
+    symlink("one", links.join("capsule-sandbox")).unwrap();
+    let own = capsule.directory().join("installed/bin");
+    fs::create_dir_all(&own).unwrap();
+    fs::copy(&script, own.join("capsule-sandbox")).unwrap();
+    symlink(&binary, own.join("capsule")).unwrap();
+    for (start, directory, given) in [
+        (script.clone(), capsule.workspace(), true),
+        (script, own.clone(), true),
+        (links.join("capsule-sandbox"), capsule.workspace(), true),
+        (own.join("capsule-sandbox"), capsule.workspace(), false),
+        (PathBuf::from("./capsule-sandbox"), own, false),
+    ] {
+        let mut command = Command::new(&start);
+        command.args(["sh", "-c", "pwd; touch here"]).current_dir(&directory).env_clear();
+        let inner = capsule.command(&[]);
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if given {
+            command.env("CAPSULE", &binary);
+        }
+        let ran: CommandOutput = command.stdin(Stdio::null()).output().unwrap().into();
+        assert_eq!(ran.exits(0).stdout, "/workspace\n", "{start:?}");
+        fs::remove_file(directory.join("here")).unwrap();
+    }
+}
+
+/// SBX-7: a server on the host's loopback, as that of local models, and a client inside.
+#[test]
+fn the_hosts_loopback_is_reached_where_the_network_is_open() {
+    let (capsule, _) = capsule();
+    let server = HttpServer::fixed("200 OK", "", "models");
+    let port = server.url("/").rsplit(':').next().unwrap().trim_end_matches('/').to_owned();
+    let line = format!(
+        "import urllib.request as r; print(r.urlopen('http://host.docker.internal:{port}/api').read().decode())"
+    );
+    let run = |options: &[&str]| {
+        capsule.run(&[&["sandbox"], options, &["--", "/usr/bin/python3", "-c", &line]].concat())
+    };
+    assert_eq!(run(&[]).exits(0).stdout, "models\n");
+    let closed = run(&["--network", "none"]).exits(1);
+    assert!(closed.stderr.contains("URLError"), "{closed:?}");
+}
+
+/// SBX-6: standard input is the agent's, and its output comes as it is made.
+#[test]
+fn streams_that_are_no_terminal_are_passed_on() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let (capsule, _) = capsule();
+    let ran = capsule.run_with(&["sandbox", "--", "cat"], "typed\n").exits(0);
+    assert_eq!(ran.stdout, "typed\n");
+    let line = "echo first; read answer; echo \"got $answer\"; echo wrong >&2";
+    let mut child = capsule
+        .command(&["sandbox", "--", "sh", "-c", line])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    shown.read_line(&mut text).unwrap();
+    assert_eq!(text, "first\n", "before anything is typed");
+    child.stdin.take().unwrap().write_all(b"yes\n").unwrap();
+    shown.read_line(&mut text).unwrap();
+    assert_eq!(text, "first\ngot yes\n");
+    let ended: CommandOutput = child.wait_with_output().unwrap().into();
+    assert!(ended.stderr.contains("wrong\n"), "{ended:?}");
+}
+
+/// SBX-6: prompts, colours, the size of the window and the keys of signals, by a terminal that is not the user's.
+#[test]
+fn an_agent_has_a_terminal_of_its_own() {
+    let (capsule, _) = capsule();
+    let script = "tty; stty size; trap 'echo resized $(stty size)' WINCH; trap 'echo interrupted' INT; \
+                  printf '\\033[1;31mred\\033[0m\\n'; printf 'name? '; read name; echo \"hello $name\"; \
+                  until [ -e go ]; do sleep 0.1; done; exit 5";
+    let mut terminal = Terminal::start(&capsule, &["sandbox", "--", "sh", "-c", script]);
+    terminal.until("/dev/pts/0");
+    terminal.until("30 80");
+    terminal.until("\x1b[1;31mred\x1b[0m");
+    terminal.until("name? ");
+    terminal.press("Ada\r");
+    terminal.until("hello Ada");
+    terminal::size(&terminal.slave, (100, 40));
+    terminal.until("resized 40 100");
+    terminal.press("\x03");
+    terminal.until("interrupted");
+    fs::write(capsule.workspace().join("go"), "").unwrap();
+    assert!(terminal.is_given_back());
+    assert_eq!(terminal.end().0, 5);
+}
+
+/// SBX-6: Ctrl+Z stops the agent and the wrapper, and both go on.
+#[test]
+fn an_agent_is_a_job_of_the_shell() {
+    let (capsule, _) = capsule();
+    let by = "set -m; \"$@\"; echo stopped $?; fg >/dev/null; echo ended $?";
+    let line = "trap 'echo goes on' CONT; echo begun; sleep 1000 & wait; wait; exit 4";
+    let mut terminal = Terminal::start_by(&capsule, by, &["sandbox", "--", "sh", "-c", line], &[]);
+    terminal.until("begun");
+    terminal.press("\x1a");
+    terminal.until("stopped 148");
+    assert!(terminal.is_given_back());
+    terminal.until("goes on");
+    terminal.press("\x03");
+    terminal.until("ended 130");
+    let _ = terminal.end();
+}
+
+/// SBX-12: without a command, our own chat begins, inside.
+#[test]
+fn without_a_command_our_own_chat_begins() {
+    let server = ModelServer::scripted(ModelFormat::OpenAi, vec![ModelTurn::say("Good day.")]);
+    let (mut capsule, _) = capsule();
+    for (name, value) in server.variables("key-of-the-model") {
+        capsule.set(name, &value);
+    }
+    capsule.set("CAPSULE_MODEL", "model-1");
+    let mut terminal = Terminal::start(&capsule, &["sandbox", "--policy", "builtin:assistant"]);
+    terminal.until("/workspace");
+    terminal.until("› ");
+    terminal.type_slowly("hello\r");
+    terminal.until("Good day.");
+    terminal.type_slowly("/quit\r");
+    assert_eq!(terminal.end().0, 0);
+    assert!(!capsule.store().exists(), "its record is inside");
+}
+
+/// SBX-10, SBX-12, SBX-3: our own tools do inside what they do outside, by the same provider of the user's list.
+#[test]
+fn our_own_chat_works_inside_with_the_same_tools() {
+    let turns = || {
+        vec![
+            ModelTurn::call("fs_read", &json!({ "path": "notes.txt" })),
+            ModelTurn::call("shell_run", &json!({ "argv": ["cat", "deep/er/a.txt"] })),
+            ModelTurn::call(
+                "fs_write",
+                &json!({ "path": "answer.txt", "content": "written", "mode": "create" }),
+            ),
+            ModelTurn::say("done"),
+        ]
+    };
+    let policy = "version: 1\ntools:\n  fs.read: { decision: allow, paths: [\"**\"] }\n  \
+                  fs.write: { decision: allow, paths: [\"**\"] }\n  \
+                  shell.run: { executables: { cat: allow } }\n";
+    let mut bodies = Vec::new();
+    for is_inside in [false, true] {
+        let server = ModelServer::scripted(ModelFormat::OpenAi, turns());
+        let (mut capsule, _) = capsule();
+        for (name, value) in server.variables("key-of-the-model") {
+            capsule.set(name, &value);
+        }
+        capsule.set("CAPSULE_MODEL", "model-1");
+        let policy = capsule.write_file(".capsule/chat.yaml", policy).display().to_string();
+        let policy = if is_inside { ".capsule/chat.yaml" } else { policy.as_str() };
+        let chat = ["chat", "--policy", policy, "--task", "do it"];
+        let ran = match is_inside {
+            true => capsule.run(&[&["sandbox", "--", "capsule"], &chat[..]].concat()),
+            false => capsule.run(&chat),
+        };
+        let ran = ran.exits(0);
+        assert!(ran.stdout.contains("done"), "{ran:?}");
+        let written = fs::read_to_string(capsule.workspace().join("answer.txt")).unwrap();
+        assert_eq!(written, "written");
+        let tools: Vec<_> = server.bodies().iter().map(|body| body["tools"].clone()).collect();
+        let results: Vec<_> =
+            server.bodies().last().map(capsule_testkit::results_of_calls).unwrap();
+        assert_eq!(results.len(), 3, "{results:?}");
+        bodies.push((tools, results.iter().map(|it| it["status"].clone()).collect::<Vec<_>>()));
+    }
+    assert_eq!(bodies[0], bodies[1]);
+}
+
+/// What cannot be had is refused in one line that says what to do, and nothing begins.
+#[test]
+fn what_cannot_be_had_is_told() {
+    let (capsule, _) = capsule();
+    for (words, status, text) in [
+        (&["sandbox", "--network", "proxy", "--", "true"][..], 2, "no proxy"),
+        (&["sandbox", "--staged", "--", "true"], 2, "not staged"),
+        (&["sandbox", "--", "no-such-program"], 1, "there is no program `no-such-program`"),
+        (&["sandbox", "--env", "NOT_SET", "--", "true"], 2, "not set"),
+        (&["sandbox", "--workspace", "/", "--", "true"], 2, "no workspace"),
+        (&["sandbox", "--workspace", "/nowhere", "--", "true"], 2, "cannot be opened"),
+        (&["sandbox", "--policy", "x.yaml"], 2, "cannot be read"),
+    ] {
+        let ran = capsule.run(words).exits(status);
+        assert!(ran.stderr.contains(text), "{words:?}: {ran:?}");
+        assert!(ran.stdout.is_empty(), "{words:?}: {ran:?}");
+    }
+    let mut home = capsule.command(&["sandbox", "--", "true"]);
+    let ran: CommandOutput =
+        home.current_dir(capsule.home()).stdin(Stdio::null()).output().unwrap().into();
+    assert!(ran.exits(2).stderr.contains("everything of yours"));
+    let ran = capsule.run_without_namespaces(&["sandbox", "--", "true"]).exits(8);
+    assert!(ran.stderr.contains("user namespace"), "{ran:?}");
+}
+
+/// SBX-9: whatever ends the wrapper, at whatever moment: no process, no mount and no file of the agent stays.
+#[test]
+fn nothing_is_left_of_an_agent_that_is_killed() {
+    let (capsule, _) = capsule();
+    let mounts = leftover_mounts();
+    let files = || {
+        let mut names: Vec<_> =
+            fs::read_dir(capsule.directory()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    for round in 0_u64..24 {
+        let mark = format!("9{}{round:04}", std::process::id());
+        let line = format!("sleep {mark} & setsid sleep {mark} & sleep {mark}");
+        let mut child = capsule
+            .command(&["sandbox", "--", "sh", "-c", &line])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From before the first process to after the last one was started.
+        std::thread::sleep(std::time::Duration::from_micros(round * round * 200));
+        match round % 3 {
+            0 => child.kill().unwrap(),
+            1 => agents::signal(&child, rustix::process::Signal::TERM),
+            _ => agents::signal(&child, rustix::process::Signal::INT),
+        }
+        child.wait().unwrap();
+        assert_eq!(leftover_processes(&mark), Vec::<String>::new(), "round {round}");
+    }
+    assert_eq!(leftover_mounts(), mounts);
+    assert_eq!(files(), before);
+}
