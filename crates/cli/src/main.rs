@@ -32,6 +32,9 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|name| name == capsule_sandbox::EXECUTOR_ARGUMENT) {
         return Executor::executor_main();
     }
+    if first.as_ref().is_some_and(|name| name == sandbox::lease::ARGUMENT) {
+        return sandbox::lease::main();
+    }
     let asks_model = first.as_ref().is_some_and(|name| name == "chat");
     // A command is run by a copy of this process. It is made before anything else is read, so that it
     // holds nothing of that.

@@ -1,7 +1,9 @@
 //! A whole agent in a sandbox: what it sees of the machine is collected here, and a backend builds it.
 
 mod attach;
+mod docker;
 mod environment;
+pub(crate) mod lease;
 mod namespaces;
 mod program;
 
@@ -17,6 +19,9 @@ use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
 use crate::screen::{DIMMED, SUCCESS, Screen, WARNING};
 use environment::PassedEnvironment;
+
+/// What lies in a workspace and is for Capsule.
+const CAPSULE_DIRECTORY: &str = ".capsule";
 
 /// An agent, whatever confines it.
 struct AgentPlan {
@@ -49,7 +54,7 @@ pub(crate) fn run(
     let plan = AgentPlan::read(args, globals, ctx)?;
     match args.backend {
         SandboxBackendArg::Namespaces => namespaces::run(&plan, ctx, screen),
-        SandboxBackendArg::Docker => Err(usage_failure("the Docker backend is not built yet")),
+        SandboxBackendArg::Docker => docker::run(&plan, ctx, screen),
     }
 }
 
@@ -113,7 +118,9 @@ impl AgentPlan {
     fn show_header(&self, backend: &str, screen: &Screen) {
         let place = escape::line(&self.workspace.display().to_string()).into_owned();
         let network = match self.network {
-            SandboxNetworkArg::Open => "network open: all that this machine reaches",
+            SandboxNetworkArg::Open => {
+                "network open: all that this machine reaches, its own services too"
+            }
             SandboxNetworkArg::None | SandboxNetworkArg::Proxy => "no network",
         };
         screen.eprint(&format!(

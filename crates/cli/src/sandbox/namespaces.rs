@@ -15,7 +15,7 @@ use capsule_sandbox::{
 use rustix::fs::{Mode, OFlags};
 
 use super::program::ProgramSearch;
-use super::{AgentPlan, attach, inside};
+use super::{AgentPlan, CAPSULE_DIRECTORY, attach, inside};
 use crate::args::SandboxNetworkArg;
 use crate::context::CliContext;
 use crate::failure::Failure;
@@ -30,8 +30,6 @@ const OTHER_HOME: &str = "/home/agent";
 const TAKEN: [&str; 6] = ["/proc", "/dev", "/sys", "/etc", "/var/tmp", WORKSPACE_MOUNT];
 /// What of `/etc` programs with a network look for.
 const NETWORK_FILES: [&str; 3] = ["/etc/services", "/etc/protocols", "/etc/gai.conf"];
-/// What lies in a workspace and is for Capsule.
-const CAPSULE_DIRECTORY: &str = ".capsule";
 /// Where the agent finds this program, behind all others.
 const OWN_PROGRAMS: &str = "/run/capsule/bin";
 const OWN_PROGRAM: &str = "/run/capsule/bin/capsule";

@@ -1,5 +1,7 @@
 //! What is looked for behind an agent.
 
+pub(crate) mod scenarios;
+
 use std::fs;
 use std::process::Child;
 use std::thread;
@@ -27,6 +29,7 @@ fn processes(mark: &str) -> Vec<String> {
 }
 
 /// The mounts of this process that are Capsule's.
+#[allow(dead_code, reason = "each test uses a part of this")]
 pub(crate) fn leftover_mounts() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.lines().filter(|line| line.contains(" capsule ")).map(str::to_owned).collect()

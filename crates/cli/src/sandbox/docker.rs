@@ -1,0 +1,210 @@
+//! An agent in a container of Docker, by its program `docker`.
+//!
+//! The container is removed with its end, whatever ends the wrapper: it holds the writing end of a pipe by name, and a
+//! small process in the container ends everything there when nobody holds it any more.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use capsule_base::code::Code;
+use capsule_base::root_names::WORKSPACE_MOUNT;
+use capsule_core::outcome::CodedError;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{getgid, getuid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use super::{AgentPlan, CAPSULE_DIRECTORY, inside, lease};
+use crate::args::SandboxNetworkArg;
+use crate::context::CliContext;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// The image, where no other one is named.
+const IMAGE: &str = "capsule-sandbox";
+/// The variable that names another one.
+const IMAGE_VARIABLE: &str = "CAPSULE_SANDBOX_IMAGE";
+/// The program in the image.
+const PROGRAM: &str = "/app/capsule";
+/// The home directory in the container.
+const HOME: &str = "/home/agent";
+/// How often the container is asked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How `docker run` ends where the program ran and was killed by a signal that the wrapper got.
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let image = std::env::var(IMAGE_VARIABLE).unwrap_or_else(|_| IMAGE.to_owned());
+    require_image(&image)?;
+    let lease = Lease::create(&ctx.store.with_file_name("leases")).map_err(|error| {
+        let message = format!("the lease of the container cannot be made: {error}");
+        Failure::from(CodedError::new(Code::SandboxFailed, message))
+    })?;
+    // Docker passes on what it gets; this process waits for it.
+    for signal in SIGNALS {
+        let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
+    }
+    plan.show_header(&format!("docker · image {image}"), screen);
+    let child = command(plan, &image, &lease.path).spawn();
+    let child = child.map_err(|error| missing_docker(&error))?;
+    let status = wait(child, lease).map_err(|error| missing_docker(&error))?;
+    Ok(exit_status(status))
+}
+
+fn exit_status(status: ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+fn docker() -> Command {
+    Command::new("docker")
+}
+
+fn missing_docker(error: &io::Error) -> Failure {
+    let (message, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            "Docker is required for `--backend docker`, and there is no program `docker`"
+                .to_owned(),
+            "install Docker, or leave `--backend docker` away: namespaces need none",
+        ),
+        _ => (format!("`docker` cannot be started: {error}"), "see whether `docker version` works"),
+    };
+    CodedError::new(Code::SandboxFailed, message).with_suggestion(hint).into()
+}
+
+/// Makes sure that a daemon listens and has the image.
+fn require_image(image: &str) -> Result<(), Failure> {
+    let quiet = |words: &[&str]| {
+        let mut command = docker();
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().map_err(|error| missing_docker(&error))
+    };
+    if quiet(&["image", "inspect", image])?.success() {
+        return Ok(());
+    }
+    let (message, hint) = match quiet(&["version"])?.success() {
+        true => (
+            format!("the Docker image `{image}` is not built"),
+            "run `docker compose build` in the directory of Capsule's sources",
+        ),
+        false => (
+            "the Docker daemon does not answer this user".to_owned(),
+            "start it (`sudo systemctl start docker`), and see whether `docker version` works",
+        ),
+    };
+    Err(CodedError::new(Code::SandboxFailed, message).with_suggestion(hint).into())
+}
+
+/// The container: nothing of the host but the workspace, the configuration and the lease.
+fn command(plan: &AgentPlan, image: &str, lease: &Path) -> Command {
+    let mut run = docker();
+    run.args(["run", "--rm", "--init", "--interactive", "--read-only"]);
+    run.args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]);
+    run.args(["--label", "capsule.sandbox=1", "--hostname", "capsule"]);
+    run.args(["--user", &format!("{}:{}", getuid().as_raw(), getgid().as_raw())]);
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        run.arg("--tty");
+    }
+    match plan.network {
+        SandboxNetworkArg::Open => {
+            run.args(["--add-host", "host.docker.internal:host-gateway"]);
+        }
+        SandboxNetworkArg::None | SandboxNetworkArg::Proxy => {
+            run.args(["--network", "none"]);
+        }
+    }
+    run.args(["--tmpfs", &format!("{HOME}:exec,mode=1777")]);
+    if plan.has_tmp {
+        run.args(["--tmpfs", "/tmp:exec,mode=1777"]);
+    }
+    bind(&mut run, &plan.workspace, WORKSPACE_MOUNT, false);
+    let own = plan.workspace.join(CAPSULE_DIRECTORY);
+    if own.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
+        bind(&mut run, &own, &format!("{WORKSPACE_MOUNT}/{CAPSULE_DIRECTORY}"), true);
+    }
+    if plan.config.is_dir() {
+        bind(&mut run, &plan.config, lease::CONFIGURATION, true);
+    }
+    if let Some(policy) = plan.policy.as_ref().filter(|path| !path.starts_with(&plan.workspace)) {
+        bind(&mut run, policy, &inside(&plan.workspace, policy).display().to_string(), true);
+    }
+    bind(&mut run, lease, lease::LEASE, false);
+    for (name, value) in &plan.passed.variables {
+        // By name: a value would show in the list of processes.
+        run.arg("--env").arg(name).env(name, value);
+    }
+    let home = format!("HOME={HOME}");
+    for variable in [home.as_str(), "CAPSULE_SANDBOX=docker", "IS_SANDBOX=1"] {
+        run.args(["--env", variable]);
+    }
+    run.args(["--workdir", WORKSPACE_MOUNT, "--entrypoint", PROGRAM, image]);
+    run.args([lease::ARGUMENT, env!("CARGO_PKG_VERSION")]);
+    run.args(plan.command.clone().unwrap_or_else(|| plan.chat.clone()));
+    run
+}
+
+/// Shows a path of the host in the container.
+fn bind(run: &mut Command, source: &Path, target: &str, read_only: bool) {
+    let mut mount = OsString::from("type=bind,\"source=");
+    mount.push(source.as_os_str());
+    mount.push(format!("\",\"target={target}\""));
+    if read_only {
+        mount.push(",readonly");
+    }
+    run.arg("--mount").arg(mount);
+}
+
+/// A pipe by name, whose writing end this process has.
+struct Lease {
+    path: PathBuf,
+    pipe: File,
+    is_named: bool,
+}
+
+impl Lease {
+    /// Makes one in a directory, and removes those of wrappers that were killed before their container had them.
+    fn create(directory: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        for entry in fs::read_dir(directory)?.flatten() {
+            if !Path::new("/proc").join(entry.file_name()).exists() {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        let path = directory.join(std::process::id().to_string());
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
+        // With both ends it does not wait for the other side.
+        let pipe = File::options().read(true).write(true).custom_flags(0).open(&path)?;
+        (&pipe).write_all(b"!")?;
+        Ok(Self { path, pipe, is_named: true })
+    }
+
+    /// Takes the name away once the other side has opened it.
+    fn forget_name(&mut self) {
+        if self.is_named && rustix::io::ioctl_fionread(&self.pipe) == Ok(0) {
+            self.is_named = fs::remove_file(&self.path).is_err();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.is_named {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Waits for the end of `docker run`; the lease ends with it.
+fn wait(mut child: Child, mut lease: Lease) -> io::Result<ExitStatus> {
+    while lease.is_named {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        lease.forget_name();
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    child.wait()
+}
