@@ -9,13 +9,15 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use capsule_base::code::Code;
 use capsule_base::root_names::WORKSPACE_MOUNT;
 use capsule_core::outcome::CodedError;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::process::{getgid, getuid};
+use rustix::process::{Pid, Signal, getgid, getuid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::{AgentPlan, CAPSULE_DIRECTORY, inside, lease};
@@ -34,8 +36,12 @@ const PROGRAM: &str = "/app/capsule";
 const HOME: &str = "/home/agent";
 /// How often the container is asked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How `docker run` ends where the program ran and was killed by a signal that the wrapper got.
-const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+/// How long a container that was asked to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+/// Signals that are passed on to `docker run`, which passes them on to the agent.
+const PASSED: [i32; 2] = [SIGTERM, SIGHUP];
+/// Those that the keys of a terminal send to `docker run`, too.
+const KEYS: [i32; 2] = [SIGINT, SIGQUIT];
 
 pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let image = std::env::var(IMAGE_VARIABLE).unwrap_or_else(|_| IMAGE.to_owned());
@@ -44,15 +50,23 @@ pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result
         let message = format!("the lease of the container cannot be made: {error}");
         Failure::from(CodedError::new(Code::SandboxFailed, message))
     })?;
-    // Docker passes on what it gets; this process waits for it.
-    for signal in SIGNALS {
-        let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
-    }
+    let signals = Signals::catch();
     plan.show_header(&format!("docker · image {image}"), screen);
-    let child = command(plan, &image, &lease.path).spawn();
+    let name = format!("capsule-sandbox-{}-{}", std::process::id(), micros());
+    let child = command(plan, (&image, &name), &lease.path).spawn();
     let child = child.map_err(|error| missing_docker(&error))?;
-    let status = wait(child, lease).map_err(|error| missing_docker(&error))?;
+    let (status, was_signalled) =
+        wait(child, lease, &signals).map_err(|error| missing_docker(&error))?;
+    if was_signalled {
+        // `docker run` may have ended between making the container and starting it.
+        let _ = runs_quietly(&["rm", "--force", &name]);
+    }
     Ok(exit_status(status))
+}
+
+/// The time, which no two wrappers with the same number share.
+fn micros() -> u128 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros()
 }
 
 fn exit_status(status: ExitStatus) -> u8 {
@@ -61,6 +75,13 @@ fn exit_status(status: ExitStatus) -> u8 {
 
 fn docker() -> Command {
     Command::new("docker")
+}
+
+/// Whether `docker` does this.
+fn runs_quietly(words: &[&str]) -> Result<bool, Failure> {
+    let mut command = docker();
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().map(|status| status.success()).map_err(|error| missing_docker(&error))
 }
 
 fn missing_docker(error: &io::Error) -> Failure {
@@ -77,15 +98,10 @@ fn missing_docker(error: &io::Error) -> Failure {
 
 /// Makes sure that a daemon listens and has the image.
 fn require_image(image: &str) -> Result<(), Failure> {
-    let quiet = |words: &[&str]| {
-        let mut command = docker();
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().map_err(|error| missing_docker(&error))
-    };
-    if quiet(&["image", "inspect", image])?.success() {
+    if runs_quietly(&["image", "inspect", image])? {
         return Ok(());
     }
-    let (message, hint) = match quiet(&["version"])?.success() {
+    let (message, hint) = match runs_quietly(&["version"])? {
         true => (
             format!("the Docker image `{image}` is not built"),
             "run `docker compose build` in the directory of Capsule's sources",
@@ -99,11 +115,11 @@ fn require_image(image: &str) -> Result<(), Failure> {
 }
 
 /// The container: nothing of the host but the workspace, the configuration and the lease.
-fn command(plan: &AgentPlan, image: &str, lease: &Path) -> Command {
+fn command(plan: &AgentPlan, (image, name): (&str, &str), lease: &Path) -> Command {
     let mut run = docker();
     run.args(["run", "--rm", "--init", "--interactive", "--read-only"]);
     run.args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]);
-    run.args(["--label", "capsule.sandbox=1", "--hostname", "capsule"]);
+    run.args(["--name", name, "--label", "capsule.sandbox=1", "--hostname", "capsule"]);
     run.args(["--user", &format!("{}:{}", getuid().as_raw(), getgid().as_raw())]);
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         run.arg("--tty");
@@ -197,14 +213,48 @@ impl Drop for Lease {
     }
 }
 
-/// Waits for the end of `docker run`; the lease ends with it.
-fn wait(mut child: Child, mut lease: Lease) -> io::Result<ExitStatus> {
-    while lease.is_named {
+/// The signals that this process got.
+struct Signals(Vec<(i32, Arc<AtomicBool>)>);
+
+impl Signals {
+    fn catch() -> Self {
+        let catch = |signal: i32| {
+            let came = Arc::new(AtomicBool::new(false));
+            let _ = signal_hook::flag::register(signal, Arc::clone(&came));
+            (signal, came)
+        };
+        Self(PASSED.into_iter().chain(KEYS).map(catch).collect())
+    }
+
+    /// Those that came since the last time, each with whether it is to be passed on.
+    fn take(&self) -> impl Iterator<Item = (i32, bool)> {
+        let is_terminal = io::stdin().is_terminal();
+        let came = self.0.iter().filter(|(_, came)| came.swap(false, Ordering::Relaxed));
+        came.map(move |(signal, _)| (*signal, !is_terminal || PASSED.contains(signal)))
+    }
+}
+
+/// Waits for the end of `docker run`. The lease ends with it, or some time after the container was asked to end.
+fn wait(mut child: Child, lease: Lease, signals: &Signals) -> io::Result<(ExitStatus, bool)> {
+    let mut lease = Some(lease);
+    let (mut deadline, mut was_signalled) = (None, false);
+    loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok((status, was_signalled));
         }
-        lease.forget_name();
+        if let Some(lease) = &mut lease {
+            lease.forget_name();
+        }
+        for (number, is_passed) in signals.take() {
+            was_signalled = true;
+            if let Some(signal) = Signal::from_named_raw(number).filter(|_| is_passed) {
+                let _ = kill_process(Pid::from_child(&child), signal);
+                deadline = deadline.or_else(|| Instant::now().checked_add(GRACE));
+            }
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            lease = None;
+        }
         std::thread::sleep(POLL_INTERVAL);
     }
-    child.wait()
 }
