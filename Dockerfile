@@ -15,7 +15,7 @@ RUN if [ -n "$PACKAGES" ]; then \
       apt-get update && apt-get install -y --no-install-recommends $PACKAGES && rm -rf /var/lib/apt/lists/*; \
     fi
 COPY --from=build /out/capsule /app/capsule
-# No accounts, since nobody logs in, and no /tmp but the private one of each container.
+# No accounts, and no /tmp but the private one of each container.
 RUN rm -rf /etc/passwd /etc/group /etc/shadow /etc/gshadow /tmp
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/app \
     OLLAMA_HOST=http://host.docker.internal:11434

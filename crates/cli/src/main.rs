@@ -9,6 +9,7 @@ mod context;
 mod diagnostic;
 mod failure;
 mod failure_report;
+mod isolation;
 mod output_relay;
 mod repository;
 mod sandbox;

@@ -10,8 +10,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use agents::leftover_processes;
 use agents::scenarios::{capsule, failures, run_line};
-use agents::{leftover_mounts, leftover_processes};
 use capsule_testkit::{CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn};
 use serde_json::json;
 use terminal::Terminal;
@@ -45,16 +45,16 @@ fn the_script_starts_from_anywhere() {
     fs::create_dir(&links).unwrap();
     symlink(&script, links.join("one")).unwrap();
     symlink("one", links.join("capsule-sandbox")).unwrap();
-    let own = capsule.directory().join("installed/bin");
-    fs::create_dir_all(&own).unwrap();
-    fs::copy(&script, own.join("capsule-sandbox")).unwrap();
-    symlink(&binary, own.join("capsule")).unwrap();
+    let installed = capsule.directory().join("installed/bin");
+    fs::create_dir_all(&installed).unwrap();
+    fs::copy(&script, installed.join("capsule-sandbox")).unwrap();
+    symlink(&binary, installed.join("capsule")).unwrap();
     for (start, directory, given) in [
         (script.clone(), capsule.workspace(), true),
-        (script, own.clone(), true),
+        (script, installed.clone(), true),
         (links.join("capsule-sandbox"), capsule.workspace(), true),
-        (own.join("capsule-sandbox"), capsule.workspace(), false),
-        (PathBuf::from("./capsule-sandbox"), own, false),
+        (installed.join("capsule-sandbox"), capsule.workspace(), false),
+        (PathBuf::from("./capsule-sandbox"), installed, false),
     ] {
         let mut command = Command::new(&start);
         command.args(["sh", "-c", "pwd; touch here"]).current_dir(&directory).env_clear();
@@ -114,7 +114,7 @@ fn streams_that_are_no_terminal_are_passed_on() {
 
 /// SBX-6: prompts, colours, the size of the window and the keys of signals, by a terminal that is not the user's.
 #[test]
-fn an_agent_has_a_terminal_of_its_own() {
+fn an_agent_has_a_private_terminal() {
     let (capsule, _) = capsule();
     let script = "tty; stty size; trap 'echo resized $(stty size)' WINCH; trap 'echo interrupted' INT; \
                   printf '\\033[1;31mred\\033[0m\\n'; printf 'name? '; read name; echo \"hello $name\"; \
@@ -155,7 +155,7 @@ fn an_agent_is_a_job_of_the_shell() {
 
 /// SBX-12: without a command, our own chat begins, inside.
 #[test]
-fn without_a_command_our_own_chat_begins() {
+fn without_a_command_our_chat_begins() {
     let server = ModelServer::scripted(ModelFormat::OpenAi, vec![ModelTurn::say("Good day.")]);
     let (mut capsule, _) = capsule();
     for (name, value) in server.variables("key-of-the-model") {
@@ -174,7 +174,7 @@ fn without_a_command_our_own_chat_begins() {
 
 /// SBX-10, SBX-12, SBX-3: our own tools do inside what they do outside, by the same provider of the user's list.
 #[test]
-fn our_own_chat_works_inside_with_the_same_tools() {
+fn our_chat_works_inside_with_the_same_tools() {
     let turns = || {
         vec![
             ModelTurn::call("fs_read", &json!({ "path": "notes.txt" })),
@@ -217,9 +217,22 @@ fn our_own_chat_works_inside_with_the_same_tools() {
     assert_eq!(bodies[0], bodies[1]);
 }
 
+/// APR-10: Capsule knows that it is inside, and that its sandbox works there.
+#[test]
+fn the_doctor_knows_that_it_is_inside() {
+    let (capsule, _) = capsule();
+    let report = capsule.run(&["sandbox", "--", "capsule", "doctor", "--json"]).exits(0).json();
+    let checks = report["checks"].as_array().unwrap();
+    let detail = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
+    let isolation = detail("isolation");
+    assert_eq!(isolation["hold"], "held");
+    assert_eq!(isolation["detail"], "Capsule itself runs in a sandbox of `capsule sandbox`");
+    assert_eq!(detail("tier")["hold"], "held");
+}
+
 /// What cannot be had is refused in one line that says what to do, and nothing begins.
 #[test]
-fn what_cannot_be_had_is_told() {
+fn refusals_say_what_to_do() {
     let (capsule, _) = capsule();
     for (words, status, text) in [
         (&["sandbox", "--network", "proxy", "--", "true"][..], 2, "no proxy"),
@@ -254,6 +267,12 @@ fn what_cannot_be_had_is_told() {
     assert!(ran.stderr.contains("does not answer") && ran.stderr.contains("start it"), "{ran:?}");
     let ran = capsule.run_without_namespaces(&["sandbox", "--", "true"]).exits(8);
     assert!(ran.stderr.contains("user namespace"), "{ran:?}");
+}
+
+/// The mounts of this process that are Capsule's.
+fn leftover_mounts() -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().filter(|line| line.contains(" capsule ")).map(str::to_owned).collect()
 }
 
 /// SBX-9: whatever ends the wrapper, at whatever moment: no process, no mount and no file of the agent stays.

@@ -38,6 +38,7 @@ use crate::command::session::end_run;
 use crate::context::CliContext;
 use crate::failure::{Failure, usage_failure};
 use crate::failure_report::show_problem;
+use crate::isolation::isolation;
 use crate::screen::{DIMMED, Screen};
 use crate::signal;
 
@@ -163,6 +164,7 @@ impl Chat<'_> {
             ("changes", changes.to_owned()),
             ("model", self.model_line()),
         ];
+        lines.extend(isolation().map(|place| ("isolation", place.to_owned())));
         if demo.is_some() {
             let what = "the model is a script: it says the same whatever you type";
             lines.push(("demo", what.to_owned()));

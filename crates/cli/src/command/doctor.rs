@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::context::CliContext;
 use crate::failure::Failure;
+use crate::isolation::isolation;
 use crate::screen::{ERROR, SUCCESS, Screen, WARNING};
 
 /// How many runs with staged changes are named.
@@ -49,6 +50,7 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         checks.extend(check_owners(&ctx.start_directory()));
     }
     checks.insert(0, check_kernel());
+    checks.push(check_isolation());
     checks.extend(survey_toolchains(&ctx.home, None).iter().map(check_toolchain));
     checks.push(check_store(ctx));
     checks.push(check_key(ctx));
@@ -77,6 +79,19 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         }
     }
     Ok(if worst_level(&checks) == EnforcementLevel::Missing { 8 } else { 0 })
+}
+
+/// Whether Capsule itself, and the agent that uses it, is apart from the machine.
+fn check_isolation() -> Check {
+    let (level, detail) = match isolation() {
+        Some(place) => (EnforcementLevel::Held, format!("Capsule itself runs in {place}")),
+        None => (
+            EnforcementLevel::Weaker,
+            "Capsule itself runs on this machine, as far as is known; `capsule sandbox` confines an agent as a whole"
+                .to_owned(),
+        ),
+    };
+    Check { name: "isolation".into(), level, detail }
 }
 
 fn worst_level(checks: &[Check]) -> EnforcementLevel {

@@ -1,7 +1,7 @@
 //! The terminal of the user and that of an agent: what is typed goes in, what is shown comes out, and the size, the
 //! signals and the stops of one are those of the other.
 //!
-//! The agent never has the user's terminal: whoever holds one can type into it.
+//! The agent never has the user's terminal: a process that holds one can type into it.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -76,14 +76,14 @@ struct UserTerminal {
 
 impl UserTerminal {
     fn find() -> Self {
-        let own = |is_terminal: bool, stream: BorrowedFd<'_>| {
+        let terminal = |is_terminal: bool, stream: BorrowedFd<'_>| {
             if is_terminal { stream.try_clone_to_owned().ok() } else { None }
         };
         let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
         Self {
-            input: own(input.is_terminal(), input.as_fd()),
-            output: own(output.is_terminal(), output.as_fd())
-                .or_else(|| own(error.is_terminal(), error.as_fd())),
+            input: terminal(input.is_terminal(), input.as_fd()),
+            output: terminal(output.is_terminal(), output.as_fd())
+                .or_else(|| terminal(error.is_terminal(), error.as_fd())),
         }
     }
 }
@@ -253,7 +253,7 @@ impl<'u> Relay<'u> {
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // Nobody has the other side any more.
+            // The other side is closed.
             Err(_) => self.is_open.1 = false,
         }
     }
@@ -283,7 +283,7 @@ impl<'u> Relay<'u> {
                 self.typed.push(0x04);
                 self.is_open.0 = false;
             }
-            // The window is gone.
+            // The window was closed.
             Ok(_) | Err(_) => self.is_open.0 = false,
         }
     }
@@ -355,7 +355,7 @@ fn copy_size(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), Errno> {
     tcgetwinsize(from).and_then(|size| tcsetwinsize(to, size))
 }
 
-/// Writes all of it; to a terminal that nobody reads any more it is lost.
+/// Writes all of it; to a terminal that is not read any more it is lost.
 fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {

@@ -1,7 +1,7 @@
 //! An agent in a container of Docker, by its program `docker`.
 //!
 //! The container is removed with its end, whatever ends the wrapper: it holds the writing end of a pipe by name, and a
-//! small process in the container ends everything there when nobody holds it any more.
+//! small process in the container ends everything there when it is closed.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -20,7 +20,8 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, getgid, getuid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::{AgentPlan, CAPSULE_DIRECTORY, inside, lease};
+use super::lease;
+use super::plan::{AgentPlan, CAPSULE_DIRECTORY, inside};
 use crate::args::SandboxNetworkArg;
 use crate::context::CliContext;
 use crate::failure::Failure;
@@ -137,9 +138,9 @@ fn command(plan: &AgentPlan, (image, name): (&str, &str), lease: &Path) -> Comma
         run.args(["--tmpfs", "/tmp:exec,mode=1777"]);
     }
     bind(&mut run, &plan.workspace, WORKSPACE_MOUNT, false);
-    let own = plan.workspace.join(CAPSULE_DIRECTORY);
-    if own.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
-        bind(&mut run, &own, &format!("{WORKSPACE_MOUNT}/{CAPSULE_DIRECTORY}"), true);
+    let layer = plan.workspace.join(CAPSULE_DIRECTORY);
+    if layer.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
+        bind(&mut run, &layer, &format!("{WORKSPACE_MOUNT}/{CAPSULE_DIRECTORY}"), true);
     }
     if plan.config.is_dir() {
         bind(&mut run, &plan.config, lease::CONFIGURATION, true);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_passed_is_told() {
+    fn refusals_name_the_variable() {
         assert!(chosen(&[], &[], &["NOT_SET"]).unwrap_err().contains("not set"));
         assert!(chosen(&[], &[], &["=x"]).unwrap_err().contains("names no variable"));
     }

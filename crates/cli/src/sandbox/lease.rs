@@ -1,5 +1,5 @@
 //! What runs in a container first: it starts the agent, passes signals on, and ends everything when the wrapper on the
-//! host is gone.
+//! host has ended.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -33,10 +33,10 @@ pub(crate) fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(2);
     let version = arguments.next().unwrap_or_default();
     if version != env!("CARGO_PKG_VERSION") {
-        let own = env!("CARGO_PKG_VERSION");
+        let version_here = env!("CARGO_PKG_VERSION");
         let theirs = version.to_string_lossy();
         eprint(&format!(
-            "error: the Docker image has Capsule {own}, and this is {theirs} [sandbox.failed]"
+            "error: the Docker image has Capsule {version_here}, and this is {theirs} [sandbox.failed]"
         ));
         eprint("hint: run `docker compose build` in the directory of Capsule's sources");
         return ExitCode::from(REFUSED);
@@ -113,7 +113,7 @@ impl Lease {
         is_held.then_some(Self(pipe))
     }
 
-    /// Waits until nobody holds the other end.
+    /// Waits until the other end is closed.
     fn wait_for_end(&self) {
         loop {
             let mut pipe = PollFd::new(&self.0, PollFlags::empty());

@@ -14,8 +14,9 @@ use capsule_sandbox::{
 };
 use rustix::fs::{Mode, OFlags};
 
+use super::attach;
+use super::plan::{AgentPlan, CAPSULE_DIRECTORY, inside};
 use super::program::ProgramSearch;
-use super::{AgentPlan, CAPSULE_DIRECTORY, attach, inside};
 use crate::args::SandboxNetworkArg;
 use crate::context::CliContext;
 use crate::failure::Failure;
@@ -31,8 +32,8 @@ const TAKEN: [&str; 6] = ["/proc", "/dev", "/sys", "/etc", "/var/tmp", WORKSPACE
 /// What of `/etc` programs with a network look for.
 const NETWORK_FILES: [&str; 3] = ["/etc/services", "/etc/protocols", "/etc/gai.conf"];
 /// Where the agent finds this program, behind all others.
-const OWN_PROGRAMS: &str = "/run/capsule/bin";
-const OWN_PROGRAM: &str = "/run/capsule/bin/capsule";
+const CAPSULE_PROGRAMS: &str = "/run/capsule/bin";
+const CAPSULE_PROGRAM: &str = "/run/capsule/bin/capsule";
 /// Signals show in exit statuses from here on, as in shells.
 const SIGNAL_STATUS: i32 = 128;
 
@@ -155,9 +156,9 @@ fn locate(
         is_shown: &is_shown,
     };
     let (path, argv) = match plan.command.as_deref() {
-        None => (PathBuf::from(OWN_PROGRAM), plan.chat.clone()),
+        None => (PathBuf::from(CAPSULE_PROGRAM), plan.chat.clone()),
         Some([name, ..]) if name == "capsule" => {
-            (PathBuf::from(OWN_PROGRAM), plan.command.clone().unwrap_or_default())
+            (PathBuf::from(CAPSULE_PROGRAM), plan.command.clone().unwrap_or_default())
         }
         Some(command) => {
             let name = command.first().map_or(OsStr::new(""), OsString::as_os_str);
@@ -216,9 +217,9 @@ impl View {
 
     /// Shows this program, which the agent may start for its tools.
     fn show_capsule(&mut self) -> Result<(), Failure> {
-        let own = std::env::current_exe();
-        let own = own.map_err(|error| cannot_open(Path::new("this program"), &error))?;
-        self.show(Path::new(OWN_PROGRAM), &own);
+        let program = std::env::current_exe();
+        let program = program.map_err(|error| cannot_open(Path::new("this program"), &error))?;
+        self.show(Path::new(CAPSULE_PROGRAM), &program);
         Ok(())
     }
 
@@ -248,7 +249,7 @@ fn program_path(plan: &AgentPlan, view: &View) -> OsString {
             false => Some(path).filter(|path| view.contains(path)),
         }
     });
-    for path in user.chain(system).chain([PathBuf::from(OWN_PROGRAMS)]) {
+    for path in user.chain(system).chain([PathBuf::from(CAPSULE_PROGRAMS)]) {
         if !all.contains(&path) {
             all.push(path);
         }
@@ -259,12 +260,12 @@ fn program_path(plan: &AgentPlan, view: &View) -> OsString {
 /// What the agent may not change in its workspace: what Capsule reads there, and what is Capsule's own where the
 /// workspace is above it.
 fn read_only(plan: &AgentPlan, ctx: &CliContext) -> Vec<OsString> {
-    let own = ctx.own_files(&[]);
-    let own = own.iter().filter_map(|path| path.canonicalize().ok());
-    let own = own.filter_map(|path| Some(path.strip_prefix(&plan.workspace).ok()?.into()));
+    let files = ctx.own_files(&[]);
+    let files = files.iter().filter_map(|path| path.canonicalize().ok());
+    let files = files.filter_map(|path| Some(path.strip_prefix(&plan.workspace).ok()?.into()));
     let policy = plan.policy.iter();
     let policy = policy.filter_map(|path| Some(path.strip_prefix(&plan.workspace).ok()?.into()));
-    [OsString::from(CAPSULE_DIRECTORY)].into_iter().chain(own).chain(policy).collect()
+    [OsString::from(CAPSULE_DIRECTORY)].into_iter().chain(files).chain(policy).collect()
 }
 
 fn environment(plan: &AgentPlan, home: &Path, path: &OsStr) -> Vec<(OsString, OsString)> {

@@ -138,7 +138,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// What is shown for a program at one path, below a directory that stands for the machine.
+    /// What is shown for a program at one path, below a directory in place of the machine.
     #[test]
     fn a_program_brings_what_it_was_installed_into() {
         let directory = tempfile::tempdir().unwrap();

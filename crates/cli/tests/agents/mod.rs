@@ -28,13 +28,6 @@ fn processes(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
-/// The mounts of this process that are Capsule's.
-#[allow(dead_code, reason = "each test uses a part of this")]
-pub(crate) fn leftover_mounts() -> Vec<String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    mounts.lines().filter(|line| line.contains(" capsule ")).map(str::to_owned).collect()
-}
-
 pub(crate) fn signal(child: &Child, signal: Signal) {
     // It may have ended by itself.
     let _ = kill_process(Pid::from_child(child), signal);

@@ -194,7 +194,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("SBX-8: keys of listed providers", "echo $FAR_KEY", &["far"]),
     Row { status: 3, ..row("SBX-9: error exit", "exit 3", &[]) },
     Row { status: 143, ..row("SBX-9: an end by a signal", "kill -TERM $$", &[]) },
-    row("SBX-9: what it left running ends with it", "sleep 300 & echo gone", &["gone"]),
+    row("SBX-9: what it left running ends with it", "sleep 300 & echo ended", &["ended"]),
     row(
         "SBX-2: no capability but what sandboxes inside need",
         "grep -E '^Cap(Prm|Eff):' /proc/self/status | tr -d '\\t 0' | sed 's/:8$/:/' | sort -u",
@@ -203,7 +203,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("SBX-2: no new privileges", "grep NoNewPrivs /proc/self/status", &["NoNewPrivs:\t1"]),
 ];
 
-/// The binary in its surroundings, and the file outside that nobody inside may see.
+/// The binary in its surroundings, and the file outside that is not seen inside.
 pub(crate) fn capsule() -> (Capsule, PathBuf) {
     let mut capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     capsule.write_file("notes.txt", "of the workspace");

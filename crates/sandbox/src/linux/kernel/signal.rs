@@ -107,6 +107,6 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Errno> {
     // SAFETY: reads that set, and makes a new descriptor because the first argument is -1.
     let made = unsafe { libc::signalfd(-1, set.as_ptr(), flags) };
     checked(made.into())?;
-    // SAFETY: the kernel has just made it, and nobody else knows it.
+    // SAFETY: the kernel has just made it, and no other owner exists.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }

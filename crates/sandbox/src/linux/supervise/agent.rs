@@ -69,7 +69,7 @@ impl RunningAgent {
     /// Has its program begin.
     ///
     /// # Errors
-    /// The agent is gone.
+    /// The agent has ended.
     pub fn begin(&self) -> Result<(), SandboxError> {
         self.order(AgentOrder::Begin)
     }
@@ -77,7 +77,7 @@ impl RunningAgent {
     /// Has it go on after it was stopped.
     ///
     /// # Errors
-    /// The agent is gone.
+    /// The agent has ended.
     pub fn resume(&self) -> Result<(), SandboxError> {
         self.order(AgentOrder::Continue)
     }
@@ -85,7 +85,7 @@ impl RunningAgent {
     /// Sends a signal to its program.
     ///
     /// # Errors
-    /// The agent is gone.
+    /// The agent has ended.
     pub fn signal(&self, signal: i32) -> Result<(), SandboxError> {
         self.order(AgentOrder::Signal(signal))
     }
@@ -93,7 +93,7 @@ impl RunningAgent {
     /// A descriptor that can be read when there is an event.
     ///
     /// # Errors
-    /// The agent is gone.
+    /// The agent has ended.
     pub fn events(&self) -> Result<BorrowedFd<'_>, SandboxError> {
         self.line()
     }
@@ -101,7 +101,7 @@ impl RunningAgent {
     /// Waits for the next event.
     ///
     /// # Errors
-    /// The program cannot be executed, or the agent is gone and its end is not known.
+    /// The program cannot be executed, or the agent has ended and its end is not known.
     pub fn next_event(&mut self) -> Result<AgentEvent, SandboxError> {
         match self.receive(None)?.0 {
             AgentReply::Stopped(signal) => Ok(AgentEvent::Stopped(signal)),

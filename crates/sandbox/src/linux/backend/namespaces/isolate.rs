@@ -27,7 +27,7 @@ use crate::linux::protocol::{AtStep as _, SetupError, Step};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunNetwork {
     /// One with nothing but a loopback.
-    Own,
+    Private,
     /// The host's.
     Host,
 }
@@ -48,7 +48,7 @@ impl NamespaceHolder {
     /// A namespace cannot be had, which the step names.
     pub(super) fn start(network: RunNetwork) -> Result<Self, SetupError> {
         let why = match Self::fork_into(network) {
-            Err(failed) if failed.errno != Errno::NOSYS && network == RunNetwork::Own => failed,
+            Err(failed) if failed.errno != Errno::NOSYS && network == RunNetwork::Private => failed,
             made => return made,
         };
         // Which of them it is, the kernel does not say.
@@ -59,7 +59,7 @@ impl NamespaceHolder {
     fn fork_into(network: RunNetwork) -> Result<Self, SetupError> {
         let (end, needed) = pipe_with(PipeFlags::CLOEXEC).at(Step::UserNamespace)?;
         let namespaces = match network {
-            RunNetwork::Own => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+            RunNetwork::Private => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
             RunNetwork::Host => libc::CLONE_NEWUSER,
         };
         let namespaces = u64::from(namespaces.unsigned_abs());
@@ -89,7 +89,7 @@ impl NamespaceHolder {
         self.write_maps().at(Step::IdMap)?;
         let enter = |kind| move_into_thread_name_spaces(self.handle.as_fd(), kind);
         enter(ThreadNameSpaceType::USER).at(Step::UserNamespace)?;
-        if self.network == RunNetwork::Own {
+        if self.network == RunNetwork::Private {
             enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
             // Only the calls of this run can reach it.
             kernel::raise_loopback().at(Step::Loopback)?;

@@ -36,6 +36,10 @@ pub(super) const MIN_PID_MAX: u64 = 301;
 pub(super) const SETUP_CAPABILITIES: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_RESOURCE, CapabilitySet::SETPCAP];
 
+/// The one capability that an agent of root has: the kernel demands it of a process that maps root into a namespace, as a
+/// sandbox inside does.
+pub(super) const ROOT_AGENT_CAPABILITY: CapabilitySet = CapabilitySet::SETFCAP;
+
 /// What belongs to a run and not to a call, before the workspace is known.
 pub(crate) struct PreparedNamespaces {
     pub(super) root: Root,
@@ -127,7 +131,7 @@ fn start_namespaces(abi: Result<i32, Errno>) -> Result<(NamespaceHolder, i32), M
             return Err(MissingLayer { layer, detail });
         }
     }
-    Ok((NamespaceHolder::start(RunNetwork::Own).map_err(missing_namespace)?, abi))
+    Ok((NamespaceHolder::start(RunNetwork::Private).map_err(missing_namespace)?, abi))
 }
 
 fn build_root(

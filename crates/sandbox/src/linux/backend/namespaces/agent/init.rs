@@ -1,5 +1,5 @@
 //! The first process of an agent: it makes what belongs to the namespace of processes, the terminal among that,
-//! starts the program in a session of its own, and ends when that does or when its starter is gone.
+//! starts the program in a session of its own, and ends when that does or when its starter has ended.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -21,9 +21,8 @@ use rustix::thread::remove_capability_from_bounding_set;
 
 use capsule_base::root_names::WORKSPACE_MOUNT;
 
-use super::OF_ROOT;
 use crate::linux::backend::namespaces::isolate::PROCESSES;
-use crate::linux::backend::namespaces::probe::SETUP_CAPABILITIES;
+use crate::linux::backend::namespaces::probe::{ROOT_AGENT_CAPABILITY, SETUP_CAPABILITIES};
 use crate::linux::backend::{capabilities, rlimits};
 use crate::linux::kernel::{self, ExecRequest};
 use crate::linux::landlock;
@@ -92,7 +91,7 @@ fn serve(
         Ok(program) => program,
         Err(errno) => return Ok(AgentReply::NotExecutable(errno)),
     };
-    // Its ends of pipes are its own: whoever reads from one sees it close.
+    // The program alone has the ends of pipes, so that a reader sees one close.
     drop(streams);
     kernel::close_range(0..=2).at(Step::Streams)?;
     supervise(line, program)
@@ -148,7 +147,7 @@ fn raise_sandbox() -> Result<(), SetupError> {
         remove_capability_from_bounding_set(capability).at(Step::Capabilities)?;
     }
     let dropped = match geteuid().is_root() {
-        true => capabilities::drop_all_but_one(OF_ROOT),
+        true => capabilities::drop_all_but_one(ROOT_AGENT_CAPABILITY),
         false => capabilities::drop_all(),
     };
     dropped.at(Step::Capabilities)?;
@@ -177,7 +176,7 @@ fn start_program(
     Ok(kernel::start_program(&program))
 }
 
-/// Takes in every orphan and does what its starter says, until the program has ended or the starter is gone.
+/// Takes in every orphan and does what its starter says, until the program or the starter has ended.
 fn supervise(line: &OwnedFd, program: Pid) -> Result<AgentReply, SetupError> {
     let children = kernel::child_signals().at(Step::Silence)?;
     loop {
@@ -186,8 +185,8 @@ fn supervise(line: &OwnedFd, program: Pid) -> Result<AgentReply, SetupError> {
             match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
                 Ok(Some((child, status))) if child == program => match status.stopping_signal() {
                     Some(signal) => {
-                        let told = AgentReply::Stopped(signal).encode();
-                        socket::send(line.as_fd(), &told, &[]).at(Step::Silence)?;
+                        let reply = AgentReply::Stopped(signal).encode();
+                        socket::send(line.as_fd(), &reply, &[]).at(Step::Silence)?;
                     }
                     None => return Ok(AgentReply::Ended(WaitStatus::as_raw(status))),
                 },
@@ -197,9 +196,9 @@ fn supervise(line: &OwnedFd, program: Pid) -> Result<AgentReply, SetupError> {
         }
         let mut files = [PollFd::new(&children, PollFlags::IN), PollFd::new(line, PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll::wait(&mut files, None)).at(Step::Silence)?;
-        let is_told = !files[1].revents().is_empty();
+        let has_order = !files[1].revents().is_empty();
         let _ = rustix::io::read(&children, &mut [0; 128]);
-        if is_told {
+        if has_order {
             match receive(line) {
                 Some(AgentOrder::Continue) => send_signal(program, Signal::CONT),
                 Some(AgentOrder::Signal(number)) => {
@@ -207,7 +206,7 @@ fn supervise(line: &OwnedFd, program: Pid) -> Result<AgentReply, SetupError> {
                         .into_iter()
                         .for_each(|it| send_signal(program, it));
                 }
-                // Whoever started it is gone.
+                // Its starter has ended.
                 Some(AgentOrder::Begin) | None => {
                     return Err(SetupError { step: Step::Order, errno: Errno::CANCELED });
                 }
@@ -221,7 +220,7 @@ fn send_signal(program: Pid, signal: Signal) {
     let _ = kill_process_group(program, signal);
 }
 
-/// The next order; none if its starter is gone.
+/// The next order; none if its starter has ended.
 fn receive(line: &OwnedFd) -> Option<AgentOrder> {
     let message = rustix::io::retry_on_intr(|| socket::receive(line.as_fd())).ok()??;
     AgentOrder::decode(&message.bytes).ok()

@@ -20,12 +20,12 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 use rustix::process::{DumpableBehavior, Resource, geteuid, set_dumpable_behavior, umask};
 use rustix::system::sethostname;
-use rustix::thread::{CapabilitySet, set_no_new_privs};
+use rustix::thread::set_no_new_privs;
 
 use super::accounts::HOST_NAME;
 use super::isolate::{NamespaceHolder, PROCESSES, RunNetwork};
 use super::machine_files;
-use super::probe::{SETUP_CAPABILITIES, covered_proc};
+use super::probe::{ROOT_AGENT_CAPABILITY, SETUP_CAPABILITIES, covered_proc};
 use super::root::{self, HostView, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::run_sandbox::make_only_root;
 use super::{direct_writes, hidden_paths, overlay};
@@ -85,7 +85,7 @@ fn start(line: &OwnedFd) -> Result<(), SetupError> {
 /// Leaves the host's users, mounts and host name, and its network where the agent has none of it.
 fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     set_no_new_privs(true).at(Step::NoNewPrivileges)?;
-    let network = if request.has_host_network { RunNetwork::Host } else { RunNetwork::Own };
+    let network = if request.has_host_network { RunNetwork::Host } else { RunNetwork::Private };
     let mut holder = NamespaceHolder::start(network)?;
     let mounts = mountinfo::own_mounts();
     holder.enter()?;
@@ -102,7 +102,7 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     root.show_device(&system::TERMINAL).at(Step::Device)?;
     machine_files::write_system_files(&mut root).at(Step::Machine)?;
     show_workspace(&root, request)?;
-    make_directories_of_its_own(&root, request)?;
+    make_private_directories(&root, request)?;
     root.make_directory(relative(Path::new(PROCESSES))).at(Step::Proc)?;
     let layers = Layers::mount(&root).at(Step::Toolchain)?;
     for (number, mount) in request.mounts.iter().enumerate() {
@@ -125,18 +125,14 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     make_only_root(&root).at(Step::PivotRoot)
 }
 
-/// The one capability that an agent of root has: the kernel demands it of whoever maps root into a namespace, as a
-/// sandbox inside does.
-const OF_ROOT: CapabilitySet = CapabilitySet::SETFCAP;
-
 /// Gives up all capabilities but those for the set-up.
 fn keep_capabilities() -> Result<(), Errno> {
     if !geteuid().is_root() {
         return capabilities::drop_all_but(&SETUP_CAPABILITIES);
     }
-    capabilities::inherit_one(OF_ROOT)?;
+    capabilities::inherit_one(ROOT_AGENT_CAPABILITY)?;
     let [admin, resource, bounds] = SETUP_CAPABILITIES;
-    capabilities::drop_bounds(&[admin, resource, bounds, OF_ROOT])
+    capabilities::drop_bounds(&[admin, resource, bounds, ROOT_AGENT_CAPABILITY])
 }
 
 /// Shows the workspace with all that is mounted in it, writable but for some paths.
@@ -180,7 +176,7 @@ fn bind_onto_itself(
 }
 
 /// Gives it a home directory and a `/tmp`, in memory.
-fn make_directories_of_its_own(root: &Root, request: &AgentRequest) -> Result<(), SetupError> {
+fn make_private_directories(root: &Root, request: &AgentRequest) -> Result<(), SetupError> {
     let tmp = Path::new("tmp");
     let mut directories = vec![(relative(bytes_to_path(&request.home)), "0700", Step::Tmp)];
     if request.has_tmp {
