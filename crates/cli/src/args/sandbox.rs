@@ -22,7 +22,7 @@ pub(crate) struct SandboxArgs {
     /// Give it no /tmp
     #[arg(long)]
     pub(crate) no_tmp: bool,
-    /// Stage what it changes, to be applied later
+    /// Stage what it changes: refused, a whole agent writes its workspace directly
     #[arg(long)]
     pub(crate) staged: bool,
     /// The program and its arguments [default: capsule chat]
@@ -46,6 +46,6 @@ pub(crate) enum SandboxNetworkArg {
     Open,
     /// None but a loopback of its own
     None,
-    /// Through a proxy that a policy rules
+    /// Through a proxy: refused, a whole agent has none
     Proxy,
 }

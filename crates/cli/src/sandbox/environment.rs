@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// A group of variables, by name; a trailing `*` stands for the rest of a name.
+/// A group of variables, by name; a trailing `*` means any rest of a name.
 struct PassedVariables {
     #[cfg_attr(not(test), expect(dead_code, reason = "written for readers; a test looks at it"))]
     why: &'static str,

@@ -19,7 +19,7 @@ pub(crate) struct Mount {
 }
 
 /// The mounts that this process sees; none if they cannot be listed.
-pub(crate) fn own_mounts() -> Vec<Mount> {
+pub(crate) fn process_mounts() -> Vec<Mount> {
     parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn own_mounts() -> Vec<Mount> {
 /// # Errors
 /// The mounts cannot be listed.
 pub(crate) fn mounts_within(folder: &Path) -> Result<Vec<PathBuf>, Errno> {
-    let mounts = own_mounts();
+    let mounts = process_mounts();
     if mounts.is_empty() {
         return Err(Errno::NOENT);
     }

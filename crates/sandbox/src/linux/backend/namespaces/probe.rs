@@ -96,7 +96,7 @@ pub(crate) fn prepare() -> Result<(SandboxStatus, PreparedNamespaces), Unavailab
     let abi = kernel::landlock_abi();
     let holder = start_namespaces(abi);
     // Control groups belong to the host, so they are made before it is left.
-    let mounts = mountinfo::own_mounts();
+    let mounts = mountinfo::process_mounts();
     let cgroups = Cgroups::create(&mounts);
     let pid_max = !cgroups.limits_processes()
         && geteuid().is_root()

@@ -29,7 +29,7 @@ pub(crate) struct UnconfinedRun {
 
 /// Prepares what can be kept, and says by what means. No layer is held.
 pub(crate) fn prepare() -> Probe {
-    let cgroups = Cgroups::create(&mountinfo::own_mounts());
+    let cgroups = Cgroups::create(&mountinfo::process_mounts());
     let prepared = drop_privileges();
     let detail = match &prepared {
         Ok(()) => String::new(),

@@ -199,7 +199,7 @@ impl Drop for Cgroups {
 /// Removes the groups of an executor that was killed, from outside.
 pub(crate) fn remove_leftover(executor: Pid) {
     let name = group_name(executor);
-    for place in find::candidate_parents(&mountinfo::own_mounts()) {
+    for place in find::candidate_parents(&mountinfo::process_mounts()) {
         if let Ok(parent) = open_directory(CWD, &place.directory) {
             remove_when_empty(parent.as_fd(), &name);
         }

@@ -87,7 +87,7 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     set_no_new_privs(true).at(Step::NoNewPrivileges)?;
     let network = if request.has_host_network { RunNetwork::Host } else { RunNetwork::Private };
     let mut holder = NamespaceHolder::start(network)?;
-    let mounts = mountinfo::own_mounts();
+    let mounts = mountinfo::process_mounts();
     holder.enter()?;
     drop(holder);
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::UserNamespace)?;
