@@ -310,6 +310,20 @@ pub const ARGV_BYTES: usize = 1_000_000;
 pub const COMMAND_BYTES: usize = 1_100_000;
 /// The most pipelines of a command; each is judged and recorded as an action of its own.
 pub const COMMAND_ELEMENTS: usize = 256;
+/// The most elements that a command comes to with what leads from one pipeline to another: loops, conditions and
+/// groups take up to six each.
+pub const COMMAND_ELEMENTS_ALL: usize = 2_048;
+/// The most statements of a command in one another, as in a loop in a condition; people write up to four.
+pub const STATEMENT_DEPTH: usize = 8;
+/// The most substitutions in one another.
+pub const SUBSTITUTION_DEPTH: usize = 3;
+/// The most words that a loop is written over; each is judged by itself before the list runs.
+pub const LOOP_WORDS: usize = 256;
+/// The most pipelines that a list runs, its loops counted; each is recorded as a call of its own.
+pub const COMMAND_RUNS: usize = 1_024;
+/// The most states that are looked at to know how a list may run; each pipeline takes a few, times the words of its
+/// loop.
+pub const COMMAND_STATES: usize = 8_192;
 /// The most folders that a part of a list may run in, as far as can be told before it runs; it is judged in
 /// each. Every `cd` that may fail while the list goes on doubles them.
 pub const COMMAND_FOLDERS: usize = 32;

@@ -258,6 +258,33 @@ fn a_list_is_asked_about_once() {
     assert!(shown.contains("onetwothree") && !shown.contains("Approve?"), "{shown}");
 }
 
+/// APR-6: a loop is approved with the names that it goes through; a command with words that were not known then is
+/// asked about when it is reached.
+#[test]
+fn a_loop_is_asked_about_once_and_what_was_not_known_again() {
+    let capsule = capsule();
+    let policy = capsule.write_policy(POLICY);
+    for (command, cards, printed) in [
+        ("for x in one two; do printf $x; done && printf three", 1, "onetwothree"),
+        ("printf \"$(printf one)\"; printf two", 2, "onetwo"),
+    ] {
+        let args = json!({ "command": command }).to_string();
+        let args = ["call", "shell.run", "--policy", &policy, "--args", &args];
+        let mut own = Terminal::start(&capsule, &args);
+        for _ in 0..cards {
+            own.card();
+            own.press("1");
+            own.until("\x1b[?1049l");
+        }
+        let (status, shown) = own.end();
+        assert_eq!(status, 0, "{command}: {shown}");
+        assert!(!shown.contains("Approve?"), "{command}: {shown}");
+        let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
+        let text = report.to_string();
+        assert!(text.contains(printed) || shown.contains(printed), "{command}: {shown}");
+    }
+}
+
 /// UC-3: a command is approved, its output seen, and both are in the log.
 #[test]
 fn output_does_not_meet_the_card() {

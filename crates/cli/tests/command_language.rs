@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -53,6 +53,32 @@ fn commands_do_what_they_say() {
         ("cat **/a.txt", "b\na\n", 0),
         ("echo **/*.txt", "src/a.txt src/b.txt\n", 0),
         ("cd src && echo **/*.txt", "a.txt b.txt\n", 0),
+        ("X=1 Y='a b'; echo \"$X ${Y}\" $Y; echo '$X'", "1 a b a b\n$X\n", 0),
+        ("ls nope 2>/dev/null; echo \"status $?\"", "status 2\n", 0),
+        ("cat <<EOF\nplain 'text'\nEOF", "plain 'text'\n", 0),
+        ("n=3; cat <<EOF | tail -1\na\n$n of $(ls src | wc -l)\nEOF", "3 of 3\n", 0),
+        ("echo \"$(cat <<'EOF'\nfix: it's\n\nbody $x\nEOF\n)\"", "fix: it's\n\nbody $x\n", 0),
+        ("wc -l $(ls src/*.txt)", "2 src/a.txt\n1 src/b.txt\n3 total\n", 0),
+        ("for f in a b; do cat src/$f.txt; done", "b\na\nc\n", 0),
+        (
+            "for f in src/*.txt; do if grep -q c \"$f\"; then echo \"$f\"; fi; done",
+            "src/b.txt\n",
+            0,
+        ),
+        ("cd src; for f in *f; do cat \"$f\"; done", "minus\n", 0),
+        ("until [ -f made ]; do touch made; done; ls made", "made\n", 0),
+        ("(cd src && ls *.txt); ls", "a.txt\nb.txt\nsrc\n", 0),
+        ("{ cat src/a.txt; cat src/b.txt; } | sort", "a\nb\nc\n", 0),
+        ("for i in 1 2; do echo $i; done > out; cat out", "1\n2\n", 0),
+        ("set -euo pipefail; cat src/b.txt; false | cat; echo never", "c\n", 1),
+        ("export CI=7; env | grep ^CI=; bash -c 'env | grep ^CI='", "CI=7\nCI=7\n", 0),
+        ("bash -lc 'cd src && cat b.txt'; pwd | tail -c 5 | head -c 0", "c\n", 0),
+        ("sh -c 'cat src/b.txt' 2>&1 | cat; bash -ec 'false; echo never' || echo $?", "c\n1\n", 0),
+        ("! grep -q c src/a.txt && echo none", "none\n", 0),
+        ("ls nope &> log; wc -l < log; ls nope |& wc -l", "1\n1\n", 0),
+        ("cat src/b.txt; exit 3; echo never", "c\n", 3),
+        ("d=src; cd \"$d\" && [ \"$(pwd)\" = \"$PWD\" ] && cat b.txt", "c\n", 0),
+        ("head -n $(echo 1) src/a.txt", "b\n", 0),
     ] {
         let answer = call(&capsule, "builtin:developer", command);
         assert_eq!(answer["result"]["stdout"], stdout, "{command}: {answer}");
@@ -247,7 +273,10 @@ fn a_list_runs_as_a_whole_or_not_at_all() {
         ("touch made | tee ../out", "path.outside-workspace"),
         ("touch made > .git/hooks/pre-commit", "policy.never"),
         ("touch made && rm -rf *", "path.whole-workspace"),
-        ("touch made && sh -c id", "policy.never"),
+        ("touch made && sh script", "policy.never"),
+        ("touch made && sh -c 'git push'", "policy.never"),
+        ("for f in a b; do touch made; git push; done", "policy.never"),
+        ("touch made; rm $(ls)", "exec.not-in-language"),
         ("touch made && echo $HOME", "exec.not-in-language"),
         ("touch made && rm src/a.txt", "approval.needed"),
         ("cd nowhere/.. && touch made", "path.invalid"),
@@ -300,10 +329,82 @@ fn a_wrapped_program_is_bound_by_its_rule() {
     assert_ne!(answer["status"], "ok", "{answer}");
 }
 
+/// B22: names that begin with a dash are paths to every program that a loop hands them to.
+#[test]
+fn loops_over_names_hand_on_no_options() {
+    let capsule = capsule();
+    for (command, stdout) in [
+        ("cd src; for f in *; do cat \"$f\"; done", "minus\nb\na\nc\n"),
+        (
+            "cd src; for f in *f; do for g in \"$f\" $f; do wc -l $g; done; done",
+            "1 ./-rf\n1 ./-rf\n",
+        ),
+        ("cd src; f=$(ls | head -1); cat -- \"$f\"", "minus\n"),
+    ] {
+        let answer = call(&capsule, "builtin:developer", command);
+        assert_eq!(answer["result"]["stdout"], stdout, "{command}: {answer}");
+    }
+    for command in ["cd src; cat $(ls)", "cd src; f=$(ls | head -1); cat \"$f\""] {
+        let answer = call(&capsule, "builtin:developer", command);
+        assert_eq!(answer["code"], "exec.not-in-language", "{command}: {answer}");
+    }
+}
+
+/// A4: what a program prints is judged with the command that it becomes a word of, when that is reached.
+#[test]
+fn outputs_are_judged_where_they_become_words() {
+    let capsule = capsule();
+    capsule.write_file("option", "--files0-from=option");
+    capsule.write_file("far", "../x");
+    capsule.write_file("hidden", ".env");
+    capsule.write_file(".env", "SECRET\n");
+    capsule.write_file("several", "src/a.txt src/*");
+    capsule.write_file("number", "12");
+    for (command, code) in [
+        ("wc $(cat option)", "exec.not-in-language"),
+        ("x=$(cat option); wc \"$x\"", "exec.not-in-language"),
+        ("for x in $(cat option); do wc $x; done", "exec.not-in-language"),
+        ("wc $(cat several)", "exec.not-in-language"),
+        ("cat \"$(cat far)\"", "path.outside-workspace"),
+        ("for x in src/b.txt $(cat far); do cat $x; done", "path.outside-workspace"),
+        ("x=$(cat far) && if cat \"$x\"; then ls; fi", "path.outside-workspace"),
+        ("cat \"$(cat hidden)\"", "policy.never"),
+        ("bash -c 'cat \"$(cat hidden)\"' | cat", "policy.never"),
+        ("make -j$(cat far)", "exec.not-in-language"),
+        ("make -n -j$(cat number) nothing", "exec.exit-nonzero"),
+    ] {
+        let answer = call(&capsule, "builtin:developer", command);
+        assert_eq!(answer["code"], code, "{command}: {answer}");
+        let text = answer.to_string();
+        assert!(!text.contains("SECRET"), "{command}: {text}");
+    }
+}
+
+/// A virtual environment's programs are found once it is activated, and only as the programs of the workspace that
+/// they are.
+#[test]
+fn an_activated_environment_has_its_programs() {
+    let capsule = capsule();
+    let tool = capsule.write_file(".venv/bin/tool", "#!/bin/sh\necho used\n");
+    fs::set_permissions(tool, fs::Permissions::from_mode(0o755)).unwrap();
+    capsule.write_file(".venv/bin/activate", "");
+    let policy = capsule.write_policy(OPEN);
+    for command in ["source .venv/bin/activate && tool", ". .venv/bin/activate; cd src; tool"] {
+        let answer = call(&capsule, &policy, command);
+        assert_eq!(answer["result"]["stdout"], "used\n", "{command}: {answer}");
+    }
+    let answer = call(&capsule, &policy, "tool");
+    assert_eq!(answer["code"], "exec.not-found", "{answer}");
+}
+
 /// CAP-10: a list replays as the calls that it was.
 #[test]
 fn lists_replay() {
     let capsule = capsule();
+    let command = "for f in src/*.txt; do n=$(wc -l < $f); echo \"$f: $n\"; done | sort -r";
+    let answer = call(&capsule, "builtin:developer", command);
+    assert_eq!(answer["result"]["stdout"], "src/b.txt: 1\nsrc/a.txt: 2\n", "{answer}");
+    let _ = capsule.run(&["replay", "latest"]).exits(0);
     let answer =
         call(&capsule, "builtin:developer", "cat src/a.txt | sort > sorted; cat sorted || echo no");
     assert_eq!(answer["result"]["stdout"], "a\nb\n", "{answer}");

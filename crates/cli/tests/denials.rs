@@ -162,7 +162,9 @@ fn what_is_refused_most_names_the_way() {
         ("builtin:developer", "rm -rf $X/", "write the value itself"),
         ("builtin:developer", "rm -rf /", "relative to the workspace"),
         ("builtin:developer", "git push", "Tell the user what is ready"),
-        ("builtin:developer", "for x in *; do wc $x; done", "`xargs`"),
+        ("builtin:developer", "while true; do ls; done", "`break`"),
+        ("builtin:developer", "rm -r $(ls)", "run the inner command first"),
+        ("builtin:developer", "eval ls", "write the command itself"),
         ("builtin:developer", "ls src/**", "`find`"),
     ] {
         let args = json!({ "command": command }).to_string();

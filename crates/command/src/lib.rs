@@ -12,4 +12,5 @@ pub mod argv;
 pub mod program;
 pub mod shell_syntax;
 pub mod specs;
+pub mod steps;
 pub mod variables;

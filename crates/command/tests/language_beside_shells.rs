@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use capsule_command::shell_syntax::{
-    ListOperator, PipelineStage, RESERVED_COMMANDS, Redirection, Script, ShellWord, StdStream,
+    ListOption, PipelineStage, RESERVED_COMMANDS, Redirection, Script, ShellWord, StdStream,
     UnsupportedSyntax, WordPiece, parse,
 };
+use capsule_command::steps::{ListState, NextStep};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -135,21 +136,25 @@ enum Patterns {
 impl Meaning {
     fn of(script: &Script, streams: bool, patterns: Patterns) -> Done {
         let mut own = Self { streams, ..Self::default() };
-        for element in &script.elements {
-            let runs = match element.join {
-                ListOperator::First | ListOperator::Then => true,
-                ListOperator::And => !own.done.failed,
-                ListOperator::Or => own.done.failed,
-            };
-            if runs {
-                let mut input = String::new();
-                let stages = &element.pipeline.stages;
-                for (index, stage) in stages.iter().enumerate() {
-                    let pipe = (index + 1 < stages.len()).then_some("|");
-                    input = own.stage(stage, input, pipe.unwrap_or("1"), patterns);
-                }
+        let mut state = ListState::new(());
+        while let Ok(NextStep::Run(index)) = state.advance(script, &|()| None, &|(), _| None) {
+            let before = own.done.files.remove("1").unwrap_or_default();
+            let (mut input, mut any_failed) = (String::new(), false);
+            let stages = &script.elements[index].pipeline.stages;
+            for (index, stage) in stages.iter().enumerate() {
+                let pipe = (index + 1 < stages.len()).then_some("|");
+                let stage = stage.with_values(&state.values_here(None)).unwrap();
+                input = own.stage(&stage, input, pipe.unwrap_or("1"), patterns);
+                any_failed |= own.done.failed;
             }
+            own.done.failed |= any_failed && state.has_option(ListOption::PipeFail);
+            let printed = own.done.files.remove("1").unwrap_or_default();
+            let kept = if state.captures() { before } else { before + &printed };
+            own.done.files.insert("1".into(), kept);
+            let status = u8::from(own.done.failed);
+            state.ended(script, Some(status), Some(&printed)).unwrap();
         }
+        own.done.failed = state.status != Some(0);
         own.done.runs.sort();
         own.done.out = own.done.files.remove("1").unwrap_or_default();
         own.done.err = sorted_lines(&own.done.files.remove("2").unwrap_or_default());
@@ -192,6 +197,12 @@ impl Meaning {
         let is_kept = |word: &&ShellWord| patterns == Patterns::Typed || word.as_glob().is_none();
         let words: Vec<String> =
             stage.words.iter().skip(1).filter(is_kept).map(ShellWord::unexpanded).collect();
+        if stage.words[0].literal() == Some("cat") {
+            // What a group prints, on its way into a file.
+            self.write(streams[0], &input);
+            self.done.failed = false;
+            return self.done.files.remove("|").unwrap_or_default();
+        }
         self.done.failed = words.last().is_some_and(|last| last == "fail");
         if self.streams {
             self.write(streams[0], &format!("out {}\n", words.join(" ")));
@@ -219,7 +230,7 @@ impl Meaning {
 /// Whether dash has what the text is made of. Braces and here-strings are bash's own, and escapes in
 /// quotes came into POSIX in 2024.
 fn is_posix(text: &str) -> bool {
-    !text.contains('{') && !text.contains("<<<") && !text.contains("$'")
+    !["{", "<<<", "$'", "&>", "|&", "pipefail", "(<"].iter().any(|own| text.contains(own))
 }
 
 fn compare(bench: &Bench, text: &str, script: &Script, streams: bool) {
@@ -345,6 +356,73 @@ const STREAMS: &[&str] = &[
     "show a >-",
 ];
 
+/// Texts of statements, variables and substitutions.
+const STATEMENTS: &[&str] = &[
+    "A=a; show $A \"$A b\" ${A}c '$A' \\$A",
+    "A='a b'; show $A \"$A\" x$A; B=$A; show \"$B\"",
+    "A=; show $A \"$A\" x$A; A=' '; show $A",
+    "A=' a  b '; show $A; show x$A",
+    "A=1; A=2; show $A; B=$A$A; show ${B}3",
+    "A=1; A=2 show $A; show $A",
+    "A=1; B=$A show; show",
+    "export A=1; show; A=2; show; A=3 show; show $A",
+    "A=x; export A B=y; show; B=z; show $B",
+    "show fail; show $?; show $?; show a || show $?",
+    "A=f; show a > $A; show b >> \"$A\" 2> $A.err; show c < $A",
+    "A=a; show <<E\n$A 'b' \\$A \"$A\" \\\\ \\a\nE\nshow b",
+    "A='a b'; show <<< $A; show <<< \"x $A\"",
+    "show <<E\nplain \"text\"\nE\nshow <<-E\n\tx\n\tE\n",
+    "show \"$(cat <<'E'\na $b\n\n'c' )\nE\n)\" d",
+    "show a && (show b; show c fail) || show d; (show e)",
+    "(A=1; show $A; export A; show); show; (show fail); show $?",
+    "{ show a; show b fail; } && show c; { show d; }",
+    "{ show a; show b; } > f; show c",
+    "{ show a; show b; } | show c; show d",
+    "(show a; show b fail) | show c | show d fail || show e",
+    "! show a && show b; ! show fail; show $?; ! show a | show b",
+    "if show a; then show b; fi; if show fail; then show c; fi; show $?",
+    "if show fail; then show a; elif show b; then show c; else show d; fi",
+    "if show fail || show a && show b; then show c; else show d; fi && show e",
+    "if show fail\nthen\nshow a\nelse\nshow b fail\nfi || show c",
+    "for a in x 'y z' w{1,2}; do show \"$a\" $a; done; show $a",
+    "for a in x y; do for b in 1 2; do show $a$b; done; done",
+    "for a in x fail y; do show $a && continue; show z$a; done; show $?",
+    "for a in x fail y; do show $a || break; done; show $?",
+    "for a in x y fail; do show $a; done || show last",
+    "for a in x y; do show $a; done > f; for a in 1 2; do show $a; done | show b",
+    "A='x y'; for a in $A \"$A\"; do show $a; done; for a in $A; do A=1; show $A; done",
+    "A=x; while show $A; do A=fail; done; show $?; until show $A; do A=y; done",
+    "A=1; while show; do if show $A fail; then show a; else break; fi; done; show $?",
+    "set -e; show a; show b || show c; show fail && show d; show e; show fail; show f",
+    "set -e; if show fail; then show a; fi; ! show b; (show fail; show c); show d",
+    "set -e; set +e; show fail; show a",
+    "set -o pipefail; show fail | show a; show $?; show a | show b",
+    "show a; exit 3; show b",
+    "(show a; exit 0; show b); show c; exit",
+    "show a || exit 1; (exit 4) || show $?",
+    "bash -c 'show a; show b fail' || show c; sh -c 'show d'",
+    "A=1; export B=2; bash -c 'show; A=3; show $A'; show $A",
+    "bash -ec 'show fail; show a'; bash -c \"sh -c 'show b'\" | show c",
+    "A=a; show a && A=b || A=c; show $A; show fail && A=d; show $A",
+    "A=a && show fail && A=b; show $A",
+];
+
+/// Texts whose outputs become words; `show` prints the words that it is given.
+const SUBSTITUTIONS: &[&str] = &[
+    "show $(show a b) \"$(show c d)\" x$(show e)y",
+    "A=$(show a); show \"$A\" $A; A=$(show fail); show $?",
+    "A=\"$(show a)\" show; show \"$(show a | show b)\"",
+    "for a in $(show x y); do show $a; done",
+    "show \"$(show \"$(show a)\")\"; show \"$(A=1; show $A; show b)\"",
+    "show fail && show $(show a); show c || show $(show b)",
+    "show <<E\nx $(show a) y\nE",
+    "show a > f; show \"$(<f)\" $(cat < f)",
+    "show \"$( (show a; show b) )\"; show \"$(if show a; then show b; fi)\"",
+    "A=$(show a) B=$(show b); show \"$A$B\"; export A=$(show c); show",
+    "set -e; A=$(show fail); show $A",
+    "if A=$(show a fail); then show b; else show \"$A\"; fi",
+];
+
 fn compare_all(name: &str, texts: &[&str], streams: bool) {
     let bench = Bench::new(name);
     for text in texts {
@@ -361,6 +439,13 @@ fn words_are_those_of_shells() {
 #[test]
 fn lists_and_streams_are_those_of_shells() {
     compare_all("language-streams", STREAMS, true);
+}
+
+#[test]
+fn statements_are_those_of_shells() {
+    compare_all("language-statements", STATEMENTS, false);
+    compare_all("language-statement-streams", STATEMENTS, true);
+    compare_all("language-substitutions", SUBSTITUTIONS, true);
 }
 
 /// What a text may be made of at random.

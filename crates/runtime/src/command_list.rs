@@ -3,13 +3,14 @@
 //!
 //! Nothing of a list runs unless all of it may. What a part finds may be otherwise than what the whole
 //! found, since the parts before it have run: it is judged again, and where it may not run, the list
-//! ends there. The folder and the status that it runs with are those that the parts left which really
+//! ends there. The directory and the status that it runs with are those that the parts left which really
 //! ran: a `cd` that was left out or failed changes nothing.
 
 use capsule_base::code::Code;
 use capsule_base::limits;
-use capsule_command::shell_syntax::{ListOperator, StdStream, parse};
-use capsule_core::action::{FolderChange, ListPart};
+use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, Script, ScriptElement, StdStream, parse};
+use capsule_command::steps::{ListState, NextStep, ReachedState};
+use capsule_core::action::{FolderChange, ListPart, UnsupportedStep};
 use capsule_core::call::ToolCall;
 use capsule_core::outcome::{CodedError, Status};
 use serde::Deserialize as _;
@@ -17,14 +18,26 @@ use serde_json::{Map, Value, json};
 
 use crate::call_result::CallResult;
 
+/// The directory that the list is in by now, and the one before, which `cd -` goes back to; that of the whole if it went
+/// nowhere.
+type Directories = (Option<String>, Option<String>);
+
 /// The parts of a list.
-pub(crate) struct CommandList(Vec<ListPart>);
+pub(crate) struct CommandList {
+    script: Script,
+    parts: Vec<ListPart>,
+    /// Where the workspace is for the parts.
+    root: Option<String>,
+}
 
 impl CommandList {
     /// The parts that the call for the whole found.
-    pub(crate) fn from_result(whole: &CallResult) -> Option<Self> {
-        let parts = whole.value.as_ref()?.get("parts")?;
-        Vec::deserialize(parts).ok().map(Self)
+    pub(crate) fn from_result(call: &ToolCall, whole: &CallResult) -> Option<Self> {
+        let value = whole.value.as_ref()?;
+        let parts = Vec::deserialize(value.get("parts")?).ok()?;
+        let script = parse(call.args.get("command")?.as_str()?).ok()?;
+        let root = value.get("root").and_then(Value::as_str).map(str::to_owned);
+        Some(Self { script, parts, root })
     }
 
     /// Runs the parts one after the other, as they are joined.
@@ -34,46 +47,115 @@ impl CommandList {
         whole: CallResult,
         mut pass: impl FnMut(ToolCall) -> Result<CallResult, E>,
     ) -> Result<CallResult, E> {
-        let mut sum = ListResult::new(whole);
-        for part in self.0 {
-            let due = match part.join {
-                ListOperator::First | ListOperator::Then => true,
-                ListOperator::And => sum.succeeded,
-                ListOperator::Or => !sum.succeeded,
+        let mut sum = ListResult::new(whole, self.root.clone());
+        let mut state = ListState::new((None, None));
+        let mut runs = 0;
+        loop {
+            let index = match self.next(&mut state, call) {
+                Ok(Some(index)) => index,
+                Ok(None) => break,
+                Err(problem) => {
+                    sum.stop(problem);
+                    return Ok(sum.into_result(None));
+                }
             };
-            if !due {
-                continue;
+            runs += 1;
+            if runs > limits::COMMAND_RUNS {
+                let most = limits::COMMAND_RUNS;
+                sum.stop(outside_language(&format!("a list runs at most {most} pipelines")));
+                return Ok(sum.into_result(None));
             }
-            if !part.runs && !part.changes_folder {
-                sum.succeeded = true;
-                continue;
-            }
-            let done = match sum.call_for(&part, call) {
-                Ok(call) => pass(call)?,
-                Err(ended) => *ended,
+            let Some(element) = self.script.elements.get(index) else { break };
+            // In old records a `cd` is no call.
+            let is_noted = |part: &&ListPart| part.number == index + 1 && !part.runs;
+            let (status, output) = match self.parts.iter().find(is_noted) {
+                Some(part) if !part.changes_folder => (0, String::new()),
+                _ => {
+                    let done = match sum.call_for((index, element), call, &mut state) {
+                        Ok(call) => pass(call)?,
+                        Err(ended) => *ended,
+                    };
+                    match sum.add(done, &mut state) {
+                        Some(ended) => ended,
+                        None => return Ok(sum.into_result(None)),
+                    }
+                }
             };
-            if !sum.add(done) {
-                break;
+            if let Err(why) = state.ended(&self.script, Some(status), Some(&output)) {
+                sum.stop(unsupported(&why));
+                return Ok(sum.into_result(None));
             }
         }
-        Ok(sum.into_result())
+        Ok(sum.into_result(state.status))
     }
+
+    /// The index of the part that is next.
+    fn next(
+        &self,
+        state: &mut ListState<Directories>,
+        call: &ToolCall,
+    ) -> Result<Option<usize>, CodedError> {
+        let directory =
+            |directories: &Directories| working_directory(self.root.as_deref(), directories, call);
+        let programs = |directories: &Directories, path: &str| match path.starts_with('/') {
+            true => Some(path.to_owned()),
+            false => Some(format!("{}/{path}", named_directory(directories, call))),
+        };
+        match state.advance(&self.script, &directory, &programs) {
+            Ok(NextStep::Run(index)) => Ok(Some(index)),
+            Ok(NextStep::End | NextStep::Unknown) => Ok(None),
+            Err(why) => Err(unsupported(&why)),
+        }
+    }
+}
+
+fn outside_language(message: &str) -> CodedError {
+    CodedError::new(Code::ExecNotInLanguage, message)
+}
+
+/// Why a list does not go on.
+fn unsupported(why: &UnsupportedStep) -> CodedError {
+    outside_language(match why {
+        UnsupportedStep::Value(_) => "a variable has no value that can be put in here",
+        UnsupportedStep::EndsGroup => {
+            "the list would end in a group whose output is not written yet"
+        }
+        _ => "the list does not end by itself",
+    })
+}
+
+/// The directory that a list is in, as calls name it.
+fn named_directory<'f>(directories: &'f Directories, call: &'f ToolCall) -> &'f str {
+    let whole = || call.args.get("cwd").and_then(Value::as_str).unwrap_or(".");
+    directories.0.as_deref().unwrap_or_else(whole)
+}
+
+/// The same, as programs see it.
+fn working_directory(
+    root: Option<&str>,
+    directories: &Directories,
+    call: &ToolCall,
+) -> Option<String> {
+    let (root, directory) = (root?, named_directory(directories, call));
+    Some(match directory.trim_start_matches("./").trim_end_matches('/') {
+        "" | "." => root.to_owned(),
+        _ if directory.starts_with('/') => directory.to_owned(),
+        directory => format!("{root}/{directory}"),
+    })
 }
 
 /// What came of the parts so far.
 struct ListResult {
     whole: CallResult,
     value: Map<String, Value>,
-    /// Whether the last part that ran ended with 0.
-    succeeded: bool,
-    /// Whether any part ran.
-    any_ran: bool,
+    /// The status of the last part that ran.
+    status: u8,
     /// Whether a program was given what the whole is given to read.
     fed: bool,
-    /// The folder that the list is in by now; that of the whole if it went nowhere.
-    folder: Option<String>,
-    /// The folder before, which `cd -` goes back to.
-    before: Option<String>,
+    /// Where the workspace is for the parts.
+    root: Option<String>,
+    /// Whether it ended before its end, and the last part says why.
+    has_stopped: bool,
 }
 
 /// What is put together of all parts.
@@ -83,38 +165,52 @@ const SUMMED_FIELDS: [&str; 4] =
     ["stdout_bytes_total", "stderr_bytes_total", "changes_total", "left_running"];
 
 impl ListResult {
-    fn new(whole: CallResult) -> Self {
-        let (value, folder, before) = (Map::new(), None, None);
-        Self { whole, value, succeeded: true, any_ran: false, fed: false, folder, before }
+    fn new(whole: CallResult, root: Option<String>) -> Self {
+        let value = Map::new();
+        let (fed, has_stopped) = (false, false);
+        Self { whole, value, status: 0, fed, root, has_stopped }
     }
 
     /// The call that a part is, in the state that the parts before it left.
     ///
     /// # Errors
     /// What comes of it without one.
-    fn call_for(&mut self, part: &ListPart, whole: &ToolCall) -> Result<ToolCall, Box<CallResult>> {
+    fn call_for(
+        &mut self,
+        (index, element): (usize, &ScriptElement),
+        whole: &ToolCall,
+        state: &mut ListState<Directories>,
+    ) -> Result<ToolCall, Box<CallResult>> {
         let mut call = whole.clone();
         let Value::Object(args) = &mut call.args else { return Ok(call) };
-        args.insert("part".into(), part.number.into());
+        args.insert("part".into(), (index + 1).into());
+        let reached = state.reached(element);
+        if reached != ReachedState::default() {
+            let text = serde_json::to_string(&reached).unwrap_or_default();
+            args.insert("reached".into(), text.into());
+        }
+        let here = working_directory(self.root.as_deref(), &state.directory, whole);
+        let stage = element.pipeline.stages.first();
+        let stage = stage.and_then(|stage| stage.with_values(&state.values_here(here)).ok());
+        let change = stage.as_ref().and_then(FolderChange::of).and_then(Result::ok);
         // What the whole is given to read, the first program reads.
-        if self.fed || part.changes_folder {
+        if self.fed || change.is_some() {
             args.remove("stdin");
         }
-        self.fed |= part.runs;
-        let change = part.changes_folder.then(|| change(whole, part.number)).flatten();
-        let folder = match change {
-            Some((true, stream)) if self.before.is_none() => {
-                return Err(Box::new(self.ended(1, stream, "cd: OLDPWD not set")));
+        self.fed |= change.is_none();
+        let (directory, before) = &state.directory;
+        let directory = match &change {
+            Some(FolderChange { to: "-", err, .. }) if before.is_none() => {
+                return Err(Box::new(self.ended(1, *err, "cd: OLDPWD not set")));
             }
-            Some((true, _)) => self.before.clone(),
-            _ => self.folder.clone(),
+            Some(FolderChange { to: "-", .. }) => before.clone(),
+            _ => directory.clone(),
         };
-        if let Some(folder) = folder {
-            args.insert("cwd".into(), folder.into());
+        if let Some(directory) = directory {
+            args.insert("cwd".into(), directory.into());
         }
-        if part.changes_folder {
-            let here = whole.args.get("cwd").and_then(Value::as_str).unwrap_or(".");
-            self.folder.get_or_insert_with(|| here.to_owned());
+        if change.is_some() {
+            state.directory.0 = Some(named_directory(&state.directory, whole).to_owned());
         }
         Ok(call)
     }
@@ -152,21 +248,50 @@ impl ListResult {
         CallResult { problem: done.problem, decision: done.decision, ..ended }
     }
 
-    /// Adds what came of a part; says whether the list goes on.
-    fn add(&mut self, done: CallResult) -> bool {
-        self.any_ran = true;
+    /// Adds what came of a part, and gives its status, and what it printed, where that is kept for a variable; none
+    /// where the list ends with it.
+    fn add(
+        &mut self,
+        done: CallResult,
+        state: &mut ListState<Directories>,
+    ) -> Option<(u8, String)> {
         let done = self.with_status(done);
-        self.succeeded = done.status == Status::Ok;
         self.whole.status = done.status;
         self.whole.problem = done.problem;
         let Some(Value::Object(mut value)) = done.value else {
             // Nothing ran: why is what the whole ends with.
             self.whole.decision = done.decision;
-            return false;
+            self.has_stopped = true;
+            return None;
         };
-        if let Some(Value::String(folder)) = value.remove("folder") {
-            self.before = self.folder.replace(folder);
+        if let Some(Value::String(directory)) = value.remove("folder") {
+            state.directory.1 = state.directory.0.replace(directory);
         }
+        let number = |name| value.get(name).and_then(Value::as_u64);
+        let status = match (number("exit_code"), number("signal")) {
+            (Some(code), _) => u8::try_from(code).ok(),
+            (None, Some(signal)) => u8::try_from(signal + 128).ok(),
+            (None, None) => (done.status == Status::Ok).then_some(0),
+        };
+        let mut output = String::new();
+        if state.captures() {
+            match captured_output(&mut value) {
+                Ok(text) => output = text,
+                Err(problem) => {
+                    self.stop(problem);
+                    return None;
+                }
+            }
+        }
+        self.merge(value);
+        // What was cancelled or ran into a bound of the whole does not go on.
+        self.has_stopped = status.is_none();
+        self.status = status?;
+        Some((self.status, output))
+    }
+
+    /// Puts together what parts come to.
+    fn merge(&mut self, mut value: Map<String, Value>) {
         let mut cut = self.value.get("truncated") == Some(&Value::Bool(true));
         for name in CONCATENATED_FIELDS {
             // Bytes that are no text stand in the record of their own part.
@@ -194,27 +319,61 @@ impl ListResult {
             value.insert("truncated".into(), true.into());
         }
         self.value = value;
-        let has = |name| self.value.get(name).is_some_and(Value::is_number);
-        // What was cancelled or ran into a bound of the whole does not go on.
-        has("exit_code") || has("signal") || self.succeeded
     }
 
-    fn into_result(self) -> CallResult {
-        let Self { mut whole, value, any_ran: reached, .. } = self;
-        whole.value = Some(match reached {
-            true if !value.is_empty() => Value::Object(value),
-            _ => json!({ "exit_code": 0, "stdout": "", "stderr": "" }),
+    /// Ends the list with a problem of its own.
+    fn stop(&mut self, problem: CodedError) {
+        self.has_stopped = true;
+        self.whole.status = Status::ToolError;
+        self.whole.problem = Some(problem);
+    }
+
+    /// What the list comes to, which ends with this status, if it came to its end.
+    fn into_result(mut self, status: Option<u8>) -> CallResult {
+        if let Some(status) = status.filter(|status| !self.has_stopped && *status != self.status) {
+            let texts = ["stdout", "stderr"].map(|name| (name.to_owned(), Value::from("")));
+            texts.into_iter().for_each(|(name, text)| {
+                self.value.entry(name).or_insert(text);
+            });
+            self.value.insert("exit_code".into(), status.into());
+            self.value.insert("signal".into(), Value::Null);
+            (self.whole.status, self.whole.problem) = match status {
+                0 => (Status::Ok, None),
+                _ => {
+                    let message = format!("the command ended with status {status}");
+                    (Status::ToolError, Some(CodedError::new(Code::ExecFailed, message)))
+                }
+            };
+        }
+        let Self { mut whole, value, .. } = self;
+        whole.value = Some(match value.is_empty() {
+            false => Value::Object(value),
+            true => json!({ "exit_code": 0, "stdout": "", "stderr": "" }),
         });
         whole
     }
 }
 
-/// Whether the `cd` that a part of a list is goes back to the folder before, and where it complains.
-fn change(call: &ToolCall, number: usize) -> Option<(bool, Option<StdStream>)> {
-    let script = parse(call.args.get("command")?.as_str()?).ok()?;
-    let element = script.elements.get(number.checked_sub(1)?)?;
-    let change = FolderChange::of(element.pipeline.stages.first()?)?.ok()?;
-    Some((change.to == "-", change.err))
+/// Takes from a result what a part printed, for a variable.
+///
+/// # Errors
+/// Not all of it is there, or it is none that can be put into words.
+fn captured_output(value: &mut Map<String, Value>) -> Result<String, CodedError> {
+    let is_whole = value.get("truncated") != Some(&Value::Bool(true));
+    let text = match value.insert("stdout".into(), "".into()) {
+        Some(Value::String(text)) if is_whole && text.len() <= limits::STDIN_BYTES => text,
+        None if is_whole && !value.contains_key("stdout_base64") => String::new(),
+        _ => {
+            return Err(outside_language(
+                "what was printed is too long, or no text, to be put into words",
+            ));
+        }
+    };
+    if text.contains(OUTPUT_PLACEHOLDER) {
+        return Err(outside_language("what was printed cannot be told from what is not known yet"));
+    }
+    value.insert("stdout_bytes_total".into(), 0.into());
+    Ok(text)
 }
 
 /// What a result holds of a stream: the text, and the end of one that was cut.
@@ -274,8 +433,9 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use capsule_base::exit::Exit;
-    use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord};
-    use capsule_core::action::{Action, CommandStep, PathLocation, PathTarget};
+    use capsule_command::shell_syntax::{PipelineStage, Redirection};
+    use capsule_core::action::{Action, CommandStep, PathLocation, PathTarget, expanded_argv};
+    use capsule_core::action::{Expansion, glob_arguments};
     use capsule_core::capability::Capabilities;
     use capsule_core::decision::{Decision, Verdict};
     use capsule_core::risk::Risk;
@@ -380,25 +540,31 @@ mod tests {
         let whole = ToolCall::by_person("shell.run", json!({ "command": text }));
         let steps = understood(&whole)?;
         let mut outside = false;
-        let done = match ListPart::of(&steps).as_slice() {
-            [step] if !step.changes_folder => {
-                outside = steps[0].cwd.inside().is_none();
-                part(root.path(), &steps[0])
-            }
-            parts => {
-                let list =
-                    CommandList::from_result(&delivered(json!({ "parts": parts }), None)).unwrap();
-                let whole_done = delivered(json!({}), None);
-                list.run(&whole, whole_done, |call| {
-                    let steps = understood(&call).unwrap();
-                    assert_eq!(steps.len(), 1, "{text:?}");
-                    outside |= steps[0].cwd.inside().is_none();
-                    Ok::<_, ()>(part(root.path(), &steps[0]))
-                })
-                .unwrap()
-            }
+        let done = if parse(text).ok()?.is_single() {
+            outside = steps[0].cwd.inside().is_none();
+            part(root.path(), &steps[0], false)
+        } else {
+            let parts = json!({ "parts": ListPart::of(&steps), "root": "/workspace" });
+            let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
+            let whole_done = delivered(json!({}), None);
+            list.run(&whole, whole_done, |call| {
+                let Some(steps) = understood(&call) else { return Err(()) };
+                assert_eq!(steps.len(), 1, "{text:?}");
+                outside |= steps[0].cwd.inside().is_none();
+                let pipe_fail = call.args["reached"].as_str().is_some_and(|text| {
+                    serde_json::from_str::<ReachedState>(text).unwrap().pipe_fail
+                });
+                Ok(part(root.path(), &steps[0], pipe_fail))
+            })
+            .ok()?
         };
-        if outside {
+        let is_refused =
+            done.problem.as_ref().is_some_and(|own| own.code == Code::ExecNotInLanguage);
+        // What a pipeline by itself could not be started for is no status.
+        let has_end = ["exit_code", "signal"]
+            .iter()
+            .any(|name| done.value.as_ref().unwrap().get(name).is_some());
+        if outside || is_refused || !has_end {
             return None;
         }
         let stdout = done.value.as_ref().unwrap()["stdout"].as_str().unwrap_or_default();
@@ -419,7 +585,7 @@ mod tests {
         }
     }
 
-    fn part(root: &Path, step: &CommandStep) -> CallResult {
+    fn part(root: &Path, step: &CommandStep, pipe_fail: bool) -> CallResult {
         let place = |cwd: &PathTarget| match &cwd.location {
             PathLocation::Inside(path) => root.join(path.as_str()),
             PathLocation::Outside(_) => root.join("nowhere"),
@@ -439,7 +605,7 @@ mod tests {
                 ),
             };
         }
-        match pipeline(&cwd, &step.stages) {
+        match pipeline(&cwd, step, pipe_fail) {
             Ok((stdout, Ok(0))) => delivered(json!({ "exit_code": 0, "stdout": stdout }), None),
             Ok((stdout, Ok(code))) => delivered(
                 json!({ "exit_code": code, "stdout": stdout }),
@@ -456,29 +622,41 @@ mod tests {
     /// What the programs print, and the status of the last or the signal that ended it.
     fn pipeline(
         cwd: &Path,
-        stages: &[PipelineStage],
+        step: &CommandStep,
+        pipe_fail: bool,
     ) -> Result<(String, Result<i32, i32>), (Code, io::Error)> {
         let mut children: Vec<Child> = Vec::new();
-        for (index, stage) in stages.iter().enumerate() {
-            let words: Vec<&str> = stage.words.iter().filter_map(ShellWord::literal).collect();
-            let mut command = program(words[0], cwd);
+        for (index, stage) in step.stages.iter().enumerate() {
+            let words = expanded_argv(stage, &step.cwd, &expansions(cwd, step, stage));
+            let mut command = program(&words[0], cwd);
             command.args(&words[1..]).stderr(Stdio::null()).stdout(Stdio::piped());
+            command.envs(stage.variables.iter().cloned());
             command.stdin(match children.last_mut().and_then(|child| child.stdout.take()) {
                 Some(out) => Stdio::from(out),
                 None => Stdio::null(),
             });
             for redirect in &stage.redirects {
                 let opened = match redirect {
+                    Redirection::Here { text } => {
+                        let mut file = tempfile::tempfile().unwrap();
+                        io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+                        io::Seek::rewind(&mut file).unwrap();
+                        Ok(file)
+                    }
+                    Redirection::File { path, .. } if path == "/dev/null" => {
+                        File::create("/dev/null")
+                    }
+                    Redirection::Duplicate { .. } => continue,
                     Redirection::File { path, append: true, .. } => {
                         OpenOptions::new().append(true).create(true).open(cwd.join(path))
                     }
                     Redirection::File { path, .. } => File::create(cwd.join(path)),
                     Redirection::Input { path } => File::open(cwd.join(path)),
-                    other => panic!("{other:?}"),
                 };
                 let file = Stdio::from(opened.map_err(|error| (Code::FileSystem, error))?);
                 match redirect {
-                    Redirection::Input { .. } => command.stdin(file),
+                    Redirection::Input { .. } | Redirection::Here { .. } => command.stdin(file),
+                    Redirection::File { stream: StdStream::Err, .. } => command.stderr(file),
                     _ => command.stdout(file),
                 };
             }
@@ -488,12 +666,30 @@ mod tests {
         }
         let last = children.pop().unwrap();
         let done = last.wait_with_output().unwrap();
+        let mut status = 0;
         for mut child in children {
-            let _ = child.wait();
+            status = child.wait().unwrap().code().filter(|code| *code != 0).unwrap_or(status);
+        }
+        if pipe_fail && status != 0 && done.status.success() {
+            return Ok((String::from_utf8(done.stdout).unwrap(), Ok(status)));
         }
         let signal = std::os::unix::process::ExitStatusExt::signal(&done.status);
         let status = done.status.code().ok_or_else(|| signal.unwrap());
         Ok((String::from_utf8(done.stdout).unwrap(), status))
+    }
+
+    /// The names that the patterns of a stage stand for.
+    fn expansions(cwd: &Path, step: &CommandStep, stage: &PipelineStage) -> Vec<Expansion> {
+        let here = step.cwd.inside().map(ToString::to_string).unwrap_or_default();
+        let here = if here == "." { String::new() } else { here };
+        let expanded = |(_, pattern): (_, String)| {
+            let text = format!("printf '%s\\0' {pattern}");
+            let done = program("bash", cwd).args(["-O", "nullglob", "-c", &text]).output().unwrap();
+            let names = String::from_utf8(done.stdout).unwrap();
+            let names = names.split_terminator('\0').filter(|name| !name.is_empty());
+            Expansion { cwd: here.clone(), pattern, names: names.map(Into::into).collect() }
+        };
+        glob_arguments(stage).map(expanded).collect()
     }
 
     /// Compares a list with what bash makes of it; says whether it is one of the language.
@@ -529,6 +725,28 @@ mod tests {
             "cd a\ncat f\ncd b\ncat f\ncd ../..\ncat f",
             "echo x | cd a 2>&1 | cat; pwd -P",
             "cd - >/dev/null &&\n[ -e g ] &&\ncd - >/dev/null",
+            "(cd a; cat f; rm f); cat f; pwd -P",
+            "{ cd a; cat f; } && cat f",
+            "for d in a b missing; do cd $d && cat f && cd ..; done; pwd -P",
+            "for d in */; do cat \"${d}f\"; done; for x in *.none; do echo \"$x\"; done",
+            "for d in a b; do (cd $d && echo $d > name); done; cat a/name b/name",
+            "d=a; cd $d; pwd; echo $PWD; cd ..; echo \"$PWD/x\"",
+            "x=$(cat f); cd a; x=\"$x $(cat f)\"; echo \"$x\"",
+            "cat missing; echo $?; false; echo $? $?; true || echo never; echo $?",
+            "set -e; cat f; cat missing || echo none; (cat missing; echo never); echo never",
+            "set -o pipefail; false | cat; echo $?; true | cat",
+            "if cd a; then cat f; else cat b/f; fi; pwd -P",
+            "if cd missing; then cat f; elif [ -d b ]; then cd b; cat f; fi; pwd -P",
+            "until [ -f n ]; do cat f > n; done; cat n; while [ -f n ]; do rm n; done; echo $?",
+            "for f in f g; do if [ -f $f ]; then cat $f; continue; fi; echo no $f; break; done; echo $?",
+            "{ cat f; cat a/f; } > out; cat f; cat out; pwd -P",
+            "(cat f; cd a; cat f) | cat > out; cat out; pwd -P",
+            "for x in 1 2; do echo $x; done | cat > out; cat out",
+            "bash -c 'cd a; cat f'; cat f; bash -ec 'false; echo never' || echo $?",
+            "v=a; v=$v$v cat f; echo $v; export E=$v; env | grep ^E=; (E=c; env | grep ^E=); env | grep ^E=",
+            "cat <<E > out\n$(cat f) x\nE\ncat out; cat <<< \"$(cat a/f)\"",
+            "! cat missing; echo $?; ! true && echo never; (exit 3); echo $?; exit 4",
+            "cd a; touch -- -f; for f in *; do cat \"$f\"; done; rm ./*; ls",
         ] {
             let is_ours = compare(text);
             assert_eq!(is_ours, !text.contains(" | cd"), "{text:?}");
@@ -594,25 +812,109 @@ mod tests {
         "perl -e 'kill 15, $$'",
     ];
 
-    fn lists() -> impl Strategy<Value = String> {
+    /// Words with values, most of them set by what comes before.
+    const VALUED: &[&str] = &[
+        "v=a",
+        "v=b/f",
+        "v=$(cat f)",
+        "w=$v",
+        "v=\"$v/b\"",
+        "export X=$v",
+        "X=1",
+        "v=",
+        "w='a b'",
+        "echo $v",
+        "echo \"$v\" $w",
+        "cat \"$v\"",
+        "cd \"$v\"",
+        "cd $w",
+        "echo $?",
+        "echo $PWD",
+        "env | grep ^X=",
+        "X=2 env | grep X",
+        "test -d \"$v\"",
+        "echo x > \"$v\"",
+        "rm \"$v\"",
+        "cat <<< \"$v\"",
+        "touch \"$v.n\"",
+        "[ \"$v\" = a ]",
+        "set -e",
+        "set +e",
+        "set -o pipefail",
+        "exit 3",
+        "! cat missing",
+        "! true",
+        "cat <<E\n$v $(cat f)\nE",
+        "echo $(ls) \"$(pwd -P)\"",
+        "break",
+        "continue",
+    ];
+
+    fn simple() -> impl Strategy<Value = String> {
         let change = prop::sample::select(CHANGES).prop_map(|to| format!("cd {to}"));
         let program = prop::sample::select(PROGRAMS).prop_map(String::from);
-        let element = prop_oneof![2 => change, 3 => program];
+        let valued = prop::sample::select(VALUED).prop_map(String::from);
+        prop_oneof![2 => change, 3 => program, 3 => valued]
+    }
+
+    fn joined(
+        element: impl Strategy<Value = String>,
+        most: usize,
+    ) -> impl Strategy<Value = String> {
         let join = prop::sample::select(vec![" && ", " || ", "; ", "\n", " &&\n", " ||\n\n"]);
-        prop::collection::vec((element, join), 2..8).prop_map(|parts| {
+        prop::collection::vec((element, join), 1..most).prop_map(|parts| {
             let mut text = String::new();
             for (index, (element, join)) in parts.iter().enumerate() {
                 text.push_str(element);
-                text.push_str(if index + 1 < parts.len() { join } else { "" });
+                let is_text = element.contains("<<E");
+                let last = index + 1 == parts.len();
+                text.push_str(if is_text {
+                    "\n"
+                } else if last {
+                    ""
+                } else {
+                    join
+                });
             }
             text
         })
     }
 
+    /// Lists with folders, variables, conditions, loops and groups.
+    fn lists() -> impl Strategy<Value = String> {
+        let statement = simple().boxed().prop_recursive(3, 24, 4, |inner| {
+            let list = || joined(inner.clone(), 4);
+            let words = prop::sample::select(vec![
+                "a b",
+                "a/b b missing",
+                "*",
+                "f $(echo a b)",
+                "'a b'",
+                "*/",
+                "{1,2}",
+            ]);
+            prop_oneof![
+                list().prop_map(|list| format!("({list}\n)")),
+                list().prop_map(|list| format!("{{ {list}\n}}")),
+                list().prop_map(|list| format!("{{ {list}\n}} > o")),
+                list().prop_map(|list| format!("({list}\n) | cat")),
+                (list(), list()).prop_map(|(one, two)| format!("if {one}\nthen {two}\nfi")),
+                (list(), list(), list()).prop_map(|(one, two, three)| format!(
+                    "if {one}\nthen {two}\nelse {three}\nfi"
+                )),
+                (words, list())
+                    .prop_map(|(words, list)| format!("for v in {words}; do {list}\ndone")),
+                list().prop_map(|list| format!("while [ ! -e s ]; do {list}\ntouch s\ndone")),
+                list().prop_map(|list| format!("w=$(echo \"$(cat f)\"\n{list}\n)")),
+            ]
+        });
+        joined(prop_oneof![2 => simple().boxed(), 3 => statement], 7)
+    }
+
     #[test]
     fn lists_made_at_random_mean_what_they_mean_to_bash() {
         let more = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
-        let enough = more.unwrap_or(0_usize).max(500);
+        let enough = more.unwrap_or(0_usize).max(300);
         let mut runner = TestRunner::deterministic();
         if more.is_some() {
             runner = TestRunner::default();
@@ -635,16 +937,18 @@ mod tests {
             let whole = ToolCall::by_person("shell.run", json!({ "command": text }));
             let Some(steps) = understood(&whole) else { continue };
             let root = folder("judged");
-            let list = CommandList(ListPart::of(&steps));
+            let parts = json!({ "parts": ListPart::of(&steps), "root": "/workspace" });
+            let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
             let _ = list.run(&whole, delivered(json!({}), None), |call| {
-                let item = understood(&call).unwrap().remove(0);
+                let Some(mut reached) = understood(&call) else { return Err(()) };
+                let item = reached.remove(0);
                 let seen = |step: &CommandStep| {
                     step.number == item.number && step.cwd.location == item.cwd.location
                 };
                 // Outside is denied, whatever follows.
                 let outside = steps.iter().any(|step| step.cwd.inside().is_none());
                 assert!(outside || steps.iter().any(seen), "{text:?}: {item:?}");
-                Ok::<_, ()>(part(root.path(), &item))
+                Ok(part(root.path(), &item, false))
             });
         }
     }

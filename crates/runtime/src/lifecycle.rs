@@ -25,7 +25,7 @@ pub fn submit<J: Journal, H: CallBackend>(
     call: ToolCall,
 ) -> Result<CallResult, J::Error> {
     let (call, whole) = run_call(run, call)?;
-    let done = match CommandList::from_result(&whole) {
+    let done = match CommandList::from_result(&call, &whole) {
         Some(list) => list.run(&call, whole, |part| run_call(run, part).map(|(_, done)| done)),
         None => Ok(whole),
     };

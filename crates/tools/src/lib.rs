@@ -24,7 +24,7 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
-use capsule_core::action::{Action, Facts, PathLocation};
+use capsule_core::action::{Action, Facts, PathLocation, PathTarget};
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::lifecycle::{Operation, PreflightReport};
 use capsule_core::outcome::CodedError;
@@ -33,6 +33,7 @@ use capsule_redact::excerpt;
 use capsule_workspace::{GitAliases, GitPreferences};
 use serde_json::Value;
 
+use command::program::find_command;
 use staged::{StagedOperation, UnstageableOperation};
 
 pub use builtin::user_ask::QUESTION_TOOL;
@@ -120,7 +121,8 @@ pub fn signature_of(name: &str) -> Result<&'static ToolSignature, CodedError> {
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
 pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, CodedError> {
     let git_aliases = &GitAliases::default;
-    let context = DescribeContext { now, root_names: &RootNames::default(), git_aliases };
+    let (root_names, is_program) = (&RootNames::default(), &|_: &WorkspacePath| false);
+    let context = DescribeContext { now, root_names, git_aliases, is_program };
     find_tool(name).and_then(|tool| describe_call(tool, args, &context))
 }
 
@@ -164,7 +166,12 @@ pub fn preflight(
     let root_names = context.workspace.root_names();
     let preferences = || GitPreferences::read(context.host.as_ref(), context.workspace.path());
     let git_aliases = &|| preferences().aliases;
-    let describe = DescribeContext { now: context.now, root_names, git_aliases };
+    let root = PathTarget::parse(".");
+    let is_program = &|path: &WorkspacePath| {
+        let path = root_names.absolute(path.components());
+        find_command(&path, &root, context).is_some()
+    };
+    let describe = DescribeContext { now: context.now, root_names, git_aliases, is_program };
     let action = describe_call(tool, &call.args, &describe)?;
     let PreparedCall { facts, operation } = tool.prepare(&action, &call.args, context);
     let action = action.resolve_confinement(&facts);

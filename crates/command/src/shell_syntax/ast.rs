@@ -1,4 +1,8 @@
-//! What a command says once it is understood: a list of pipelines of stages.
+//! What a command says once it is understood: a list of pipelines of stages, and between them what leads from one
+//! to another.
+//!
+//! Loops, conditions and groups are no tree but elements that say where it goes on, so that who runs a list and who
+//! looks ahead at how it may run both read one row from its beginning.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,11 +39,98 @@ pub enum ListOperator {
 pub struct ScriptElement {
     /// When it runs. `&&` and `||` bind alike and from the left.
     pub join: ListOperator,
-    /// What runs.
+    /// The index of the element that is next where this one does not run.
+    pub otherwise: usize,
+    /// What it is.
+    pub kind: ElementKind,
+    /// What runs; without stages where no program does.
     pub pipeline: Pipeline,
+    /// Whether a command of the text ends with it whose failure ends a list under `set -e`.
+    pub is_checked: bool,
+    /// Whether its output becomes words of another command.
+    pub is_captured: bool,
     /// Where it stands.
     #[serde(skip)]
     pub span: Span,
+}
+
+/// What an element of a list does. Indexes are those of [`Script::elements`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElementKind {
+    /// Its pipeline runs.
+    Run,
+    /// A group begins.
+    Enter {
+        /// Whether what it prints becomes the value of a variable.
+        captures: bool,
+        /// What it shares with what is around it.
+        scope: GroupScope,
+    },
+    /// The group ends. What was captured becomes the value of this variable.
+    Leave(Option<String>),
+    /// It goes on at another element.
+    Jump(usize),
+    /// The status becomes 0.
+    Succeed,
+    /// The status becomes 1 if it was 0, and 0 if not.
+    Negate,
+    /// The status is kept under a number.
+    Note(usize),
+    /// The status becomes the one that was kept.
+    Recall(usize),
+    /// A variable gets a value.
+    Assign {
+        /// Its name.
+        name: String,
+        /// What it becomes; none for one that is only exported.
+        value: Option<ShellWord>,
+        /// Whether programs see it.
+        is_exported: bool,
+        /// Whether the status stays that of a substitution in the value.
+        keeps_status: bool,
+    },
+    /// The words that a loop goes through are kept under its number.
+    Items(usize, Vec<ShellWord>),
+    /// The next of them becomes the value of a variable; if there is none, the loop goes on at another element.
+    Each {
+        /// The number of the loop.
+        number: usize,
+        /// The variable.
+        name: String,
+        /// Where it goes on behind the last one.
+        end: usize,
+    },
+    /// An option of the list is switched.
+    Option(ListOption, bool),
+    /// The list ends, or the innermost group, with this status or the last one.
+    Exit(Option<u8>),
+    /// Programs are looked for in this directory first, where a virtual environment of Python has them.
+    Activate(String),
+}
+
+/// What a group shares with the list that it is in: directory, variables and options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupScope {
+    /// All of it.
+    Shared,
+    /// It begins with the same and leaves nothing behind.
+    Subshell,
+    /// The same without `-e`, as in bash.
+    Substitution,
+    /// The same, but it sees exported variables alone.
+    Shell,
+}
+
+/// What `set` can switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ListOption {
+    /// `-e`: a failure ends the list.
+    ErrorExit,
+    /// `-o pipefail`: a pipeline fails with any of its programs.
+    PipeFail,
 }
 
 /// Stages that run together, each reading what the one before prints. The status is the last one's.
@@ -61,9 +152,22 @@ pub struct PipelineStage {
     /// What its streams are, to be applied from left to right after the pipe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirects: Vec<Redirection>,
+    /// Texts among variables and redirections that hold variables. Each replaces an empty text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub templates: Vec<(TextPlace, ShellWord)>,
     /// Where it stands.
     #[serde(skip)]
     pub span: Span,
+}
+
+/// A text of a stage that is none of its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TextPlace {
+    /// The value of the variable with this index.
+    Variable(usize),
+    /// The path or the text of the redirection with this index.
+    Redirect(usize),
 }
 
 /// A word after quotes were taken away and braces were expanded.
@@ -71,6 +175,9 @@ pub struct PipelineStage {
 pub struct ShellWord {
     /// Its parts. Two texts never follow one another, nor do two `*`; an empty word has none.
     pub pieces: Vec<WordPiece>,
+    /// Whether a part of it is what a program printed.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_opaque: bool,
     /// Whether any part of it was quoted.
     #[serde(skip)]
     pub quoted: bool,
@@ -99,6 +206,13 @@ pub enum WordPiece {
         negated: bool,
         /// What is named, from and to; the same twice for a single character.
         ranges: Vec<(char, char)>,
+    },
+    /// `$NAME`, before its value is put in.
+    Variable {
+        /// Its name; what is no name of a variable is the output of a substitution, or the status (`?`).
+        name: String,
+        /// Whether the value stays one word.
+        quoted: bool,
     },
 }
 
@@ -181,7 +295,26 @@ impl ShellWord {
     /// Where nothing matches, the pattern stands for itself ([`ShellWord::unexpanded`]), as in a shell.
     #[must_use]
     pub fn as_glob(&self) -> Option<&[WordPiece]> {
-        if self.literal().is_some() { None } else { Some(&self.pieces) }
+        let is_wild = |piece: &WordPiece| !matches!(piece, WordPiece::Text(_));
+        if self.has_variables() || !self.pieces.iter().any(is_wild) {
+            None
+        } else {
+            Some(&self.pieces)
+        }
+    }
+
+    /// The variables whose values are still to be put in, in their order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            WordPiece::Variable { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Whether values are still to be put in.
+    #[must_use]
+    pub fn has_variables(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, WordPiece::Variable { .. }))
     }
 
     /// The word as a shell would hand it on unexpanded: without quotes, wildcards as they are typed.
@@ -198,6 +331,7 @@ impl WordPiece {
             Self::Any => "*".into(),
             Self::Directories => "**/".into(),
             Self::One => "?".into(),
+            Self::Variable { name, .. } => alloc::format!("${{{name}}}"),
             Self::Class { negated, ranges } => {
                 let mut typed = String::from(if *negated { "[!" } else { "[" });
                 for (low, high) in ranges {
@@ -214,7 +348,63 @@ impl WordPiece {
     }
 }
 
+impl ScriptElement {
+    /// An element that always runs, the one with this index.
+    pub(super) const fn new(kind: ElementKind, index: usize, span: Span) -> Self {
+        let pipeline = Pipeline { stages: Vec::new() };
+        let (join, otherwise) = (ListOperator::Then, index + 1);
+        Self { join, otherwise, kind, pipeline, is_checked: false, is_captured: false, span }
+    }
+}
+
+impl ScriptElement {
+    /// Has an element of another script be one of this: its indexes begin at `base`, its numbers at `first`.
+    pub(super) fn renumber(&mut self, base: usize, first: usize) {
+        self.otherwise += base;
+        let rename = |name: &mut String| match name.chars().next() {
+            Some('(') => *name = alloc::format!("({first}.{}", name.trim_start_matches('(')),
+            Some(mark @ ('|' | '*')) => {
+                let number: usize = name.trim_start_matches(mark).parse().unwrap_or(0);
+                *name = alloc::format!("{mark}{}", first + number);
+            }
+            _ => {}
+        };
+        match &mut self.kind {
+            ElementKind::Jump(to) => *to += base,
+            ElementKind::Note(number) | ElementKind::Recall(number) => *number += first,
+            ElementKind::Items(number, _) => *number += first,
+            ElementKind::Each { number, end, .. } => {
+                (*number, *end) = (*number + first, *end + base)
+            }
+            ElementKind::Leave(Some(name)) => rename(name),
+            _ => {}
+        }
+        let words = match &mut self.kind {
+            ElementKind::Assign { value, .. } => value.as_mut_slice(),
+            ElementKind::Items(_, words) => words.as_mut_slice(),
+            _ => &mut [],
+        };
+        let stages = self.pipeline.stages.iter_mut();
+        let of_stages = stages.flat_map(|stage| {
+            stage.words.iter_mut().chain(stage.templates.iter_mut().map(|(_, word)| word))
+        });
+        for word in words.iter_mut().chain(of_stages) {
+            for piece in &mut word.pieces {
+                if let WordPiece::Variable { name, .. } = piece {
+                    rename(name);
+                }
+            }
+        }
+    }
+}
+
 impl Script {
+    /// Whether it is one pipeline and nothing else.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        matches!(self.elements.as_slice(), [one] if one.kind == ElementKind::Run)
+    }
+
     /// The same without what is only about how it was written: places and quotes. Two texts that
     /// mean the same are equal so.
     #[must_use]

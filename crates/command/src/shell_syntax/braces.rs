@@ -7,8 +7,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::quotes::{CharKind, Unit};
 use super::refusal::SyntaxRefusal;
+use super::tokens::{CharKind, Unit};
 use super::unsupported::UnsupportedSyntax;
 use capsule_base::limits;
 

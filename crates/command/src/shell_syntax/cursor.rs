@@ -3,9 +3,12 @@
 //! A backslash at the end of a line joins two lines everywhere but in single quotes, comments and
 //! here-documents, so [`Source::peek`] never shows one. Who reads those three reads raw.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::refusal::SyntaxRefusal;
+use super::tokens::Tokens;
 use super::unsupported::UnsupportedSyntax;
 use capsule_base::escape::is_hostile;
 use capsule_base::limits;
@@ -14,11 +17,40 @@ use capsule_base::limits;
 pub(super) struct Cursor<'t> {
     text: &'t str,
     at: usize,
+    /// The commands whose output is put in, by the numbers that their variables have.
+    pub(super) substitutions: Vec<Tokens>,
+    /// How many of them are being read.
+    pub(super) depth: usize,
+    /// Whether the text of a here-document is to begin at the next line.
+    pub(super) awaits_text: bool,
+    /// What reads the command in `$(..)`, from behind its parenthesis to behind the closing one.
+    pub(super) read_substitution: SubstitutionReader,
 }
 
+/// Reads the parts of a command whose output is put in, whose `$` is at this place.
+pub(super) type SubstitutionReader = fn(&mut Cursor<'_>, usize) -> Result<Tokens, SyntaxRefusal>;
+
 impl<'t> Cursor<'t> {
-    pub(super) const fn new(text: &'t str) -> Self {
-        Self { text, at: 0 }
+    pub(super) const fn new(text: &'t str, read_substitution: SubstitutionReader) -> Self {
+        Self {
+            text,
+            at: 0,
+            substitutions: Vec::new(),
+            depth: 0,
+            awaits_text: false,
+            read_substitution,
+        }
+    }
+
+    /// Keeps the parts of a command whose output is put in, and gives the name of the variable for it.
+    pub(super) fn keep_substitution(&mut self, tokens: Tokens) -> String {
+        self.substitutions.push(tokens);
+        alloc::format!("({}", self.substitutions.len() - 1)
+    }
+
+    /// Goes on behind so many bytes.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.at = (self.at + bytes).min(self.text.len());
     }
 
     pub(super) const fn at(&self) -> usize {

@@ -40,6 +40,58 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "the variable is set for this program alone, if the policy lists its name",
         "CI=1 npm test",
     ),
+    rule("LIST: ! PIPELINE", "the status becomes the opposite", "! grep -q x a && ls"),
+    rule(
+        "LIST: if LIST; then LIST; elif LIST; then LIST; else LIST; fi",
+        "the part behind the first condition that ended with 0 runs",
+        "if [ -f a ]; then cat a; else echo none; fi",
+    ),
+    rule(
+        "LIST: for NAME in WORD ..; do LIST; done",
+        "the list runs once for each word; `break` and `continue` are known",
+        "for f in src/*.py; do wc -l \"$f\"; done",
+    ),
+    rule(
+        "LIST: while LIST; do LIST; done, until LIST; do LIST; done",
+        "the list runs as long as, or until, the first one ends with 0; one that cannot end is refused",
+        "until [ -f done ]; do sleep 1; done",
+    ),
+    rule(
+        "LIST: ( LIST )",
+        "a group that leaves directory and variables as they were",
+        "( cd src && make ); ls",
+    ),
+    rule(
+        "LIST: { LIST; }",
+        "a group; behind it, as behind a loop or a condition, `> FILE`, `>> FILE` or `| STAGE` takes what all of it prints",
+        "{ date; git status; } > log",
+    ),
+    rule(
+        "LIST: NAME=VALUE",
+        "the variable has this value in what follows, where `$NAME` is read; programs do not see it",
+        "dir=src; ls \"$dir\"",
+    ),
+    rule(
+        "LIST: export NAME=VALUE",
+        "the same, and programs see it, if the policy lists its name",
+        "export CI=1; npm test",
+    ),
+    rule(
+        "LIST: set -e, set -u, set -o pipefail",
+        "the list ends at a failure; variables without a value are refused in any case; a pipeline fails with any of its programs",
+        "set -euo pipefail; make; make test",
+    ),
+    rule("LIST: exit N", "the list, or the group, ends with this status", "make || exit 1; ls"),
+    rule(
+        "LIST: source DIR/bin/activate",
+        "programs of this virtual environment of Python are found by their names",
+        "source .venv/bin/activate && pytest",
+    ),
+    rule(
+        "STAGE: bash -c TEXT, sh -c TEXT",
+        "the text is read as this language; also with `-l`, `-e`, `-u`, `-o pipefail`",
+        "bash -lc 'cd src && make'",
+    ),
     rule(
         "STAGE: cd DIR",
         "what follows runs in another folder of the workspace, if that is reached and there; `cd -` goes back",
@@ -63,12 +115,23 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "standard error goes where standard output goes at this moment",
         "make > log 2>&1",
     ),
+    rule(
+        "REDIRECT: &> FILE, &>> FILE",
+        "both standard output and standard error go into the file",
+        "make &> log",
+    ),
+    rule("PIPELINE: STAGE |& STAGE", "the second reads standard error, too", "make |& tail -n 5"),
     rule("REDIRECT: >&2, 1>&2", "and the other way round", "echo failed >&2"),
     rule("REDIRECT: < FILE", "standard input comes from the file", "sort < a"),
     rule(
         "REDIRECT: <<'WORD'",
         "standard input is what stands in the lines up to the word, as it is; the word is quoted",
         "cat <<'EOF'\ncosts $5\nEOF",
+    ),
+    rule(
+        "REDIRECT: <<WORD",
+        "the same where the word is not quoted: variables and substitutions are put in, `\\` takes away the meaning of `$`",
+        "cat <<EOF\ntext\nEOF",
     ),
     rule(
         "REDIRECT: <<-'WORD'",
@@ -86,6 +149,21 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "WORD: $'TEXT'",
         "the text, where `\\t`, `\\n` and `\\r` are a tab, a line end and a return, and `\\` before `\\`, `'` or `\"` takes away its meaning",
         "cut -d $'\\t' -f 2 a",
+    ),
+    rule(
+        "WORD: $NAME, ${NAME}, $PWD, $?",
+        "the value that the text gave a variable, the directory, the status before; outside of double quotes it is split at white space",
+        "v=1.2; echo \"version $v\"",
+    ),
+    rule(
+        "WORD: $(LIST)",
+        "what the list prints, which must only read; never a program, a file of a stream, a directory or an option, nor a word for what deletes, runs code or contacts others",
+        "echo \"on $(git branch --show-current)\"",
+    ),
+    rule(
+        "WORD: \"$(cat <<'WORD')\"",
+        "the lines up to the word as one text",
+        "git commit -m \"$(cat <<'EOF'\nsubject\n\nbody\nEOF\n)\"",
     ),
     rule("WORD: \\CHARACTER", "the character as it is; a line end joins two lines", "ls a\\ b"),
     rule(

@@ -5,33 +5,16 @@ use alloc::vec::Vec;
 
 use super::ast::{Redirection, Span, StdStream};
 use super::cursor::Cursor;
-use super::quotes::{self, CharKind, Unit};
+use super::quotes;
 use super::refusal::SyntaxRefusal;
+use super::tokens::{CharKind, Token, Tokens, Unit, is_bare};
 use super::unsupported::UnsupportedSyntax;
 use super::wildcards;
 use capsule_base::limits;
 
-/// A part of a command.
-#[derive(Debug)]
-pub(super) enum Token {
-    /// A word whose braces and wildcards are not read yet.
-    Word(Vec<Unit>),
-    Redirect(Redirection),
-    /// `|`
-    Pipe,
-    /// `&&`
-    And,
-    /// `||`
-    Or,
-    /// `;`
-    Semicolon,
-    /// A line end.
-    Newline,
-}
-
 /// The parts, each with its place, and the refusal that ended the reading.
-pub(super) fn tokens(text: &str) -> (Vec<(Token, Span)>, Option<SyntaxRefusal>) {
-    let mut lexer = Lexer { source: Cursor::new(text), tokens: Vec::new(), pending: Vec::new() };
+pub(super) fn tokens(source: &mut Cursor<'_>) -> (Tokens, Option<SyntaxRefusal>) {
+    let mut lexer = Lexer { source, tokens: Vec::new(), pending: Vec::new(), open: 0 };
     loop {
         match lexer.step() {
             Ok(true) => {}
@@ -41,11 +24,39 @@ pub(super) fn tokens(text: &str) -> (Vec<(Token, Span)>, Option<SyntaxRefusal>) 
     }
 }
 
-struct Lexer<'t> {
-    source: Cursor<'t>,
-    tokens: Vec<(Token, Span)>,
+/// The parts of a command whose output is put in, from behind its parenthesis to behind the closing one. `start` is
+/// where its `$` is.
+pub(super) fn substitution(source: &mut Cursor<'_>, start: usize) -> Result<Tokens, SyntaxRefusal> {
+    let unclosed = SyntaxRefusal::of(UnsupportedSyntax::CommandSubstitution, start..start + 2);
+    if source.depth >= limits::SUBSTITUTION_DEPTH || source.awaits_text {
+        return Err(unclosed);
+    }
+    source.depth += 1;
+    let mut lexer = Lexer { source, tokens: Vec::new(), pending: Vec::new(), open: 0 };
+    loop {
+        lexer.source.skip_blanks();
+        if lexer.open == 0 && lexer.source.peek() == Some(')') {
+            break;
+        }
+        if !lexer.step()? {
+            return Err(unclosed);
+        }
+    }
+    if !lexer.pending.is_empty() {
+        return Err(unclosed);
+    }
+    lexer.source.take_raw();
+    lexer.source.depth -= 1;
+    Ok(lexer.tokens)
+}
+
+struct Lexer<'s, 't> {
+    source: &'s mut Cursor<'t>,
+    tokens: Tokens,
     /// The here-documents whose text begins at the next line.
     pending: Vec<PendingHereDocument>,
+    /// How many parentheses are open.
+    open: usize,
 }
 
 struct PendingHereDocument {
@@ -54,10 +65,12 @@ struct PendingHereDocument {
     delimiter: String,
     /// Whether tabs before each line are taken away.
     strips: bool,
+    /// Whether the text is read as it is.
+    is_quoted: bool,
     span: Span,
 }
 
-impl Lexer<'_> {
+impl Lexer<'_, '_> {
     /// Reads one part; false at the end.
     fn step(&mut self) -> Result<bool, SyntaxRefusal> {
         self.source.skip_blanks();
@@ -81,10 +94,10 @@ impl Lexer<'_> {
                 self.here_documents()?;
             }
             '|' | '&' | ';' => self.operator(start)?,
-            '(' | ')' => return Err(self.parenthesis(start)),
+            '(' | ')' => self.parenthesis(start)?,
             '<' | '>' => self.redirect(None, start)?,
             _ => {
-                let units = quotes::read_word(&mut self.source)?;
+                let units = quotes::read_word(self.source)?;
                 let before_redirect = matches!(self.source.raw(), Some('<' | '>'));
                 match descriptor(&units).filter(|_| before_redirect) {
                     Some(number) => self.redirect(Some(number), start)?,
@@ -107,15 +120,16 @@ impl Lexer<'_> {
     /// A sign between commands.
     fn operator(&mut self, start: usize) -> Result<(), SyntaxRefusal> {
         let before = self.tokens.last().map(|(token, _)| token);
-        let follows = matches!(before, Some(Token::Word(_) | Token::Redirect(_)));
+        let follows = matches!(before, Some(Token::Word(_) | Token::Redirect(..) | Token::Close));
         let token = match () {
             () if self.source.eat("&&") => Token::And,
             () if self.source.eat("||") => Token::Or,
-            () if self.source.eat("|&") => return self.refuse(UnsupportedSyntax::PipeBoth, start),
-            () if self.source.eat("|") => Token::Pipe,
-            () if self.source.eat("&>") => {
-                return self.refuse(UnsupportedSyntax::BothStreams, start);
+            () if self.source.eat("|&") => {
+                self.push(duplicate(StdStream::Err, StdStream::Out), start);
+                Token::Pipe
             }
+            () if self.source.eat("|") => Token::Pipe,
+            () if self.source.eat("&>") => return self.both_streams(start),
             () if self.source.eat("&") && follows => {
                 return self.refuse(UnsupportedSyntax::Background, start);
             }
@@ -126,31 +140,70 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// What a parenthesis was meant to be.
-    fn parenthesis(&mut self, start: usize) -> SyntaxRefusal {
+    /// `&>` and `&>>`.
+    fn both_streams(&mut self, start: usize) -> Result<(), SyntaxRefusal> {
+        let append = self.source.eat(">");
+        self.source.skip_blanks();
+        let at = self.source.at();
+        let units = quotes::read_word(self.source)?;
+        if units.is_empty() {
+            return Err(SyntaxRefusal::of(UnsupportedSyntax::NoTarget, start..at));
+        }
+        let (path, units) = self.target(units, at, start)?;
+        let file = Redirection::File { stream: StdStream::Out, path, append };
+        self.push(Token::Redirect(file, units), start);
+        self.push(duplicate(StdStream::Err, StdStream::Out), start);
+        Ok(())
+    }
+
+    /// A parenthesis, or what it was meant to be.
+    fn parenthesis(&mut self, start: usize) -> Result<(), SyntaxRefusal> {
         let is_double = self.source.eat("((");
         let opens = is_double || self.source.eat("(");
         let span = if is_double { start..start + 2 } else { start..start + 1 };
+        if !opens && self.open > 0 {
+            self.source.take_raw();
+            self.open -= 1;
+            self.push(Token::Close, start);
+            return Ok(());
+        }
+        let before = self.source.at();
         self.source.skip_blanks();
         let is_empty = opens && self.source.peek() == Some(')');
-        let construct = match self.tokens.last() {
+        let last = self.tokens.last();
+        let begins = match last {
             Some((Token::Word(units), range)) => {
-                let last = units.last().and_then(|unit| unit.bare()).filter(|_| range.end == start);
-                match last {
-                    Some('?' | '*' | '+' | '@' | '!') if opens => {
-                        UnsupportedSyntax::ExtendedPattern
-                    }
-                    Some('=') if opens => UnsupportedSyntax::VariableForm,
+                range.end < start && COMMAND_FOLLOWS.iter().any(|word| is_bare(units, word))
+            }
+            Some((Token::Redirect(..) | Token::Close, _)) => false,
+            _ => true,
+        };
+        let construct = match last {
+            _ if !opens => UnsupportedSyntax::Parenthesis,
+            _ if begins && is_double => UnsupportedSyntax::Arithmetic,
+            _ if begins && self.open >= limits::STATEMENT_DEPTH => {
+                return Err(SyntaxRefusal::limit(
+                    span,
+                    "groups in one another",
+                    limits::STATEMENT_DEPTH,
+                ));
+            }
+            _ if begins && !is_empty => {
+                self.open += 1;
+                self.tokens.push((Token::Open, start..before));
+                return Ok(());
+            }
+            Some((Token::Word(units), range)) => {
+                match units.last().and_then(|unit| unit.bare()).filter(|_| range.end == start) {
+                    Some('?' | '*' | '+' | '@' | '!') => UnsupportedSyntax::ExtendedPattern,
+                    Some('=') => UnsupportedSyntax::VariableForm,
                     _ if is_empty => UnsupportedSyntax::Function,
                     _ => UnsupportedSyntax::Parenthesis,
                 }
             }
-            Some((Token::Redirect(_), _)) => UnsupportedSyntax::Parenthesis,
-            _ if is_double => UnsupportedSyntax::Arithmetic,
-            _ if opens => UnsupportedSyntax::Subshell,
             _ => UnsupportedSyntax::Parenthesis,
         };
-        SyntaxRefusal::of(construct, span)
+        Err(SyntaxRefusal::of(construct, span))
     }
 
     /// A redirection, whose number was read before.
@@ -166,7 +219,6 @@ impl Lexer<'_> {
         };
         match sign {
             "<>" => return self.refuse(UnsupportedSyntax::ReadWrite, start),
-            ">|" => return self.refuse(UnsupportedSyntax::Clobber, start),
             "<&" => return self.refuse(UnsupportedSyntax::Descriptor, start),
             "<(" | ">(" => return self.refuse(UnsupportedSyntax::ProcessSubstitution, start),
             _ => {}
@@ -174,7 +226,7 @@ impl Lexer<'_> {
         self.source.skip_blanks();
         let at = self.source.at();
         let is_comment = self.source.peek() == Some('#');
-        let units = if is_comment { Vec::new() } else { quotes::read_word(&mut self.source)? };
+        let units = if is_comment { Vec::new() } else { quotes::read_word(self.source)? };
         if units.is_empty() {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::NoTarget, start..at));
         }
@@ -185,17 +237,54 @@ impl Lexer<'_> {
         if matches!(sign, "<<" | "<<-") {
             return self.here_redirect(&units, sign == "<<-", start);
         }
-        let target = wildcards::parse_literal(&units, self.source.range_since(at));
-        let redirect = match sign {
-            ">&" => self.duplicate_stream(stream, number, &units, start)?,
-            "<<<" => Redirection::Here { text: alloc::format!("{}\n", target?) },
-            "<" => Redirection::Input { path: self.path(target?, start)? },
-            _ => {
-                Redirection::File { stream, path: self.path(target?, start)?, append: sign == ">>" }
+        if sign == ">&" {
+            let redirect = self.duplicate_stream(stream, number, &units, start)?;
+            self.push(Token::Redirect(redirect, Vec::new()), start);
+            return Ok(());
+        }
+        if sign == "<<<" {
+            let (text, mut units) = self.target_text(units, at)?;
+            if !units.is_empty() {
+                units.push(Unit { kind: CharKind::Quoted('\n'), at: self.source.at() });
             }
+            let text = if units.is_empty() { text + "\n" } else { text };
+            self.push(Token::Redirect(Redirection::Here { text }, units), start);
+            return Ok(());
+        }
+        let (path, units) = self.target(units, at, start)?;
+        let redirect = match sign {
+            "<" => Redirection::Input { path },
+            _ => Redirection::File { stream, path, append: sign == ">>" },
         };
-        self.push(Token::Redirect(redirect), start);
+        self.push(Token::Redirect(redirect, units), start);
         Ok(())
+    }
+
+    /// A word that must name one thing; its units, if they hold variables.
+    fn target_text(
+        &self,
+        units: Vec<Unit>,
+        at: usize,
+    ) -> Result<(String, Vec<Unit>), SyntaxRefusal> {
+        let span = self.source.range_since(at);
+        match units.iter().any(|unit| matches!(unit.kind, CharKind::Variable { .. })) {
+            true => {
+                wildcards::parse_template(&units, span)?;
+                Ok((String::new(), units))
+            }
+            false => Ok((wildcards::parse_literal(&units, span)?, Vec::new())),
+        }
+    }
+
+    /// The same for the path of a file.
+    fn target(
+        &self,
+        units: Vec<Unit>,
+        at: usize,
+        start: usize,
+    ) -> Result<(String, Vec<Unit>), SyntaxRefusal> {
+        let (path, units) = self.target_text(units, at)?;
+        if units.is_empty() { Ok((self.path(path, start)?, units)) } else { Ok((path, units)) }
     }
 
     /// `2>&1`.
@@ -234,9 +323,7 @@ impl Lexer<'_> {
         strips: bool,
         start: usize,
     ) -> Result<(), SyntaxRefusal> {
-        if units.iter().all(|unit| unit.bare().is_some()) {
-            return self.refuse(UnsupportedSyntax::UnquotedHereDocument, start);
-        }
+        let is_quoted = units.iter().any(|unit| unit.bare().is_none());
         let delimiter: String = units.iter().filter_map(|unit| unit.char()).collect();
         let is_plain = |c: char| c.is_alphanumeric() || "_-.,:+=!%@#".contains(c);
         // Shells do not agree on what ends a here-document that begins with `<<$'E'`.
@@ -249,43 +336,98 @@ impl Lexer<'_> {
             token: self.tokens.len(),
             delimiter,
             strips,
+            is_quoted,
             span,
         });
-        self.push(Token::Redirect(Redirection::Here { text: String::new() }), start);
+        self.source.awaits_text = true;
+        self.push(Token::Redirect(Redirection::Here { text: String::new() }, Vec::new()), start);
         Ok(())
     }
 
     /// Reads the texts of the here-documents of the line that ended.
     fn here_documents(&mut self) -> Result<(), SyntaxRefusal> {
-        for PendingHereDocument { token, delimiter, strips, span } in
-            core::mem::take(&mut self.pending)
-        {
-            let mut body = String::new();
-            loop {
-                let line = self.source.line();
-                let line =
-                    line.map(|line| if strips { line.trim_start_matches('\t') } else { line });
-                match line {
-                    None => {
-                        return Err(SyntaxRefusal::of(UnsupportedSyntax::OpenHereDocument, span));
-                    }
-                    Some(line) if line == delimiter => break,
-                    Some(line) => body.extend([line, "\n"]),
+        self.source.awaits_text = false;
+        for document in core::mem::take(&mut self.pending) {
+            let (mut body, mut units) = (String::new(), Vec::new());
+            while !self.ends_here(&document)? {
+                if document.is_quoted {
+                    body.extend([self.source.line().unwrap_or_default(), "\n"]);
+                } else {
+                    self.here_line(&document, &mut units)?;
                 }
-                if body.len() > limits::STDIN_BYTES {
+                if body.len().max(units.len()) > limits::STDIN_BYTES {
                     let most = limits::STDIN_BYTES;
-                    return Err(SyntaxRefusal::limit(span, "bytes of a here-document", most));
+                    return Err(SyntaxRefusal::limit(
+                        document.span,
+                        "bytes of a here-document",
+                        most,
+                    ));
                 }
             }
-            if let Some((Token::Redirect(Redirection::Here { text }), _)) =
-                self.tokens.get_mut(token)
+            if !units.iter().any(|unit| matches!(unit.kind, CharKind::Variable { .. })) {
+                body.extend(units.drain(..).filter_map(Unit::char));
+            }
+            if let Some((Token::Redirect(Redirection::Here { text }, template), _)) =
+                self.tokens.get_mut(document.token)
             {
-                *text = body;
+                (*text, *template) = (body, units);
             }
         }
         Ok(())
     }
+
+    /// Goes behind the tabs that are taken away, and behind the line that ends a here-document, if that is next.
+    fn ends_here(&mut self, document: &PendingHereDocument) -> Result<bool, SyntaxRefusal> {
+        let rest = self.source.rest();
+        let line = rest.split('\n').next().filter(|_| !rest.is_empty()).ok_or_else(|| {
+            SyntaxRefusal::of(UnsupportedSyntax::OpenHereDocument, document.span.clone())
+        })?;
+        let bare = if document.strips { line.trim_start_matches('\t') } else { line };
+        self.source.skip(line.len() - bare.len());
+        if bare == document.delimiter {
+            self.source.line();
+        }
+        Ok(bare == document.delimiter)
+    }
+
+    /// A line of a here-document into which variables are put.
+    fn here_line(
+        &mut self,
+        document: &PendingHereDocument,
+        units: &mut Vec<Unit>,
+    ) -> Result<(), SyntaxRefusal> {
+        loop {
+            let at = self.source.at();
+            // Whether joined lines could end it, shells do not agree on.
+            if self.source.rest().starts_with("\\\n") {
+                return Err(SyntaxRefusal::of(UnsupportedSyntax::UnquotedHereDocument, at..at + 1));
+            }
+            match self.source.take_raw() {
+                Some('\n') | None => {
+                    units.push(Unit { kind: CharKind::Quoted('\n'), at });
+                    return Ok(());
+                }
+                Some(c) => quotes::double_quoted(self.source, (c, at), '\\', units)?,
+            }
+            if units.len() > limits::STDIN_BYTES {
+                let most = limits::STDIN_BYTES;
+                return Err(SyntaxRefusal::limit(
+                    document.span.clone(),
+                    "bytes of a here-document",
+                    most,
+                ));
+            }
+        }
+    }
 }
+
+/// `2>&1` and the like.
+const fn duplicate(stream: StdStream, target: StdStream) -> Token {
+    Token::Redirect(Redirection::Duplicate { stream, target }, Vec::new())
+}
+
+/// Words of the language behind which a command begins.
+const COMMAND_FOLLOWS: &[&str] = &["if", "then", "elif", "else", "while", "until", "do", "{", "!"];
 
 /// The number or name of a descriptor, if a word before a redirection is one: `2`, or `{name}`.
 fn descriptor(units: &[Unit]) -> Option<&'static str> {

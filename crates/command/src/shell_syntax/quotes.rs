@@ -7,44 +7,8 @@ use alloc::vec::Vec;
 
 use super::cursor::{Cursor, check_bare};
 use super::refusal::SyntaxRefusal;
+use super::tokens::{CharKind, Unit, is_word, printed_text};
 use super::unsupported::UnsupportedSyntax;
-
-/// A character of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CharKind {
-    /// It may mean more than itself.
-    Bare(char),
-    /// It means itself.
-    Quoted(char),
-    /// Quotes begin here. They may hold nothing and still change what stands around them.
-    Quote,
-}
-
-/// A sign and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
-    pub(super) kind: CharKind,
-    pub(super) at: usize,
-}
-
-impl Unit {
-    pub(super) fn is(self, c: char) -> bool {
-        self.kind == CharKind::Bare(c)
-    }
-
-    /// The character, if it is bare.
-    pub(super) const fn bare(self) -> Option<char> {
-        if let CharKind::Bare(c) = self.kind { Some(c) } else { None }
-    }
-
-    /// The character, quoted or not.
-    pub(super) const fn char(self) -> Option<char> {
-        match self.kind {
-            CharKind::Bare(c) | CharKind::Quoted(c) => Some(c),
-            CharKind::Quote => None,
-        }
-    }
-}
 
 /// Reads a word; nothing where none begins.
 pub(super) fn read_word(source: &mut Cursor<'_>) -> Result<Vec<Unit>, SyntaxRefusal> {
@@ -72,7 +36,9 @@ pub(super) fn read_word(source: &mut Cursor<'_>) -> Result<Vec<Unit>, SyntaxRefu
                 continue;
             }
             '$' => {
-                check_dollar(source, at, false)?;
+                if expansion(source, at, false, &mut units)? {
+                    continue;
+                }
                 CharKind::Bare('$')
             }
             c => {
@@ -145,25 +111,36 @@ fn double(
     loop {
         source.peek();
         let at = source.at();
-        let c = match source.take_raw() {
+        match source.take_raw() {
             None => return Err(SyntaxRefusal::of(UnsupportedSyntax::OpenQuote, open..open + 1)),
             Some('"') => return Ok(()),
-            Some('`') => return Err(backquote(source, at)),
-            Some('$') => {
-                check_dollar(source, at, true)?;
-                '$'
-            }
-            Some('\\') => match source.raw() {
-                Some(c @ ('$' | '`' | '"' | '\\')) => {
-                    source.take_raw();
-                    c
-                }
-                _ => '\\',
-            },
-            Some(c) => c,
-        };
-        units.push(Unit { kind: CharKind::Quoted(c), at });
+            Some(c) => double_quoted(source, (c, at), '"', units)?,
+        }
     }
+}
+
+/// Adds a character of double quotes, or of a here-document, which was just read. `special` is another one that a
+/// backslash takes its meaning from.
+pub(super) fn double_quoted(
+    source: &mut Cursor<'_>,
+    (c, at): (char, usize),
+    special: char,
+    units: &mut Vec<Unit>,
+) -> Result<(), SyntaxRefusal> {
+    let c = match c {
+        '`' => return Err(backquote(source, at)),
+        '$' if expansion(source, at, true, units)? => return Ok(()),
+        '\\' => match source.raw() {
+            Some(c) if matches!(c, '$' | '`' | '\\') || c == special => {
+                source.take_raw();
+                c
+            }
+            _ => '\\',
+        },
+        c => c,
+    };
+    units.push(Unit { kind: CharKind::Quoted(c), at });
+    Ok(())
 }
 
 fn backquote(source: &Cursor<'_>, at: usize) -> SyntaxRefusal {
@@ -186,25 +163,89 @@ pub(super) fn dollar_construct(next: char, quoted: bool) -> Option<UnsupportedSy
     })
 }
 
-/// Refuses a `$`, which was just read, if it would be replaced.
-fn check_dollar(source: &mut Cursor<'_>, at: usize, quoted: bool) -> Result<(), SyntaxRefusal> {
-    let Some(next) = source.peek() else { return Ok(()) };
-    let Some(construct) = dollar_construct(next, quoted) else { return Ok(()) };
+/// Reads what a `$`, which was just read, is replaced by; false where it is only a `$`.
+fn expansion(
+    source: &mut Cursor<'_>,
+    at: usize,
+    quoted: bool,
+    units: &mut Vec<Unit>,
+) -> Result<bool, SyntaxRefusal> {
+    let Some(next) = source.peek() else { return Ok(false) };
+    let Some(construct) = dollar_construct(next, quoted) else { return Ok(false) };
     let rest = source.rest();
-    let (construct, length) = match next {
+    let refuse =
+        |construct, length: usize| Err(SyntaxRefusal::of(construct, at..source.at() + length));
+    let name = match next {
         '(' if rest.starts_with("((") => {
-            (UnsupportedSyntax::Arithmetic, enclosed_length(rest, '(', ')'))
+            return refuse(UnsupportedSyntax::Arithmetic, enclosed_length(rest, '(', ')'));
         }
-        '(' => (construct, enclosed_length(rest, '(', ')')),
-        '[' => (construct, enclosed_length(rest, '[', ']')),
-        '{' => (construct, enclosed_length(rest, '{', '}')),
+        '(' => return substitution(source, at, quoted, units).map(|()| true),
+        '[' => return refuse(construct, enclosed_length(rest, '[', ']')),
+        '{' => {
+            let length = enclosed_length(rest, '{', '}');
+            let inner = rest.get(1..length.saturating_sub(1)).unwrap_or("");
+            if name_length(inner) != inner.len() || inner.is_empty() {
+                return refuse(construct, length);
+            }
+            source.skip(length);
+            inner
+        }
         '_' | 'a'..='z' | 'A'..='Z' => {
-            let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
-            (construct, rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
+            let length = name_length(rest);
+            // Joined lines would go on with the name.
+            if rest.get(length..).is_some_and(|behind| behind.starts_with("\\\n")) {
+                return refuse(construct, length);
+            }
+            source.skip(length);
+            rest.get(..length).unwrap_or("")
         }
-        c => (construct, c.len_utf8()),
+        '?' => {
+            source.skip(1);
+            "?"
+        }
+        c => return refuse(construct, c.len_utf8()),
     };
-    Err(SyntaxRefusal::of(construct, at..source.at() + length))
+    push_variable(name, at..source.at(), quoted, units);
+    Ok(true)
+}
+
+/// How long the name is that a text begins with.
+fn name_length(text: &str) -> usize {
+    let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    let begins = text.starts_with(|c: char| is_name(c) && !c.is_ascii_digit());
+    if begins { text.find(|c| !is_name(c)).unwrap_or(text.len()) } else { 0 }
+}
+
+fn push_variable(name: &str, span: core::ops::Range<usize>, quoted: bool, units: &mut Vec<Unit>) {
+    units.push(Unit { kind: CharKind::Variable { quoted }, at: span.start });
+    let unit = |c| Unit { kind: CharKind::Quoted(c), at: span.start };
+    units.extend(name.chars().map(unit));
+    units.push(Unit { kind: CharKind::VariableEnd, at: span.end });
+}
+
+/// Reads `$(..)`. What `cat` prints of a here-document in quotes is text of the word.
+fn substitution(
+    source: &mut Cursor<'_>,
+    at: usize,
+    quoted: bool,
+    units: &mut Vec<Unit>,
+) -> Result<(), SyntaxRefusal> {
+    source.skip(1);
+    if source.peek() == Some('(') {
+        return Err(SyntaxRefusal::of(UnsupportedSyntax::Arithmetic, at..source.at()));
+    }
+    let tokens = (source.read_substitution)(source, at)?;
+    if quoted && let Some(text) = printed_text(&tokens) {
+        let unit = |c| Unit { kind: CharKind::Quoted(c), at };
+        units.extend(text.trim_end_matches('\n').chars().map(unit));
+        return Ok(());
+    }
+    let name = match is_word(&tokens, "pwd") {
+        true => "PWD".into(),
+        false => source.keep_substitution(tokens),
+    };
+    push_variable(&name, at..source.at(), quoted, units);
+    Ok(())
 }
 
 /// How long something in brackets is, for the underline; only the bracket if it does not end.

@@ -8,22 +8,27 @@ use super::unsupported::UnsupportedSyntax;
 
 /// Words of a shell, what refuses them, and what to do instead.
 pub const RESERVED_COMMANDS: &[(&[&str], UnsupportedSyntax, &str)] = &[
-    (&["if", "then", "else", "elif", "fi"], UnsupportedSyntax::Keyword, "use `&&` and `||`"),
     (
-        &["for", "while", "until", "do", "done", "select"],
+        &["if", "then", "else", "elif", "fi"],
         UnsupportedSyntax::Keyword,
-        "use `find -exec` or `xargs`, name all files at once, or make several calls",
+        "write `if COMMANDS; then COMMANDS; fi`, each of these words where a command could begin",
     ),
-    (&["case", "esac"], UnsupportedSyntax::Keyword, "look first, then make the call that fits"),
+    (
+        &["for", "while", "until", "do", "done"],
+        UnsupportedSyntax::Keyword,
+        "write `for NAME in WORDS; do COMMANDS; done`, each of these words where a command could begin",
+    ),
+    (&["select"], UnsupportedSyntax::Keyword, "use `for`; no answer is typed here"),
+    (&["case", "esac"], UnsupportedSyntax::Keyword, "use `if [ .. = .. ]; then .. fi`"),
     (&["[[", "]]"], UnsupportedSyntax::Keyword, "use `[ .. ]` or `test`"),
     (&["function"], UnsupportedSyntax::Function, "write the commands themselves"),
     (&["coproc"], UnsupportedSyntax::Keyword, "use a pipe"),
-    (&["{", "}"], UnsupportedSyntax::Group, "write the commands one after another"),
-    (&["!"], UnsupportedSyntax::Negation, "use `||`"),
+    (&["{", "}"], UnsupportedSyntax::Keyword, "write `{ COMMANDS; }` where a command could begin"),
+    (&["!"], UnsupportedSyntax::Keyword, "write it once, before a command"),
     (
         &["source", "."],
         UnsupportedSyntax::Builtin,
-        "run the program by its path, such as `venv/bin/python`",
+        "`source .venv/bin/activate` is known; of other files, write the commands themselves",
     ),
     (&["eval"], UnsupportedSyntax::Builtin, "write the command itself"),
     (&["exec", "builtin"], UnsupportedSyntax::Builtin, "leave the word out and write the program"),
@@ -35,13 +40,13 @@ pub const RESERVED_COMMANDS: &[(&[&str], UnsupportedSyntax, &str)] = &[
     (
         &["export", "declare", "typeset", "local", "readonly"],
         UnsupportedSyntax::Builtin,
-        "put `NAME=value` before the command that needs it",
+        "write `export NAME=value`, or put `NAME=value` before the command that needs it",
     ),
     (&["unset"], UnsupportedSyntax::Builtin, "use `env -u NAME` before the command"),
     (
         &["set", "shopt", "enable"],
         UnsupportedSyntax::Builtin,
-        "leave it out; every failure is in the result",
+        "`set -e`, `set -u` and `set -o pipefail` are known; leave others out",
     ),
     (&["alias", "unalias"], UnsupportedSyntax::Builtin, "write the whole command"),
     (
@@ -64,12 +69,12 @@ pub const RESERVED_COMMANDS: &[(&[&str], UnsupportedSyntax, &str)] = &[
     (
         &["exit", "logout", "return"],
         UnsupportedSyntax::Builtin,
-        "leave it out; `false` ends with status 1",
+        "`exit` and `exit N` are known, as commands of their own; `false` ends with status 1",
     ),
     (
         &["break", "continue", "shift"],
         UnsupportedSyntax::Builtin,
-        "leave it out; there are no loops",
+        "`break` and `continue` stand in a loop, as commands of their own",
     ),
     (&["ulimit"], UnsupportedSyntax::Builtin, "leave it out; the policy sets limits"),
     (&["umask"], UnsupportedSyntax::Builtin, "use `chmod` on the file"),
@@ -105,4 +110,29 @@ pub const SHELL_VARIABLES: &[&str] = &[
     "SHLVL",
     "FUNCNAME",
     "DIRSTACK",
+];
+
+/// Names that programs find in their environment in any case: a new value is a matter of them, too.
+pub(super) const INHERITED_VARIABLES: &[&str] = &[
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "EDITOR",
+    "PAGER",
+    "NO_COLOR",
+    "GIT_PAGER",
+    "GIT_TERMINAL_PROMPT",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GOMEMLIMIT",
 ];

@@ -77,7 +77,8 @@ impl fmt::Display for ShellWord {
     }
 }
 
-/// The text, with here-documents behind the line that they belong to.
+/// The text of a list without loops, conditions and groups, with here-documents behind the line that they belong
+/// to.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bodies: Vec<&str> = Vec::new();

@@ -51,21 +51,21 @@ macro_rules! constructs {
 constructs! {
     // ---- what is replaced by something else ----------------------------------------------------------
     CommandSubstitution = "command-substitution",
-        "a command inside of a command is not run",
-        "run the inner command first, then write its output into the next one; `xargs` takes words from a pipe",
-        "wc -l $(git ls-files)" => "git ls-files | xargs wc -l";
+        "this `$(` is not closed, or is too deep in others",
+        "close it with `)`; in text, use single quotes",
+        "wc -l $(git ls-files" => "wc -l $(git ls-files)";
     Backquotes = "backquotes",
-        "a command inside of a command is not run",
-        "run the inner command first, then write its output into the next one; in text, use single quotes",
+        "backquotes are not read alike everywhere",
+        "write `$(..)`; in text, use single quotes",
         "git commit -m \"fix `parse`\"" => "git commit -m 'fix `parse`'";
     Variable = "variable",
-        "variables are not replaced",
-        "write the value itself; in text, use single quotes",
+        "this variable has no value in the text",
+        "give it one before (`NAME=value`), or write the value itself; in text, use single quotes",
         "grep \"$HOME\" notes.md" => "grep '$HOME' notes.md";
     SpecialParameter = "special-parameter",
-        "parameters such as `$?` and `$1` are not replaced",
-        "the status of each command is in its result; use `&&` and `||`; in text, use single quotes",
-        "make; echo $?" => "make && echo passed";
+        "parameters such as `$1` and `$$` are not replaced",
+        "write the value itself; `$?` is the status of the command before; in text, use single quotes",
+        "echo $1" => "echo '$1'";
     Arithmetic = "arithmetic",
         "arithmetic is not done here",
         "write the result, or use `expr`",
@@ -83,9 +83,9 @@ constructs! {
         "write its output to a file first",
         "diff <(sort a) b" => "sort a > a.sorted && diff a.sorted b";
     UnquotedHereDocument = "unquoted-here-document",
-        "variables would be replaced in this here-document",
+        "joined lines in this here-document are not read alike everywhere",
         "quote the word behind `<<`, so that the text stays as it is",
-        "cat <<EOF\ntext\nEOF" => "cat <<'EOF'\ntext\nEOF";
+        "cat <<EOF\na\\\nb\nEOF" => "cat <<'EOF'\na\\\nb\nEOF";
     Home = "home",
         "no home folder is put in for `~`",
         "write the path from the workspace, or its absolute path; quote a `~` that is text",
@@ -109,7 +109,7 @@ constructs! {
         "write `.[!.]*`",
         "ls -d .*" => "ls -d .[!.]*";
     ProgramPattern = "program-pattern",
-        "a pattern does not say which program is run",
+        "a pattern or a value does not say which program is run",
         "write the program's name",
         "./build*.sh" => "./build-all.sh";
     TargetPattern = "target-pattern",
@@ -124,16 +124,8 @@ constructs! {
     // ---- streams ---------------------------------------------------------------------------------------
     BothStreams = "both-streams",
         "both streams at once are written in another way",
-        "write `> file 2>&1`",
-        "make &> log" => "make > log 2>&1";
-    PipeBoth = "pipe-both",
-        "both streams at once are piped in another way",
-        "write `2>&1 |`",
-        "make |& tail" => "make 2>&1 | tail";
-    Clobber = "clobber",
-        "`>|` is not needed: nothing keeps `>` from overwriting",
-        "write `>`",
-        "sort a >| b" => "sort a > b";
+        "write `> file 2>&1` or `&> file`",
+        "make >& log" => "make > log 2>&1";
     ReadWrite = "read-write",
         "a file is either read or written",
         "write `<` or `>`",
@@ -160,14 +152,10 @@ constructs! {
         "nothing runs in the background",
         "leave the `&` out and give the call a `timeout`; quote an `&` that is text",
         "npm start &" => "npm start";
-    Subshell = "subshell",
-        "commands are not grouped",
-        "write them one after another with `&&`, or as calls of their own with `cwd`",
-        "(cd src && make)" => "cd src && make";
     Group = "group",
-        "commands are not grouped",
-        "write them one after another",
-        "{ make; ls; } > log" => "make > log; ls >> log";
+        "this cannot follow a group, a condition or a loop",
+        "join it by `;`, `&&`, `||` or one `|`; one `> file` or `>> file` takes what all of it prints",
+        "{ make; ls; } 2> log" => "{ make; ls; } > log";
     Parenthesis = "parenthesis",
         "a parenthesis is not part of the language",
         "quote it if it is text",
@@ -177,13 +165,9 @@ constructs! {
         "write the commands themselves",
         "build() { make; }" => "make";
     Keyword = "keyword",
-        "loops and conditions are not part of the language",
-        "use `&&` and `||`, `find -exec` or `xargs`, or several calls",
-        "for f in *.txt; do wc $f; done" => "wc *.txt";
-    Negation = "negation",
-        "`!` before a command is not part of the language",
-        "use `||`",
-        "! grep -q x a && ls" => "grep -q x a || ls";
+        "this word of a shell's language does not stand here, or is not part of this one",
+        "`if`, `for NAME in WORDS`, `while` and `until` are; use `if` for `case`, and `[ .. ]` for `[[ .. ]]`",
+        "[[ -f a ]] && ls" => "[ -f a ] && ls";
     Time = "time",
         "`time` is not the same in every shell here",
         "put it before one plain command without options; `/usr/bin/time` takes options",
@@ -191,7 +175,7 @@ constructs! {
     Builtin = "builtin",
         "this exists only inside of a shell",
         "there is no shell here; see the words with their alternatives",
-        "source venv/bin/activate" => "venv/bin/python -m pytest";
+        "eval ls" => "ls";
     OnlyVariables = "only-variables",
         "a variable without a command has no effect",
         "put it before the command that needs it",

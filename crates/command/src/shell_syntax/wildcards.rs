@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use super::ast::{ShellWord, Span, WordPiece};
 use super::braces;
-use super::quotes::{CharKind, Unit, dollar_construct};
+use super::quotes::dollar_construct;
 use super::refusal::SyntaxRefusal;
+use super::tokens::{CharKind, Unit};
 use super::unsupported::UnsupportedSyntax;
 use capsule_base::limits;
 
@@ -19,6 +20,16 @@ pub(super) fn parse_word(units: &[Unit], span: Span) -> Result<ShellWord, Syntax
         at += 1;
         match unit.kind {
             CharKind::Quote => word.quoted = true,
+            CharKind::VariableEnd => {}
+            CharKind::Variable { quoted } => {
+                let is_end = |unit: &Unit| unit.kind == CharKind::VariableEnd;
+                let name =
+                    units.get(at..).unwrap_or_default().split(is_end).next().unwrap_or_default();
+                at += name.len();
+                word.quoted |= quoted;
+                let name = name.iter().filter_map(|unit| unit.char()).collect();
+                word.pieces.push(WordPiece::Variable { name, quoted });
+            }
             CharKind::Quoted(c) => {
                 word.quoted = true;
                 push_char(&mut word.pieces, c);
@@ -97,15 +108,32 @@ pub(super) fn parse_literal(units: &[Unit], span: Span) -> Result<String, Syntax
     parse_word(units, span.clone())?.literal().map(Into::into).ok_or_else(refusal)
 }
 
-/// Reads the value of a variable: wildcards and braces are text in it.
-pub(super) fn parse_value(units: &[Unit]) -> Result<String, SyntaxRefusal> {
+/// The same where values are still to be put in.
+pub(super) fn parse_template(units: &[Unit], span: Span) -> Result<ShellWord, SyntaxRefusal> {
+    let refusal = || SyntaxRefusal::of(UnsupportedSyntax::TargetPattern, span.clone());
+    if braces::contain_braces(units) {
+        return Err(refusal());
+    }
+    let word = parse_word(units, span.clone())?;
+    let is_named =
+        |piece: &WordPiece| matches!(piece, WordPiece::Text(_) | WordPiece::Variable { .. });
+    if word.pieces.iter().all(is_named) { Ok(word) } else { Err(refusal()) }
+}
+
+/// Reads the value of a variable: wildcards and braces are text in it, and what is put in stays one word.
+pub(super) fn parse_value(units: &[Unit], span: Span) -> Result<ShellWord, SyntaxRefusal> {
     for (at, unit) in units.iter().enumerate() {
         let behind = at.checked_sub(1).and_then(|before| units.get(before));
         if unit.is('~') && behind.is_none_or(|unit| unit.is(':') || unit.is('=')) {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Home, unit.at..unit.at + 1));
         }
     }
-    Ok(units.iter().filter_map(|unit| unit.char()).collect())
+    let as_text = |unit: &Unit| match unit.kind {
+        CharKind::Bare(c) => Unit { kind: CharKind::Quoted(c), ..*unit },
+        CharKind::Variable { .. } => Unit { kind: CharKind::Variable { quoted: true }, ..*unit },
+        _ => *unit,
+    };
+    parse_word(&units.iter().map(as_text).collect::<Vec<_>>(), span)
 }
 
 fn push_char(pieces: &mut Vec<WordPiece>, c: char) {
@@ -139,7 +167,9 @@ fn check_dollar(dollar: Unit, next: Option<&Unit>) -> Result<(), SyntaxRefusal> 
     let construct = match next.map(|unit| unit.kind) {
         Some(CharKind::Bare(c)) => dollar_construct(c, false),
         Some(CharKind::Quote) => Some(UnsupportedSyntax::AnsiQuotes),
-        Some(CharKind::Quoted(_)) | None => None,
+        Some(CharKind::Quoted(_) | CharKind::Variable { .. } | CharKind::VariableEnd) | None => {
+            None
+        }
     };
     construct.map_or(Ok(()), |syntax| Err(SyntaxRefusal::of(syntax, dollar.at..dollar.at + 1)))
 }
@@ -232,6 +262,8 @@ fn can_match(pieces: &[WordPiece], name: &str) -> bool {
         }
         // A component of its own.
         WordPiece::Directories => false,
+        // What is put in is looked at when it is known.
+        WordPiece::Variable { .. } => true,
         WordPiece::One => chars.next().is_some() && can_match(rest, chars.as_str()),
         WordPiece::Class { negated, ranges } => chars.next().is_some_and(|c| {
             let named = ranges.iter().any(|(low, high)| (*low..=*high).contains(&c));

@@ -117,6 +117,12 @@ impl Effects {
         self.0 & effect.bit() != 0
     }
 
+    /// Whether all of these are among others.
+    #[must_use]
+    pub const fn is_subset(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
     /// Whether the sets have one in common.
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {

@@ -1,7 +1,6 @@
 //! What a call means exactly: typed, plain, and the same for whoever reads it.
 
 mod command;
-mod courses;
 mod fingerprint;
 mod git;
 mod path_fact;
@@ -29,11 +28,12 @@ use capsule_base::url::HttpUrl;
 use capsule_command::program::ProgramFact;
 use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
 
-pub use command::{
-    CommandStep, DEV_NULL, Expansion, SubAction, UnsupportedStep, expanded_argv, glob_arguments,
-    redirect_files, sub_actions, target_from,
+pub use capsule_command::steps::{
+    CommandStep, DEV_NULL, Expansion, FolderChange, ListPart, PathLocation, PathTarget,
+    StepContext, UnsupportedStep, expanded_argv, glob_arguments, protect_leading_dash,
+    redirect_files, target_from,
 };
-pub use courses::{FolderChange, ListPart};
+pub use command::{SubAction, sub_actions};
 pub use fingerprint::Fingerprint;
 pub use git::RepositoryQuery;
 pub use path_fact::{FileKind, PathFact};
@@ -199,54 +199,6 @@ pub struct SearchFilter {
     pub modified_after: Option<i64>,
     /// Modified before this time, in seconds since 1970.
     pub modified_before: Option<i64>,
-}
-
-/// A path as it was asked and as it was understood.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathTarget {
-    /// The words of whoever asked.
-    pub asked: String,
-    /// The path inside the workspace, or why it is none.
-    #[serde(flatten)]
-    pub location: PathLocation,
-}
-
-/// Inside the workspace, or why not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PathLocation {
-    /// Inside.
-    Inside(WorkspacePath),
-    /// Not inside.
-    Outside(PathProblem),
-}
-
-impl PathTarget {
-    /// Reads a path as a call names it, where the root has no name but the usual one. This never
-    /// fails: what is not inside stays to be judged.
-    #[must_use]
-    pub fn parse(asked: &str) -> Self {
-        Self::parse_named(asked, &RootNames::default())
-    }
-
-    /// The same where the root has these names.
-    #[must_use]
-    pub fn parse_named(asked: &str, names: &RootNames) -> Self {
-        let place = match WorkspacePath::parse_named(asked, names) {
-            Ok(path) => PathLocation::Inside(path),
-            Err(problem) => PathLocation::Outside(problem),
-        };
-        Self { asked: asked.to_string(), location: place }
-    }
-
-    /// The path inside the workspace, if it is one.
-    #[must_use]
-    pub const fn inside(&self) -> Option<&WorkspacePath> {
-        match &self.location {
-            PathLocation::Inside(path) => Some(path),
-            PathLocation::Outside(_) => None,
-        }
-    }
 }
 
 /// A URL as it was asked and as it was understood.
@@ -463,6 +415,16 @@ impl Facts {
     #[must_use]
     pub fn path_fact(&self, path: &WorkspacePath) -> Option<&PathFact> {
         self.paths.iter().find(|fact| fact.path == *path)
+    }
+
+    /// The directory that a pipeline runs in, as its programs see it: where the links on the way lead.
+    #[must_use]
+    pub fn real_directory(&self, step: &CommandStep) -> PathTarget {
+        let real = step.cwd.inside().and_then(|path| self.path_fact(path)).map(|fact| &fact.real);
+        match real {
+            Some(place) => PathTarget { asked: step.cwd.asked.clone(), location: place.clone() },
+            None => step.cwd.clone(),
+        }
     }
 
     /// Whether a path is that of a folder, and no link is on the way.

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Expansion, Facts, Fingerprint, PathTarget};
+use crate::action::{Action, CommandStep, Expansion, Facts, Fingerprint, protect_leading_dash};
 use crate::approval::{
     ApprovalAnswer, ApprovalRoute, Approver, Card, Grant, GrantUse, ReceivedAnswer,
 };
@@ -26,7 +26,9 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::json;
 use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
 use capsule_command::program::ProgramFact;
+use capsule_command::shell_syntax::ShellWord;
 use capsule_redact::Redactor;
 
 /// A call that waits for a person. It leads nowhere by itself.
@@ -78,8 +80,8 @@ pub struct BatchApproval {
     capabilities: Capabilities,
     expansions: Vec<Expansion>,
     programs: Vec<(String, ProgramFact)>,
-    /// The folders in which each of its parts was judged.
-    folders: Vec<(usize, PathTarget)>,
+    /// Its parts, in every directory and with all values that they were judged with.
+    steps: Vec<CommandStep>,
 }
 
 impl BatchApproval {
@@ -94,8 +96,11 @@ impl BatchApproval {
             let seen = self.expansions.iter().find(same);
             seen.is_some_and(|seen| expansion.names.iter().all(|name| seen.names.contains(name)))
         });
-        let here = folders(action).iter().all(|(number, target)| {
-            self.folders.iter().any(|(seen, cwd)| seen == number && cwd.location == target.location)
+        let here = steps(action).iter().all(|step| {
+            self.steps.iter().any(|seen| {
+                (seen.number, &seen.cwd.location) == (step.number, &step.cwd.location)
+                    && self.covers_words(seen, step)
+            })
         });
         powers
             && names
@@ -104,10 +109,35 @@ impl BatchApproval {
     }
 }
 
-/// The folders in which the parts of a list may run.
-fn folders(action: &Action) -> Vec<(usize, PathTarget)> {
-    let Action::Command { steps, .. } = action else { return Vec::new() };
-    steps.iter().map(|step| (step.number, step.cwd.clone())).collect()
+/// The parts of a list.
+fn steps(action: &Action) -> &[CommandStep] {
+    if let Action::Command { steps, .. } = action { steps } else { &[] }
+}
+
+impl BatchApproval {
+    /// Whether a part is what was seen of it, with each pattern that a loop goes through in place of one of the names
+    /// that it stood for. What a program printed since was not seen.
+    fn covers_words(&self, seen: &CommandStep, reached: &CommandStep) -> bool {
+        let names = |pattern: &str| {
+            let here = seen.cwd.inside().map_or("", WorkspacePath::as_str);
+            let mut all = self.expansions.iter();
+            all.find(|item| item.pattern == pattern && item.cwd == here).map(|item| &item.names)
+        };
+        let is_name = |(seen, reached): (&ShellWord, &ShellWord)| {
+            let known = seen.as_glob().and_then(|_| names(&seen.unexpanded()));
+            (seen.pieces == reached.pieces && !reached.is_opaque)
+                || reached.literal().zip(known).is_some_and(|(text, known)| {
+                    known.iter().any(|name| text == protect_leading_dash(name))
+                })
+        };
+        seen.stages.len() == reached.stages.len()
+            && seen.stages.iter().zip(&reached.stages).all(|(seen, reached)| {
+                seen.variables == reached.variables
+                    && seen.redirects == reached.redirects
+                    && seen.words.len() == reached.words.len()
+                    && seen.words.iter().zip(&reached.words).all(is_name)
+            })
+    }
 }
 
 impl AwaitingApproval {
@@ -204,15 +234,15 @@ impl AwaitingApproval {
 
     /// It may run, and if it is a list, what its parts need was approved with it.
     fn clear(self: Box<Self>) -> Box<Cleared> {
-        let Self { mut cleared, redacted: seen, .. } = *self;
-        if matches!(seen.action(), Action::Command { steps, .. } if steps.len() > 1) {
-            let folders = folders(seen.action());
+        let Self { mut cleared, redacted: seen, call } = *self;
+        if matches!(seen.action(), Action::Command { .. }) && call.args.get("part").is_none() {
+            let steps = steps(seen.action()).to_vec();
             cleared.batch = Some(BatchApproval {
                 call: cleared.number,
                 capabilities: cleared.decision.capabilities,
                 expansions: seen.record.facts.expansions,
                 programs: seen.record.facts.programs,
-                folders,
+                steps,
             });
         }
         cleared

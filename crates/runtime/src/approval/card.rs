@@ -119,9 +119,15 @@ fn program_names(question: &ApprovalRequest<'_>) -> Vec<String> {
     all
 }
 
-/// The pipelines of a list, each once: in the first of the folders that it may run in.
+/// The pipelines of a list, each once with the same words: in the first of the directories that it may run in.
 fn once(steps: &[CommandStep]) -> impl Iterator<Item = &CommandStep> {
-    steps.chunk_by(|one, other| one.number == other.number).filter_map(<[CommandStep]>::first)
+    let is_same = |one: &CommandStep, other: &CommandStep| {
+        (one.number, &one.stages) == (other.number, &other.stages)
+    };
+    let is_first = move |(index, step): &(usize, &CommandStep)| {
+        !steps.iter().take(*index).any(|other| is_same(other, step))
+    };
+    steps.iter().enumerate().filter(is_first).map(|(_, step)| step)
 }
 
 /// What the policy calls a power; what it is called where the policy says nothing.

@@ -254,7 +254,7 @@ fn strip_piece<'n>(piece: &WordPiece, name: &'n str) -> Option<&'n str> {
             let named = ranges.iter().any(|(low, high)| (*low..=*high).contains(&letter));
             (named != *negated).then_some(letters.as_str())
         }
-        WordPiece::Any | WordPiece::Directories => None,
+        WordPiece::Any | WordPiece::Directories | WordPiece::Variable { .. } => None,
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use sandbox::{
     CommandResult, HiddenPath, Launch, LaunchStage, PreparedCommand, RunningCommand, SandboxError,
-    StreamRedirect,
+    StreamRedirect, Termination,
 };
 
 use super::environment::{unset_private_variables, variables};
@@ -51,6 +51,8 @@ pub(crate) struct CommandOperation {
     pub(crate) stages: Vec<ReadyStage>,
     pub(crate) cwd: OsString,
     pub(crate) stdin: Vec<u8>,
+    /// Whether they fail together with any of them.
+    pub(crate) pipe_fail: bool,
     /// How far the command is, or why it could not come so far.
     pub(crate) progress: Option<Result<CommandProgress, CodedError>>,
 }
@@ -307,7 +309,11 @@ impl CommandOperation {
         if let Some(staging) = &self.staging {
             staging.show_in_indexes(&self.workspace);
         }
-        let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
+        let mut exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
+        if let (true, Termination::Exited(0)) = (self.pipe_fail, exit.termination) {
+            let failed = exit.stages.iter().rev().find(|end| **end != Termination::Exited(0));
+            exit.termination = failed.copied().unwrap_or(exit.termination);
+        }
         Ok(EndedCommand { exit, refused, ended_for: full.into_inner().or(stopped) })
     }
 }

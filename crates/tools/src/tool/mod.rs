@@ -6,6 +6,7 @@ pub(crate) mod prepare;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 use capsule_core::action::{Action, Facts, PathTarget};
 use capsule_core::lifecycle::Operation;
@@ -46,6 +47,8 @@ pub struct DescribeContext<'c> {
     pub root_names: &'c RootNames,
     /// The names that the user gave to subcommands of git.
     pub git_aliases: &'c dyn Fn() -> GitAliases,
+    /// Whether a program of the workspace is there.
+    pub is_program: &'c dyn Fn(&WorkspacePath) -> bool,
 }
 
 impl DescribeContext<'_> {

@@ -134,6 +134,7 @@ pub(crate) fn command_operation(
         stages,
         cwd: real_cwd(cwd, facts),
         stdin: stdin.as_bytes().to_vec(),
+        pipe_fail: false,
         progress: None,
     }
 }

@@ -31,7 +31,7 @@ use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::root_names::RootNames;
 use capsule_command::argv::show_argv;
-use capsule_command::shell_syntax::ShellWord;
+use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, PipelineStage, ShellWord};
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 
 /// Decides a case that is about a command of the language.
@@ -62,10 +62,12 @@ pub(super) fn decide(
         for step in likely(item, &flow, input.facts) {
             all.step(policy, &PolicyInput { usage: &usage, ..*input }, exec, step, &mut flow);
         }
-        let steps = item.get(..1).unwrap_or_default().to_vec();
-        let (text, cwd) = (String::new(), PathTarget::parse("."));
-        let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
-        usage.wrote(written_by_words(&part, &input.facts.root_names));
+        for step in item {
+            let (steps, text, cwd) =
+                (alloc::vec![step.clone()], String::new(), PathTarget::parse("."));
+            let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
+            usage.wrote(written_by_words(&part, &input.facts.root_names));
+        }
     }
     let bounds = match (steps, exec) {
         ([step], Some((exec, _))) => all.bounds(policy, exec, (step, input.facts)),
@@ -109,6 +111,13 @@ fn leads_away(step: &CommandStep, names: &RootNames) -> bool {
     step.cwd.inside().is_none()
         || climbing.any(|word| target_from(&step.cwd, word, names).inside().is_none())
 }
+
+/// What a command may do whose output is put into another.
+const OUTPUT_SOURCES: Effects = Effects::of(Effect::Reads).with(Effect::Opens);
+/// What a command may do whose words come from another.
+const OUTPUT_TARGETS: Effects = OUTPUT_SOURCES.with(Effect::Writes).with(Effect::Interactive);
+/// What it may do where these words are numbers.
+const OUTPUT_COUNTED: Effects = OUTPUT_TARGETS.with(Effect::Runs);
 
 /// What only the text of a stage tells: the variables that it sets, and its patterns.
 fn check_stage(
@@ -193,7 +202,7 @@ impl CombinedDecision {
                 let program = argv.first().and_then(|name| case.facts.program_named(name));
                 let mut line = CommandLine::parse(argv, program, false);
                 line.set_variables(&part.stage.variables);
-                let folder = step.cd_target(case.facts);
+                let folder = case.facts.real_directory(step);
                 let from = (&folder, &case.facts.root_names);
                 self.check_fed(policy, &line, flow.effects_into(&line, from));
                 flow.record_output(&line, from);
@@ -201,6 +210,7 @@ impl CombinedDecision {
                 let stage = check_stage(exec, &part, step, &line);
                 stage.into_iter().for_each(|finding| self.add_finding(finding));
                 self.add_part(show_argv(argv), evaluate_call(policy, &input, Some(&line)));
+                self.check_outputs(step, part.stage, &line);
             } else if policy.tool(&tool).is_some() {
                 self.add_part(stream_file(&input), decide_single(policy, &input));
             } else {
@@ -304,6 +314,37 @@ impl CombinedDecision {
         }
     }
 
+    /// What is printed into the words of another command only reads, and it leads to nothing that cannot be judged
+    /// before.
+    fn check_outputs(&mut self, step: &CommandStep, stage: &PipelineStage, line: &CommandLine<'_>) {
+        let effects = line.effects();
+        if step.is_captured && !effects.is_subset(OUTPUT_SOURCES) {
+            let reason = format!(
+                "`{}` does more than read, so its output cannot be put in",
+                line.display_name()
+            );
+            let hint = "run it as a command of its own, and write its output into the next one";
+            let finding = Finding::deny(Code::ExecNotInLanguage, reason);
+            self.add_finding(finding.with_suggestion(Some(hint)));
+        }
+        let mut outputs = stage.words.iter().filter(|word| word.is_opaque).peekable();
+        if outputs.peek().is_none() {
+            return;
+        }
+        // A number is no output any more once it is known; before, it may be one.
+        let is_unknown = |word: &ShellWord| word.unexpanded().contains(OUTPUT_PLACEHOLDER);
+        if effects.is_subset(OUTPUT_TARGETS)
+            || effects.is_subset(OUTPUT_COUNTED) && outputs.all(is_unknown)
+        {
+            return;
+        }
+        let reason =
+            format!("what a program printed would say what `{}` works on", line.display_name());
+        let hint = "run the inner command first, then write what it printed into this one";
+        let finding = Finding::deny(Code::ExecNotInLanguage, reason);
+        self.add_finding(finding.with_suggestion(Some(hint)));
+    }
+
     /// What no program may be fed with.
     fn check_fed(&mut self, policy: &Policy, line: &CommandLine<'_>, fed: Effects) {
         let into = line.effects();
@@ -380,7 +421,7 @@ impl CombinedDecision {
         let Some(mut confinement) = sum else { return Restrictions::Nothing };
         let item =
             step.stages.iter().flat_map(redirect_files).filter(|(_, written)| written.is_some());
-        let folder = step.cd_target(facts);
+        let folder = facts.real_directory(step);
         let target = |path| target_from(&folder, path, &facts.root_names).inside().cloned();
         let targets: Vec<WorkspacePath> = item.filter_map(|(path, _)| target(path)).collect();
         if !targets.is_empty() {

@@ -151,12 +151,14 @@ pub(super) fn check(words: &EffectRule, line: &CommandLine<'_>, usage: &Usage) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{CommandStep, PathTarget};
+    use crate::action::{CommandStep, PathTarget, StepContext};
     use capsule_command::shell_syntax::parse;
 
     fn written_by(text: &str) -> Vec<String> {
         let cwd = PathTarget::parse(".");
-        let steps = CommandStep::of(&parse(text).unwrap(), &cwd, &RootNames::default()).unwrap();
+        let (names, is_file) = (RootNames::default(), |_: &WorkspacePath| false);
+        let context = StepContext { names: &names, is_file: &is_file };
+        let steps = CommandStep::of(&parse(text).unwrap(), &cwd, &context).unwrap();
         let item = |step: CommandStep| {
             let (text, cwd) = (text.into(), cwd.clone());
             Action::Command { steps: alloc::vec![step], text, cwd, stdin: None, timeout_ms: None }

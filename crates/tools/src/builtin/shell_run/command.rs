@@ -87,7 +87,7 @@ pub(super) fn ready_stages(
 ) -> Result<(Vec<ReadyStage>, Option<String>), CodedError> {
     let mut stages = Vec::new();
     let mut input = None;
-    let folder = step.cd_target(facts);
+    let folder = facts.real_directory(step);
     for (index, stage) in step.stages.iter().enumerate() {
         let argv = capsule_core::action::expanded_argv(stage, &step.cwd, &facts.expansions);
         let name = argv.first().cloned().unwrap_or_default();

@@ -31,7 +31,7 @@ pub(super) fn expand_script(script: &mut Script, aliases: &dyn Fn() -> GitAliase
             let span = stage.words.get(at + 1).map(|word| word.span.clone()).unwrap_or_default();
             let word = |text| {
                 let pieces = vec![WordPiece::Text(text)];
-                ShellWord { pieces, quoted: false, span: span.clone() }
+                ShellWord { pieces, span: span.clone(), ..ShellWord::default() }
             };
             stage.words.splice(at + 1..=at + 1, with.into_iter().map(word));
         }

@@ -9,11 +9,11 @@ mod list;
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
-use capsule_base::root_names::RootNames;
 use capsule_base::units;
-use capsule_command::shell_syntax::{ListOperator, Script, ScriptElement, parse};
+use capsule_command::shell_syntax::{ElementKind, Script, ValueProblem, parse};
+use capsule_command::steps::ReachedState;
 use capsule_core::action::{
-    Action, CommandStep, Facts, FileKind, FolderChange, PathTarget, UnsupportedStep,
+    Action, CommandStep, Facts, FileKind, PathTarget, StepContext, UnsupportedStep,
 };
 use capsule_core::capability::Capability;
 use capsule_core::outcome::CodedError;
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use self::change::Change;
 use self::list::ListParts;
-use crate::command::operation::ReadyStage;
+use crate::command::operation::{CommandOperation, ReadyStage};
 use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
 use crate::tool::prepare::{FailedOperation, command_facts, command_operation};
@@ -54,6 +54,12 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
             kind: ArgumentKind::Number,
             required: false,
             about: "which part of the list that `command` is, from 1; all of them if left out",
+        },
+        ToolArgument {
+            name: "reached",
+            kind: ArgumentKind::Text,
+            required: false,
+            about: "for a part, the values that the parts before it left, as JSON",
         },
         ToolArgument {
             name: "cwd",
@@ -111,6 +117,7 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
             name: "parts",
             about: "the parts of a list, each of which is a call of its own",
         },
+        ResultField { name: "root", about: "where the workspace is for the parts of a list" },
         ResultField { name: "folder", about: "where a part of a list that is a `cd` goes" },
         ResultField { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
@@ -155,8 +162,15 @@ impl Tool for ShellRun {
                 Ok(Action::Run { argv, cwd, stdin, timeout_ms, unconfined: false })
             }
             (None, Some(command)) => {
-                let (steps, text) =
-                    parse_steps(command, (&cwd, context), number_arg(args, "part"))?;
+                let part = match (number_arg(args, "part"), text_arg(args, "reached")) {
+                    (Some(number), Some(text)) => {
+                        let state = serde_json::from_str(text)
+                            .map_err(|_| invalid_args("`reached` is not what a list leaves"))?;
+                        Some((number, state))
+                    }
+                    (number, _) => number.map(|number| (number, ReachedState::default())),
+                };
+                let (steps, text) = parse_steps(command, (&cwd, context), part)?;
                 Ok(Action::Command { steps, text, cwd, stdin, timeout_ms })
             }
             _ => Err(invalid_args("a command is either `argv` or `command`")
@@ -168,7 +182,15 @@ impl Tool for ShellRun {
         let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
         match action {
             Action::Run { argv, cwd, .. } => prepare_program(action, (argv, cwd), stdin, context),
-            Action::Command { steps, .. } => prepare_command(action, steps, stdin, context),
+            Action::Command { steps, text, .. } => {
+                let is_single = args.get("part").is_some()
+                    || parse(text).is_ok_and(|script| script.is_single());
+                let reached = args.get("reached").and_then(Value::as_str);
+                let pipe_fail = reached
+                    .and_then(|text| serde_json::from_str(text).ok())
+                    .is_some_and(|state: ReachedState| state.pipe_fail);
+                prepare_command(action, (steps, is_single, pipe_fail), stdin, context)
+            }
             _ => failed_call(Facts::default(), CodedError::new(Code::EngineFault, "not a command")),
         }
     }
@@ -191,19 +213,20 @@ fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
 fn parse_steps(
     text: &str,
     (cwd, context): (&PathTarget, &DescribeContext<'_>),
-    part: Option<u64>,
+    part: Option<(u64, ReachedState)>,
 ) -> Result<(Vec<CommandStep>, String), CodedError> {
-    let names = context.root_names;
+    let of = StepContext { names: context.root_names, is_file: context.is_program };
     let mut script = parse(text).map_err(|refusal| {
         let shown = refusal.underlined(text);
         outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
     })?;
     git_alias::expand_script(&mut script, context.git_aliases);
-    if let Some(number) = part {
-        return one_part(script, (cwd, names), number);
+    if let Some((number, reached)) = part {
+        return one_part(&script, (cwd, &reached), number, &of);
     }
-    let steps = steps_of(&script, cwd, names)?;
-    let is_whole = steps.last().is_some_and(|step| step.number == script.elements.len());
+    let steps = CommandStep::of(&script, cwd, &of).map_err(unsupported)?;
+    let last = script.elements.iter().rposition(|element| element.kind == ElementKind::Run);
+    let is_whole = steps.last().map(|step| step.number) == last.map(|last| last + 1);
     if is_whole && steps.iter().all(CommandStep::is_cd) {
         let why = "the command only goes to a folder, and where it goes does not last";
         let suggestion = "write `cd FOLDER && PROGRAM ...`, or name it in `cwd`";
@@ -216,12 +239,8 @@ fn outside_language(message: impl Into<String>, suggestion: &str) -> CodedError 
     CodedError::new(Code::ExecNotInLanguage, message).with_suggestion(suggestion.to_owned())
 }
 
-fn steps_of(
-    script: &Script,
-    cwd: &PathTarget,
-    names: &RootNames,
-) -> Result<Vec<CommandStep>, CodedError> {
-    CommandStep::of(script, cwd, names).map_err(|why| match why {
+fn unsupported(why: UnsupportedStep) -> CodedError {
+    match why {
         UnsupportedStep::UnsupportedCd => outside_language(
             "this `cd` is none of this language",
             "write `cd FOLDER && PROGRAM ...`",
@@ -230,31 +249,47 @@ fn steps_of(
             "too many folders come into question for what runs behind every `cd`",
             "join what belongs together by `&&`: `cd FOLDER && PROGRAM ...`",
         ),
-    })
+        UnsupportedStep::TooManyWays => outside_language(
+            "the list may go more ways than can be judged before it runs",
+            "split it into several calls",
+        ),
+        UnsupportedStep::EndsGroup => outside_language(
+            "the list may end in the middle of a group whose output goes to a file",
+            "write the commands of the group one after another, each with `>> FILE`",
+        ),
+        UnsupportedStep::Value(ValueProblem::Unset(name)) => outside_language(
+            format!("`${name}` may have no value where it is read"),
+            "give it a value before, in any case",
+        ),
+        UnsupportedStep::Value(ValueProblem::Pattern(name)) => {
+            let shown = if name.starts_with('(') { "$(..)".into() } else { format!("${name}") };
+            outside_language(
+                format!("what `{shown}` means could be read as several words or a pattern"),
+                "put it in double quotes",
+            )
+        }
+        UnsupportedStep::Value(ValueProblem::Output(why)) => outside_language(
+            format!("what a program printed {why}"),
+            "run the inner command first, then write what it printed into this one",
+        ),
+    }
 }
 
-/// One part of a list, in the folder that it runs in.
+/// One part of a list, in the directory and with the values that it is reached with.
 fn one_part(
-    mut script: Script,
-    (cwd, names): (&PathTarget, &RootNames),
+    script: &Script,
+    at: (&PathTarget, &ReachedState),
     number: u64,
+    context: &StepContext<'_>,
 ) -> Result<(Vec<CommandStep>, String), CodedError> {
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-    let element = index.and_then(|index| script.elements.get(index)).cloned();
+    let element = index.and_then(|index| script.elements.get(index));
+    let element = element.filter(|element| element.kind == ElementKind::Run);
     let (Some(element), Some(index)) = (element, index) else {
         return Err(invalid_args(format!("the list has no part {number}")));
     };
-    script.elements = vec![ScriptElement { join: ListOperator::First, ..element }];
-    let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
-    let mut steps = steps_of(&script, cwd, names)?;
-    for step in &mut steps {
-        step.number = index + 1;
-        // It is this folder that `cd -` goes back to.
-        if change.is_some_and(|change| change.to == "-") {
-            step.cwd = cwd.clone();
-        }
-    }
-    Ok((steps, script.to_string()))
+    let (step, only) = CommandStep::reached(element, index, at, context).map_err(unsupported)?;
+    Ok((vec![step], only.to_string()))
 }
 
 fn prepare_program(
@@ -295,7 +330,7 @@ fn prepare_program(
 
 fn prepare_command(
     action: &Action,
-    steps: &[CommandStep],
+    (steps, is_single, pipe_fail): (&[CommandStep], bool, bool),
     stdin: &str,
     context: &ToolContext<'_>,
 ) -> PreparedCall {
@@ -305,14 +340,14 @@ fn prepare_command(
     };
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
-        ([step], Action::Command { text, .. }) if step.is_cd() && is_one(text) => {
+        ([step], Action::Command { text, .. }) if step.is_cd() && is_single => {
             let operation =
                 Box::new(Change::of(text, &step.cwd, &facts, context.workspace.root_names()));
             return PreparedCall { facts, operation };
         }
-        ([step], _) if !step.is_cd() => step,
+        ([step], _) if !step.is_cd() && is_single => step,
         _ => {
-            let operation = Box::new(ListParts::from_steps(steps));
+            let operation = Box::new(ListParts::from_steps(steps, context.workspace.root_names()));
             return PreparedCall { facts, operation };
         }
     };
@@ -323,19 +358,15 @@ fn prepare_command(
     match command::ready_stages(step, &facts, (&programs, context.host.as_ref())) {
         Ok((stages, input)) => {
             let stdin = input.as_deref().unwrap_or(stdin);
-            let cwd = step.cd_target(&facts);
+            let cwd = facts.real_directory(step);
             if let Some(problem) = git_repository::problem(&stages, &cwd, context) {
                 return impossible_call(facts, problem);
             }
-            let operation = Box::new(command_operation(stages, &step.cwd, stdin, &facts, context));
+            let operation = command_operation(stages, &step.cwd, stdin, &facts, context);
+            let operation = Box::new(CommandOperation { pipe_fail, ..operation });
             PreparedCall { facts, operation }
         }
         Err(problem) if problem.code == Code::ExecNotFound => impossible_call(facts, problem),
         Err(problem) => failed_call(facts, problem),
     }
-}
-
-/// Whether a text is one part of a list.
-fn is_one(text: &str) -> bool {
-    parse(text).is_ok_and(|script| script.elements.len() == 1)
 }

@@ -1,0 +1,313 @@
+//! The commands that a shell has in itself, and the texts that shells are given.
+
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use super::ast::{
+    ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, Script, ScriptElement,
+    ShellWord, Span, TextPlace, WordPiece,
+};
+use super::parser::{Parser, check_count, is_assignable, parse_text};
+use super::refusal::SyntaxRefusal;
+use super::reserved_words::INHERITED_VARIABLES;
+use super::unsupported::UnsupportedSyntax;
+use capsule_base::limits;
+
+impl Parser {
+    /// Reads a command that a shell has in itself; false if it is none that is known here.
+    pub(super) fn builtin(&mut self, stage: &PipelineStage) -> Result<bool, SyntaxRefusal> {
+        let span = &stage.span;
+        if stage.words.is_empty() && !stage.variables.is_empty() && stage.redirects.is_empty() {
+            return self.assignments(stage).map(|()| true);
+        }
+        let plain: Option<Vec<&str>> = stage.words.iter().map(ShellWord::literal).collect();
+        if !stage.variables.is_empty() || !stage.redirects.is_empty() {
+            return Ok(false);
+        }
+        if let Some(("export", rest)) =
+            stage.words.split_first().and_then(|(first, rest)| Some((first.literal()?, rest)))
+        {
+            return self.export(rest, span);
+        }
+        let Some(words) = plain else { return Ok(false) };
+        match words.as_slice() {
+            ["set", options @ ..] => return self.options(options, span),
+            ["exit", status @ ..] => {
+                let status = match status {
+                    [] => None,
+                    [status] => match status.parse() {
+                        Ok(status) => Some(status),
+                        Err(_) => return Ok(false),
+                    },
+                    _ => return Ok(false),
+                };
+                self.emit(ElementKind::Exit(status), span.clone())?;
+            }
+            ["break" | "continue"] => {
+                return self.leave_loop(words.first() == Some(&"break"), span);
+            }
+            ["source" | ".", path] => {
+                let Some(folder) = path.strip_suffix("/activate") else { return Ok(false) };
+                let is_folder = folder == "bin" || folder.ends_with("/bin");
+                if !is_folder {
+                    return Ok(false);
+                }
+                self.emit(ElementKind::Activate(folder.into()), span.clone())?;
+            }
+            _ => match shell_text(stage) {
+                // One pipeline takes the place of the shell.
+                Some((options, text))
+                    if options.is_empty() && self.nested_script(text, span)?.is_single() =>
+                {
+                    return Ok(false);
+                }
+                Some((options, text)) => self.nested_shell(options, text, span)?,
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    fn assignments(&mut self, stage: &PipelineStage) -> Result<(), SyntaxRefusal> {
+        for (index, (name, text)) in stage.variables.iter().enumerate() {
+            let place = TextPlace::Variable(index);
+            let template = stage.templates.iter().find(|(item, _)| *item == place);
+            let value = template.map_or_else(|| ShellWord::text(text), |(_, word)| word.clone());
+            if !is_assignable(name) {
+                return Err(SyntaxRefusal::of(UnsupportedSyntax::VariableForm, stage.span.clone()));
+            }
+            if INHERITED_VARIABLES.contains(&name.as_str()) {
+                let why = "programs would see the new value, which this does not say";
+                let hint = "write `export NAME=value`, or put it before the command that needs it";
+                let construct = UnsupportedSyntax::OnlyVariables;
+                return Err(SyntaxRefusal::with_reason(construct, stage.span.clone(), why, hint));
+            }
+            self.assign(name, Some(value), false, &stage.span)?;
+        }
+        Ok(())
+    }
+
+    fn assign(
+        &mut self,
+        name: &str,
+        value: Option<ShellWord>,
+        is_exported: bool,
+        span: &Span,
+    ) -> Result<(), SyntaxRefusal> {
+        let inner: Vec<String> =
+            value.iter().flat_map(ShellWord::variables).map(Into::into).collect();
+        for name in &inner {
+            self.capture(name, span)?;
+        }
+        let keeps_status = !is_exported && inner.iter().any(|name| name.starts_with('('));
+        let name = name.to_string();
+        self.names.push(name.clone());
+        let index = self
+            .emit(ElementKind::Assign { name, value, is_exported, keeps_status }, span.clone())?;
+        if let Some(element) = self.elements.get_mut(index) {
+            element.is_checked = keeps_status;
+        }
+        Ok(())
+    }
+
+    /// `export NAME=VALUE ..` and `export NAME ..`.
+    fn export(&mut self, words: &[ShellWord], span: &Span) -> Result<bool, SyntaxRefusal> {
+        if words.is_empty() {
+            return Ok(false);
+        }
+        for word in words {
+            let Some(WordPiece::Text(first)) = word.pieces.first() else { return Ok(false) };
+            let (name, value) = match first.split_once('=') {
+                Some((name, rest)) => {
+                    let mut value = word.clone();
+                    if let Some(WordPiece::Text(first)) = value.pieces.first_mut() {
+                        *first = rest.into();
+                    }
+                    value.pieces.retain(|piece| *piece != WordPiece::Text(String::new()));
+                    (name, Some(value))
+                }
+                None if self.names.contains(first) && word.literal().is_some() => {
+                    (first.as_str(), None)
+                }
+                None => return Ok(false),
+            };
+            if !is_assignable(name) {
+                return Ok(false);
+            }
+            self.assign(name, value, true, span)?;
+        }
+        Ok(true)
+    }
+
+    fn options(&mut self, words: &[&str], span: &Span) -> Result<bool, SyntaxRefusal> {
+        let mut found = Vec::new();
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let on = word.starts_with('-');
+            let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
+            if letters.is_empty() {
+                return Ok(false);
+            }
+            for letter in letters.chars() {
+                match letter {
+                    'e' => found.push((ListOption::ErrorExit, on)),
+                    // Variables without a value are refused in any case.
+                    'u' => {}
+                    'o' => match rest.next() {
+                        Some(&"pipefail") => found.push((ListOption::PipeFail, on)),
+                        Some(&"errexit") => found.push((ListOption::ErrorExit, on)),
+                        Some(&"nounset") => {}
+                        _ => return Ok(false),
+                    },
+                    _ => return Ok(false),
+                }
+            }
+        }
+        for (option, on) in found {
+            self.emit(ElementKind::Option(option, on), span.clone())?;
+        }
+        self.emit(ElementKind::Succeed, span.clone())?;
+        Ok(true)
+    }
+
+    fn leave_loop(&mut self, breaks: bool, span: &Span) -> Result<bool, SyntaxRefusal> {
+        let groups = self.groups;
+        let Some(frame) = self.loops.last().filter(|frame| frame.groups == groups) else {
+            return Ok(false);
+        };
+        let (head, note) = (frame.head, frame.note);
+        self.emit(ElementKind::Succeed, span.clone())?;
+        if !breaks {
+            self.emit(ElementKind::Note(note), span.clone())?;
+            self.emit(ElementKind::Jump(head), span.clone())?;
+            return Ok(true);
+        }
+        let index = self.emit(ElementKind::Jump(0), span.clone())?;
+        if let Some(frame) = self.loops.last_mut() {
+            frame.breaks.push(index);
+        }
+        Ok(true)
+    }
+
+    /// Puts the programs of `bash -c TEXT` in its place in a pipeline, where the text is one pipeline.
+    pub(super) fn read_shells(
+        &self,
+        stages: Vec<PipelineStage>,
+    ) -> Result<Vec<PipelineStage>, SyntaxRefusal> {
+        let mut read = Vec::new();
+        for stage in stages {
+            let Some((_, text)) = shell_text(&stage) else {
+                read.push(stage);
+                continue;
+            };
+            let mut inner = self.nested_script(text, &stage.span)?;
+            let is_single = inner.is_single();
+            let mut programs = inner
+                .elements
+                .pop()
+                .filter(|_| is_single)
+                .map_or_else(Vec::new, |element| element.pipeline.stages);
+            let is_plain = stage.templates.is_empty()
+                && programs.iter().all(|program| program.templates.is_empty());
+            if programs.is_empty() || !is_plain || !stage.redirects.is_empty() && programs.len() > 1
+            {
+                read.push(stage);
+                continue;
+            }
+            for program in &mut programs {
+                program.redirects.splice(0..0, stage.redirects.iter().cloned());
+                program.variables.splice(0..0, stage.variables.iter().cloned());
+                program.span = stage.span.clone();
+            }
+            read.extend(programs);
+        }
+        Ok(read)
+    }
+
+    /// Reads the text that a shell is given. Places in it are those of the shell.
+    fn nested_script(&self, text: &str, span: &Span) -> Result<Script, SyntaxRefusal> {
+        check_count(self.depth, "statements in one another", limits::STATEMENT_DEPTH, span)?;
+        let place = |refusal: SyntaxRefusal| SyntaxRefusal { span: span.clone(), ..refusal };
+        let mut script = parse_text(text, self.depth + 1).map_err(place)?;
+        for stage in script.elements.iter_mut().flat_map(|element| &mut element.pipeline.stages) {
+            stage.span = span.clone();
+            stage.words.iter_mut().for_each(|word| word.span = span.clone());
+        }
+        Ok(script)
+    }
+
+    /// `bash -c TEXT`: the text is read as this language, and no shell is started.
+    fn nested_shell(
+        &mut self,
+        switched: Vec<ListOption>,
+        text: &str,
+        span: &Span,
+    ) -> Result<(), SyntaxRefusal> {
+        let inner = self.nested_script(text, span)?;
+        let (captures, scope) = (false, GroupScope::Shell);
+        self.emit(ElementKind::Enter { captures, scope }, span.clone())?;
+        for option in switched {
+            self.emit(ElementKind::Option(option, true), span.clone())?;
+        }
+        self.splice(inner.elements, span)?;
+        self.leave(span)
+    }
+
+    /// Adds the elements of another script. Its numbers and its outputs get names that are free.
+    fn splice(&mut self, elements: Vec<ScriptElement>, span: &Span) -> Result<(), SyntaxRefusal> {
+        let base = self.next_index();
+        let first = self.number();
+        for _ in 0..elements.len() {
+            self.number();
+        }
+        for mut element in elements {
+            element.renumber(base, first);
+            if element.join == ListOperator::First {
+                element.join = ListOperator::Then;
+            }
+            let index = self.emit(ElementKind::Succeed, span.clone())?;
+            let is_captured = self.elements.get(index).is_some_and(|item| item.is_captured);
+            if let Some(item) = self.elements.get_mut(index) {
+                *item = ScriptElement {
+                    is_captured: is_captured || element.is_captured,
+                    span: span.clone(),
+                    ..element
+                };
+            }
+        }
+        let runs = self.elements.iter().filter(|element| element.kind == ElementKind::Run).count();
+        check_count(runs, "elements", limits::COMMAND_ELEMENTS + 1, span)
+    }
+}
+
+/// The options and the text of `bash -c TEXT`.
+fn shell_text(stage: &PipelineStage) -> Option<(Vec<ListOption>, &str)> {
+    let words: Option<Vec<&str>> = stage.words.iter().map(ShellWord::literal).collect();
+    let words = words?;
+    let [shell, options @ .., text] = words.as_slice() else { return None };
+    if !is_shell(shell) {
+        return None;
+    }
+    let (mut switched, mut has_text) = (Vec::new(), false);
+    let mut rest = options.iter();
+    while let Some(word) = rest.next() {
+        for letter in word.strip_prefix('-').filter(|letters| !letters.is_empty())?.chars() {
+            match letter {
+                'c' => has_text = true,
+                // A login shell reads files of the user, of which none is there.
+                'l' | 'u' => {}
+                'e' => switched.push(ListOption::ErrorExit),
+                'o' if rest.next() == Some(&"pipefail") => switched.push(ListOption::PipeFail),
+                _ => return None,
+            }
+        }
+    }
+    // What a single letter is missing in stays a program's name for whoever judges it.
+    has_text.then_some((switched, *text))
+}
+
+/// The shells whose texts are read.
+fn is_shell(word: &str) -> bool {
+    let name = word.strip_prefix("/usr").unwrap_or(word);
+    matches!(name.strip_prefix("/bin/").unwrap_or(name), "bash" | "sh")
+}

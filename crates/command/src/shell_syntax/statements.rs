@@ -1,0 +1,364 @@
+//! Conditions, loops, groups, and the commands that a shell has in itself: each becomes elements of the one row.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::ast::{
+    ElementKind, GroupScope, ListOperator, Pipeline, PipelineStage, Redirection, ScriptElement,
+    ShellWord, Span, StdStream, TextPlace, WordPiece,
+};
+use super::parser::{LoopFrame, Parser, check_count, is_assignable};
+use super::refusal::SyntaxRefusal;
+use super::tokens::{Token, is_bare};
+use super::unsupported::UnsupportedSyntax;
+use capsule_base::limits;
+
+impl Parser {
+    /// A command with what is built of commands.
+    pub(super) fn command(&mut self) -> Result<(), SyntaxRefusal> {
+        let start = self.next_index();
+        if let Some(place) = self.take_word("!") {
+            self.statement()?;
+            self.uncheck_since(start);
+            self.emit(ElementKind::Negate, place)?;
+            return Ok(());
+        }
+        self.statement()
+    }
+
+    fn statement(&mut self) -> Result<(), SyntaxRefusal> {
+        let (start, place) = (self.next_index(), self.place());
+        check_count(self.depth, "statements in one another", limits::STATEMENT_DEPTH, &place)?;
+        self.depth += 1;
+        let is_group = self.tokens.next_if(|(token, _)| matches!(token, Token::Open)).is_some();
+        if is_group {
+            self.subshell(&place)?;
+        } else if self.take_word("if").is_some() {
+            self.condition(&place)?;
+        } else if self.take_word("while").is_some() {
+            self.conditional_loop(&place, ListOperator::Or)?;
+        } else if self.take_word("until").is_some() {
+            self.conditional_loop(&place, ListOperator::And)?;
+        } else if self.take_word("for").is_some() {
+            self.loop_over_words(&place)?;
+        } else if self.take_word("{").is_some() {
+            self.list(&["}"])?;
+            self.expect("}", &place)?;
+        } else {
+            self.depth -= 1;
+            return self.pipeline(None);
+        }
+        self.depth -= 1;
+        self.lead_output(start, &place)
+    }
+
+    /// Leads what a statement prints where its redirection or its pipe says.
+    fn lead_output(&mut self, start: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+        let mut redirects = Vec::new();
+        while let Some((token, place)) =
+            self.tokens.next_if(|(token, _)| matches!(token, Token::Redirect(..)))
+        {
+            match token {
+                Token::Redirect(
+                    redirect @ Redirection::File { stream: StdStream::Out, .. },
+                    units,
+                ) if units.is_empty() => redirects.push(redirect),
+                _ => return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place)),
+            }
+        }
+        let is_piped = self.tokens.next_if(|(token, _)| matches!(token, Token::Pipe)).is_some();
+        if redirects.is_empty() && !is_piped {
+            return Ok(());
+        }
+        // What leaves it before its end would leave its output behind.
+        let leaves = self.loops.iter().any(|frame| frame.breaks.iter().any(|jump| *jump >= start));
+        let leads_out = |element: &ScriptElement| match element.kind {
+            ElementKind::Jump(to) => to < start,
+            ElementKind::Exit(_) => !is_piped,
+            // The file would be looked for in another directory.
+            ElementKind::Run => !is_piped && element.pipeline.stages.iter().any(changes_directory),
+            _ => false,
+        };
+        let leaves = leaves || self.elements.get(start..).unwrap_or_default().iter().any(leads_out);
+        if redirects.len() > 1 || is_piped && !redirects.is_empty() || leaves {
+            return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
+        }
+        let name = alloc::format!("|{}", self.number());
+        let scope = if is_piped { GroupScope::Subshell } else { GroupScope::Shared };
+        self.insert(start, ElementKind::Enter { captures: true, scope }, place)?;
+        self.emit(ElementKind::Leave(Some(name.clone())), place.clone())?;
+        let pieces = [WordPiece::Variable { name, quoted: true }].into();
+        let text = ShellWord { pieces, quoted: true, ..ShellWord::default() };
+        if is_piped {
+            self.skip_lines();
+            self.uncheck_since(start);
+            return self.pipeline(Some(text));
+        }
+        let note = self.number();
+        self.emit(ElementKind::Note(note), place.clone())?;
+        let index = self.emit(ElementKind::Run, place.clone())?;
+        redirects.insert(0, Redirection::Here { text: String::new() });
+        let stage = PipelineStage {
+            variables: Vec::new(),
+            words: [ShellWord::text("cat")].into(),
+            redirects,
+            templates: [(TextPlace::Redirect(0), text)].into(),
+            span: place.clone(),
+        };
+        if let Some(element) = self.elements.get_mut(index) {
+            element.pipeline = Pipeline { stages: [stage].into() };
+        }
+        self.emit(ElementKind::Recall(note), place.clone())?;
+        Ok(())
+    }
+
+    /// Puts an element before others, which thereby lie one further.
+    fn insert(&mut self, at: usize, kind: ElementKind, place: &Span) -> Result<(), SyntaxRefusal> {
+        let last = self.emit(kind, place.clone())?;
+        if let Some(rows) = self.elements.get_mut(at..=last) {
+            rows.rotate_right(1);
+        }
+        let moved = |index: &mut usize| *index += usize::from(*index >= at);
+        for (index, element) in self.elements.iter_mut().enumerate().skip(at) {
+            if index == at {
+                element.otherwise = at + 1;
+                continue;
+            }
+            moved(&mut element.otherwise);
+            match &mut element.kind {
+                ElementKind::Jump(to) | ElementKind::Each { end: to, .. } => moved(to),
+                _ => {}
+            }
+        }
+        for frame in &mut self.loops {
+            frame.breaks.iter_mut().for_each(moved);
+        }
+        Ok(())
+    }
+
+    /// Takes this word, if it comes next and nothing of it is quoted.
+    fn take_word(&mut self, word: &str) -> Option<Span> {
+        let is_it = |(token, _): &(Token, Span)| matches!(token, Token::Word(units) if is_bare(units, word));
+        self.tokens.next_if(is_it).map(|(_, place)| place)
+    }
+
+    /// The same where nothing else can come. `open` is what it closes.
+    fn expect(&mut self, word: &str, open: &Span) -> Result<(), SyntaxRefusal> {
+        match self.take_word(word) {
+            Some(_) => Ok(()),
+            None => {
+                let why = alloc::format!("`{word}` is missing behind this");
+                let hint = alloc::format!("write `{word}` where a command could begin");
+                Err(SyntaxRefusal::with_reason(
+                    UnsupportedSyntax::Keyword,
+                    open.clone(),
+                    &why,
+                    &hint,
+                ))
+            }
+        }
+    }
+
+    fn jump(&mut self, join: ListOperator, place: &Span) -> Result<usize, SyntaxRefusal> {
+        let index = self.emit(ElementKind::Jump(0), place.clone())?;
+        if let Some(element) = self.elements.get_mut(index) {
+            element.join = join;
+        }
+        Ok(index)
+    }
+
+    /// Has jumps lead to what comes next.
+    fn land(&mut self, jumps: &[usize]) {
+        let here = self.next_index();
+        for index in jumps {
+            if let Some(element) = self.elements.get_mut(*index) {
+                match &mut element.kind {
+                    ElementKind::Jump(to) | ElementKind::Each { end: to, .. } => *to = here,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn subshell(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
+        let (captures, scope) = (false, GroupScope::Subshell);
+        self.groups += 1;
+        self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
+        self.list(&[])?;
+        if self.tokens.next_if(|(token, _)| matches!(token, Token::Close)).is_none() {
+            return Err(SyntaxRefusal::of(UnsupportedSyntax::Parenthesis, place.clone()));
+        }
+        self.groups -= 1;
+        self.leave(place)
+    }
+
+    pub(super) fn leave(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
+        let index = self.emit(ElementKind::Leave(None), place.clone())?;
+        if let Some(element) = self.elements.get_mut(index) {
+            element.is_checked = true;
+        }
+        Ok(())
+    }
+
+    fn condition(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
+        let mut ends = Vec::new();
+        loop {
+            let start = self.next_index();
+            self.list(&["then"])?;
+            self.expect("then", place)?;
+            self.uncheck_since(start);
+            let fails = self.jump(ListOperator::Or, place)?;
+            self.list(&["elif", "else", "fi"])?;
+            ends.push(self.jump(ListOperator::Then, place)?);
+            self.land(&[fails]);
+            if self.take_word("elif").is_none() {
+                break;
+            }
+        }
+        match self.take_word("else") {
+            Some(_) => self.list(&["fi"])?,
+            None => {
+                self.emit(ElementKind::Succeed, place.clone())?;
+            }
+        }
+        self.expect("fi", place)?;
+        self.land(&ends);
+        Ok(())
+    }
+
+    fn begin_loop(&mut self, note: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+        self.emit(ElementKind::Succeed, place.clone())?;
+        self.emit(ElementKind::Note(note), place.clone())?;
+        let (head, groups) = (self.next_index(), self.groups);
+        self.loops.push(LoopFrame { head, note, breaks: Vec::new(), groups });
+        Ok(())
+    }
+
+    /// From `do` to `done`. `leaves` is the jump that leaves the loop at its head.
+    fn end_loop(&mut self, leaves: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+        self.expect("do", place)?;
+        self.list(&["done"])?;
+        self.expect("done", place)?;
+        let Some(frame) = self.loops.pop() else { return Ok(()) };
+        self.emit(ElementKind::Note(frame.note), place.clone())?;
+        self.emit(ElementKind::Jump(frame.head), place.clone())?;
+        self.land(&[leaves]);
+        self.emit(ElementKind::Recall(frame.note), place.clone())?;
+        self.land(&frame.breaks);
+        Ok(())
+    }
+
+    fn conditional_loop(&mut self, place: &Span, fails: ListOperator) -> Result<(), SyntaxRefusal> {
+        let note = self.number();
+        self.begin_loop(note, place)?;
+        let start = self.next_index();
+        self.list(&["do"])?;
+        self.uncheck_since(start);
+        let always = match fails {
+            ListOperator::Or => "true",
+            _ => "false",
+        };
+        let is_endless = self.elements.get(start..).is_some_and(|rows| match rows {
+            [one] => matches!(one.pipeline.stages.as_slice(),
+                [stage] if matches!(stage.words.as_slice(), [word] if word.literal() == Some(always))),
+            _ => false,
+        });
+        let leaves = self.jump(fails, place)?;
+        let body = self.next_index();
+        self.end_loop(leaves, place)?;
+        let leads_out = |element: &ScriptElement| match element.kind {
+            ElementKind::Jump(to) => to >= self.next_index(),
+            ElementKind::Exit(_) => true,
+            _ => false,
+        };
+        let rows = self.elements.get(body..).unwrap_or_default();
+        if is_endless && !rows.iter().any(leads_out) {
+            let why = "this loop has no end";
+            let hint =
+                "loop over words, such as `for n in 1 2 3; do .. done`, or have `break` end it";
+            return Err(SyntaxRefusal::with_reason(
+                UnsupportedSyntax::Keyword,
+                place.clone(),
+                why,
+                hint,
+            ));
+        }
+        Ok(())
+    }
+
+    fn loop_over_words(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
+        let keyword = || SyntaxRefusal::of(UnsupportedSyntax::Keyword, place.clone());
+        let name = match self.tokens.next() {
+            Some((Token::Word(units), _)) => {
+                let name: Option<String> = units.iter().map(|unit| unit.bare()).collect();
+                name.filter(|name| is_assignable(name)).ok_or_else(keyword)?
+            }
+            _ => return Err(keyword()),
+        };
+        if self.take_word("in").is_none() {
+            return Err(keyword());
+        }
+        let mut words = Vec::new();
+        while let Some((token, span)) =
+            self.tokens.next_if(|(token, _)| matches!(token, Token::Word(_)))
+        {
+            if let Token::Word(units) = token {
+                self.check_names(&units)?;
+                words.extend(self.expand(units, &span)?);
+            }
+        }
+        check_count(words.len(), "words of a loop", limits::LOOP_WORDS, place)?;
+        let is_end =
+            |(token, _): &(Token, Span)| matches!(token, Token::Semicolon | Token::Newline);
+        if self.tokens.next_if(is_end).is_none() {
+            return Err(keyword());
+        }
+        self.skip_lines();
+        let number = self.number();
+        let names: Vec<String> =
+            words.iter().flat_map(ShellWord::variables).map(Into::into).collect();
+        for name in names {
+            self.capture(&name, place)?;
+        }
+        if words.iter().any(|word| word.as_glob().is_some()) {
+            self.expand_patterns(number, &words, place)?;
+        }
+        self.emit(ElementKind::Items(number, words), place.clone())?;
+        self.names.push(name.clone());
+        self.begin_loop(number, place)?;
+        let leaves = self.emit(ElementKind::Each { number, name, end: 0 }, place.clone())?;
+        self.end_loop(leaves, place)
+    }
+
+    /// Has a program print the names that patterns stand for when the loop is reached.
+    fn expand_patterns(
+        &mut self,
+        number: usize,
+        words: &[ShellWord],
+        place: &Span,
+    ) -> Result<(), SyntaxRefusal> {
+        let (captures, scope) = (true, GroupScope::Subshell);
+        self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
+        let index = self.emit(ElementKind::Run, place.clone())?;
+        let stage = PipelineStage {
+            variables: Vec::new(),
+            words: ["printf", "%s\\0"]
+                .map(ShellWord::text)
+                .into_iter()
+                .chain(words.iter().cloned())
+                .collect(),
+            redirects: Vec::new(),
+            templates: Vec::new(),
+            span: place.clone(),
+        };
+        if let Some(element) = self.elements.get_mut(index) {
+            element.pipeline = Pipeline { stages: [stage].into() };
+        }
+        self.emit(ElementKind::Leave(Some(alloc::format!("*{number}"))), place.clone())?;
+        Ok(())
+    }
+}
+
+fn changes_directory(stage: &PipelineStage) -> bool {
+    stage.words.first().and_then(ShellWord::literal) == Some("cd")
+}
