@@ -155,7 +155,7 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArg {
     /// The policy: a file, or builtin:NAME [default: capsule/policy.yaml in the configuration folder]
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", env = "CAPSULE_POLICY")]
     pub(crate) policy: Option<String>,
     /// The profile, in place of the policy's own
     #[arg(long, value_name = "PROFILE")]

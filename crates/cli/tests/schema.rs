@@ -470,6 +470,36 @@ fn closed(
     }
 }
 
+/// Every preset is a policy that checks, that decides what its name says, and that can be named by a variable.
+#[test]
+fn presets_are_policies() {
+    for (preset, command, decision) in [
+        ("developer", "cargo test", "allow"),
+        ("python", "python3 -m pytest", "allow"),
+        ("node", "npm test", "allow"),
+        ("rust", "cargo build", "allow"),
+        ("readonly", "touch x", "deny"),
+    ] {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        let _ = capsule.run(&["init", "--preset", preset]).exits(0);
+        let policy = ".capsule/policy.yaml";
+        let _ = capsule.run(&["policy", "check", "--policy", policy]).exits(0);
+        let args = json!({ "command": command }).to_string();
+        let line = ["policy", "explain", "--json", "--tool", "shell.run", "--args", &args];
+        let output = capsule.command(&line).env("CAPSULE_POLICY", policy).output().unwrap();
+        let named: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(named["decision"], decision, "{preset}: {named}");
+        let tests = ["python", "node", "rust"].contains(&preset);
+        let line = [
+            "policy", "explain", "--json", "--tool", "test.run", "--args", "{}", "--policy", policy,
+        ];
+        let tested = capsule.run(&line).exits(0).json();
+        assert_eq!(tested["decision"] == "allow", tests, "{preset}: {tested}");
+    }
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let _ = capsule.run(&["init", "--preset", "haskell"]).exits(2);
+}
+
 /// `init` writes the schema where the starter looks for it.
 #[test]
 fn init_writes_the_schema_that_the_starter_names() {

@@ -47,7 +47,10 @@ pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<
         match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
             Ok(mut file) => {
                 let toolchains = survey_toolchains(&ctx.home, Some(&ctx.start_directory()));
-                let text = starter_policy(&toolchains);
+                let text = match &args.preset {
+                    Some(preset) => preset_policy(preset),
+                    None => starter_policy(&toolchains),
+                };
                 file.write_all(text.as_bytes()).map_err(|error| wrong(error, &policy))?;
                 (true, toolchains)
             }
@@ -56,6 +59,31 @@ pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<
         };
     InitResult { schemas: &wrote, policy: (&policy, is_new), key: &key, toolchains: &toolchains }
         .show(ctx, screen)
+}
+
+/// The policy of a preset: one that this build carries, and for a kind of project its tests.
+fn preset_policy(preset: &str) -> String {
+    let tests = match preset {
+        "python" => "[python3, -m, pytest, -q]\n    filter: { args: [-k] }",
+        "node" => "[npm, test]",
+        "rust" => "[cargo, test]",
+        _ => "",
+    };
+    let base = if preset == "readonly" { preset } else { "developer" };
+    let text = format!(
+        "# yaml-language-server: $schema=./schema/policy.v1.json\n\
+         # A policy of Capsule. It is `builtin:{base}` and what is written here;\n\
+         # `capsule policy explain` says what it decides.\n\
+         version: 1\nname: {preset}\nextends: builtin:{base}\n\
+         workspace: {{ root: .. }}          # the folder that holds .capsule/\n"
+    );
+    match tests {
+        "" => text,
+        tests => format!(
+            "{text}\ntools:\n  # The tests of the project, as a tool of their own.\n  test.run:\n    \
+             decision: allow\n    command: {tests}\n    examples: {{ allow: [{{}}] }}\n"
+        ),
+    }
 }
 
 /// The starter policy with the toolchains that are there, each to be taken out of a comment: programs of
