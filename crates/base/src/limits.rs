@@ -321,9 +321,9 @@ pub const SUBSTITUTION_DEPTH: usize = 3;
 pub const LOOP_WORDS: usize = 256;
 /// The most pipelines that a list runs, its loops counted; each is recorded as a call of its own.
 pub const COMMAND_RUNS: usize = 1_024;
-/// The most states that are looked at to know how a list may run; each pipeline takes a few, times the words of its
-/// loop.
-pub const COMMAND_STATES: usize = 8_192;
+/// The most states that are looked at to know how a list may run: twice as many as it may run pipelines. Looking costs
+/// with their square.
+pub const COMMAND_STATES: usize = 2_048;
 /// The most folders that a part of a list may run in, as far as can be told before it runs; it is judged in
 /// each. Every `cd` that may fail while the list goes on doubles them.
 pub const COMMAND_FOLDERS: usize = 32;
