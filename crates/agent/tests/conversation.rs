@@ -109,6 +109,8 @@ impl Place {
             why_not_disposable: Box::new(|| Ok(())),
             env: Box::new(|_| None),
             accepts_layer: false,
+            is_gate: false,
+            questions_wait: false,
             observer: watching,
             prompt: Box::new(NoPrompt),
         };

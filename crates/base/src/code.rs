@@ -141,6 +141,18 @@ codes! {
     ToolUnknown = "tool.unknown", Caller, Denied,
         "There is no tool of that name.", "A spelling, or a tool that this build does not carry.",
         "Use a name as the reference lists it, for example `fs.read`.";
+    HookInput = "hook.input", Caller, Denied,
+        "A hook cannot read what the agent hands over.",
+        "An agent of another version, another event than the one before a call, or a text that is too long.",
+        "Tell the user: `capsule connect` writes the settings of the agent anew, `capsule doctor` tries them.";
+    HookUnjudged = "hook.unjudged", Caller, Denied,
+        "A tool of the agent does what cannot be judged beforehand.",
+        "It names no file, searches through a directory, or edits a text that is not in its file.",
+        "Do it by a command, which runs confined, or by a tool that names one file.";
+    HookDeadline = "hook.deadline", Environment, Denied,
+        "A hook did not come to an answer in time.",
+        "The agent did not finish its input, the machine is very busy, or another call holds the session.",
+        "Make the same call again later.";
     ApprovalNeeded = "approval.needed", Person, ApprovalNeeded,
         "An approval was needed and nobody could be asked.",
         "The rule says `ask`, and this run has no person in front of it.",

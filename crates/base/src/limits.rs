@@ -433,6 +433,14 @@ pub const QUESTION_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const SESSION_IDLE: Duration = Duration::from_secs(4 * 3600);
 /// How long a call waits for the process that works in its session: as long as most commands take.
 pub const SESSION_WAIT: Duration = Duration::from_secs(120);
+/// The longest input of a hook: the largest arguments of a call, with the escapes of JSON.
+pub const HOOK_INPUT_BYTES: usize = 2 * ARGUMENT_BYTES;
+/// How long a hook takes for an answer; hosts wait for a minute and more, and go ahead then.
+pub const HOOK_TIME: Duration = Duration::from_millis(9_500);
+/// How long a hook that was told to stop takes to say why.
+pub const HOOK_LAST_WORDS: Duration = Duration::from_millis(500);
+/// The longest command line that a hook gives a host: Linux gives a word 128 KiB, and the host adds words of its own.
+pub const HOOK_COMMAND_BYTES: usize = 120_000;
 /// How long a session waits for the last executor of a process that was killed.
 pub const EXECUTOR_END: Duration = Duration::from_secs(10);
 /// The largest file of what a session remembers: a hundred thousand changed paths of usual length.

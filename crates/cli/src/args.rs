@@ -6,6 +6,7 @@ mod changes;
 mod chat;
 mod exec_fast_path;
 mod exit_codes;
+mod hook;
 mod plan;
 mod sandbox;
 mod session;
@@ -25,6 +26,7 @@ pub(crate) use audit::{
 pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 pub(crate) use chat::ChatArgs;
 use exit_codes::EXIT_CODES;
+pub(crate) use hook::{ConnectArgs, HookArgs};
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxBackendArg, SandboxNetworkArg};
 pub(crate) use session::{SessionArg, SessionCommand, SessionId, SessionStartArgs};
@@ -96,6 +98,10 @@ pub(crate) enum Command {
     Chat(ChatArgs),
     /// Run a whole agent confined to this directory: any program, else `capsule chat`
     Sandbox(SandboxArgs),
+    /// Put the policy in front of another agent: write a hook into its settings
+    Connect(ConnectArgs),
+    /// Answer the hook of an agent: judge a call that it is about to make
+    Hook(HookArgs),
     /// Serve a recorded run again; executes nothing
     Replay(ReplayArgs),
     /// Show what a run did
@@ -244,6 +250,13 @@ pub(crate) struct ExecArgs {
     /// Give the program what standard input holds; without it, its standard input is empty
     #[arg(long)]
     pub(crate) stdin: bool,
+    /// The one word behind `--` is a command line, whatever it looks like
+    #[arg(long)]
+    pub(crate) command: bool,
+    /// The command is an agent's: nobody is asked, and what it changes is applied when it ends, where no
+    /// person has to say yes; what is not applied is dropped
+    #[arg(long)]
+    pub(crate) agent: bool,
     /// The program and its arguments, or a command line as one word (`'ls | wc -l'`)
     #[arg(last = true, required = true, value_name = "ARGV")]
     pub(crate) words: Vec<String>,

@@ -10,6 +10,7 @@ mod diagnostic;
 mod failure;
 mod failure_report;
 mod isolation;
+mod hook;
 mod output_relay;
 mod repository;
 mod sandbox;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use capsule_base::code::Code;
+use capsule_core::call::Origin;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{Cancel, CommandRunner, NullSink};
@@ -132,6 +133,7 @@ pub(crate) fn uncommitted(
         sink: Rc::new(NullSink),
         cancel: Cancel::default(),
         out: None,
+        origin: Origin::Person,
         resumption: None,
         session: None,
     };

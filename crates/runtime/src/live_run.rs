@@ -2,6 +2,7 @@
 
 mod finish;
 mod join;
+mod sandbox_note;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,10 @@ use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::json;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::confinement::{SandboxFailure, SandboxStatus, SandboxTier, WorkspaceAccess};
+use capsule_core::confinement::{SandboxTier, WorkspaceAccess};
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Journal, NoSandbox, PayloadClass, PayloadRef, PendingChanges, RunKind, WorkspaceIdentity,
+    Journal, PayloadClass, PayloadRef, PendingChanges, RunKind, WorkspaceIdentity,
 };
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{PayloadRetention, Profile, Unattended};
@@ -36,9 +37,9 @@ use crate::pending_changes;
 use crate::resume::Resumption;
 use crate::run::{Run, RunOpening, unique_label};
 use crate::session::{ConversationState, HeldSession, SessionError};
-use crate::unconfined::allows_unconfined;
 
 pub use finish::FinishedRun;
+use sandbox_note::{missing_layer, note_sandbox, sandbox_status};
 
 /// What a tool may be able to do that has to be staged; for a command, its rule says.
 const CHANGING_CAPABILITIES: Capabilities =
@@ -82,6 +83,10 @@ pub struct LiveRunOptions<'s, 'o> {
     pub observer: &'o mut dyn Observer,
     /// Who is asked where the policy asks.
     pub prompt: Box<dyn Prompt>,
+    /// Whether the program that hosts a model carries out the calls: here they are judged, recorded and backed up.
+    pub is_gate: bool,
+    /// Whether a question waits for a person although the profile does not say so: whoever hosts a model is told.
+    pub questions_wait: bool,
 }
 
 impl LiveRunOptions<'_, '_> {
@@ -99,7 +104,7 @@ impl LiveRunOptions<'_, '_> {
         let known = secret_values(policy, &self.env);
         let redactor = Redactor::with(&known, &policy.redaction_patterns());
         let _ = redactor.value(self.inputs.clone(), &mut masked);
-        self.policy.policy.profile.unattended == Unattended::Wait
+        (self.questions_wait || self.policy.policy.profile.unattended == Unattended::Wait)
             && !self.policy.policy.fails_unattended()
             && !self.applies_earlier_run()
             && self.policy.policy.audit.payloads == PayloadRetention::Full
@@ -353,47 +358,6 @@ fn write_resumed<J: Journal, H: CallBackend>(
     Ok(())
 }
 
-/// The walls that commands will stand behind; only a run with commands needs to know.
-fn sandbox_status(
-    backend: &LiveBackend,
-    needs: Capabilities,
-) -> Option<Result<SandboxStatus, SandboxFailure>> {
-    needs.contains(Capability::ProcExec).then(|| backend.sandbox_status()).flatten()
-}
-
-/// The first layer that a sandbox of any kind would need.
-fn missing_layer(status: &SandboxStatus) -> String {
-    match status.missing_layer(SandboxTier::Basic).or(status.missing_layer(SandboxTier::Full)) {
-        Some(gap) => format!("no {}: {}", gap.layer.name(), gap.detail),
-        None => "the machine has none".into(),
-    }
-}
-
-/// What is said where there are none. Commands may run there only if the machine itself said so.
-fn unconfined_text(bound: &BoundPolicy, gone: Result<SandboxStatus, SandboxFailure>) -> NoSandbox {
-    let answered = gone.is_ok();
-    let why = match gone {
-        Err(failure) => failure.reason().clone(),
-        Ok(status) => missing_layer(&status),
-    };
-    NoSandbox { why, unconfined: answered && allows_unconfined(&bound.policy) }
-}
-
-/// Notes the sandbox of the commands in the opening of a run, or why there is none.
-fn note_sandbox(
-    opening: &mut RunOpening<'_>,
-    bound: &BoundPolicy,
-    status: Option<Result<SandboxStatus, SandboxFailure>>,
-) {
-    match status {
-        Some(Ok(status)) if status.meets(SandboxTier::Basic) => {
-            opening.sandbox_status = Some(status)
-        }
-        Some(gone) => opening.unconfined = Some(unconfined_text(bound, gone)),
-        None => {}
-    }
-}
-
 /// Has the executor build what commands will see while the record is begun, where nothing has to be
 /// recorded before that.
 fn prepare_view(backend: &LiveBackend, bound: &BoundPolicy, opening: &RunOpening<'_>) {
@@ -408,7 +372,7 @@ fn live_backend<'o>(
     run: RunId,
     broker: ApprovalBroker,
 ) -> (LiveBackend, &'o mut dyn Observer) {
-    let bound = start.policy;
+    let (bound, is_gate) = (start.policy, start.is_gate);
     let machine = SystemHost::new(bound, start.store, start.env);
     let backend = LiveBackend::new(
         Rc::clone(&bound.workspace),
@@ -418,7 +382,8 @@ fn live_backend<'o>(
         start.cancel,
         start.sink,
     );
-    (backend.for_run(run).with_approver(broker.with_prompt(start.prompt)), start.observer)
+    let backend = backend.for_run(run).with_approver(broker.with_prompt(start.prompt));
+    (backend.as_gate(is_gate), start.observer)
 }
 
 /// The label of the run since which the policy's text has not changed.
@@ -460,7 +425,7 @@ impl<'o> LiveRun<'o> {
         let broker = approval_broker(&start, &label, with)
             .with_memory(Rc::clone(&approvals))
             .with_pending_changes(unpulled);
-        let staged = stages.then(|| changes::staging_path(start.store, id));
+        let staged = (stages && !start.is_gate).then(|| changes::staging_path(start.store, id));
         let (capabilities, applied) = (start.capabilities, start.subject.filter(|_| applies));
         let path = start.store;
         let (backend, observer) = live_backend(start, id, broker);

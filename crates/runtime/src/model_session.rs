@@ -5,7 +5,7 @@
 //! holds what was delivered. A model can ask for a call and cannot approve one: it has no way to the prompt.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,17 +14,19 @@ use capsule_base::digest::Digest;
 use capsule_base::exit::Exit;
 use capsule_base::json;
 use capsule_core::call::{Origin, ToolCall};
-use capsule_core::decision::Verdict;
+use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{
     Event, Journal as _, ModelAnswered, ModelRequested, PayloadClass, PayloadRef,
 };
+use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{ATTACH_TOOL, Policy};
+use capsule_core::policy::{ATTACH_TOOL, Policy, PolicyInput, decide};
 use capsule_core::tool::{ToolName, ToolShape, ToolSignature};
 use capsule_store::{Store, StoreError};
 use capsule_tools::{CATALOGUE, QUESTION_TOOL, QuestionPrompt};
 use serde_json::Value;
 
+use crate::backend::CallBackend as _;
 use crate::call_result::CallResult;
 use crate::lifecycle::submit;
 use crate::live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
@@ -268,12 +270,22 @@ impl<'o> ModelSession<'o> {
                 return Ok(self.malformed(tool, &CodedError::new(Code::ArgsInvalid, message)));
             }
         };
-        let mut call = ToolCall::by(Origin::Model, tool, args);
-        if self.is_tainted {
-            let names = call.args.as_object().into_iter().flat_map(|args| args.keys().cloned());
-            call.tainted = names.collect();
+        self.submit(model_call((tool, args), self.is_tainted))
+    }
+
+    /// What the policy says of a call now. Nothing is recorded, and nothing can run from it.
+    pub fn judge(&mut self, tool: &str, args: Value) -> Decision {
+        let call = model_call((tool_id(tool).as_str(), args), self.is_tainted);
+        let run = &mut self.live.run;
+        match run.backend.preflight(&call) {
+            Ok(PreflightReport { action, facts, .. }) => {
+                let (tool, tainted) = (&call.tool, call.tainted.as_slice());
+                let (action, facts, usage) = (&action, &facts, &run.usage);
+                let input = PolicyInput { tool, action, facts, usage, tainted, args_digest: None };
+                decide(&run.policy, &input).decision
+            }
+            Err(problem) => Decision::reject_invalid(problem),
         }
-        self.submit(call)
     }
 
     /// The answer to a call that cannot be read, with the schema of its tool.
@@ -368,6 +380,31 @@ impl<'o> ModelSession<'o> {
 
     fn keep(&mut self, class: PayloadClass, value: &Value) -> Result<PayloadRef, StoreError> {
         self.live.run.journal.put_payload(class, &json::canonical_value(value))
+    }
+}
+
+/// A call of a model, of which every argument may derive from what a tainted session delivered.
+fn model_call((tool, args): (&str, Value), is_tainted: bool) -> ToolCall {
+    let names = args.as_object().into_iter().flat_map(|args| args.keys().cloned());
+    let tainted = if is_tainted { names.collect() } else { Vec::new() };
+    ToolCall { tainted, ..ToolCall::by(Origin::Model, tool, args) }
+}
+
+impl LiveRun<'_> {
+    /// A call that a model makes in the run by a command of its host.
+    ///
+    /// # Errors
+    /// When the store cannot be read, which says whether the session is tainted.
+    pub fn call_by_model(
+        &self,
+        store: &Path,
+        (tool, args): (&str, Value),
+    ) -> Result<ToolCall, StoreError> {
+        let state = match self.is_new_session {
+            true => ConversationState::default(),
+            false => read_state(&Store::open(store)?, &self.id.to_string(), &self.run.policy)?,
+        };
+        Ok(model_call((tool, args), state.is_tainted))
     }
 }
 

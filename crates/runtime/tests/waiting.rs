@@ -75,6 +75,8 @@ impl Waits {
             why_not_disposable: Box::new(|| Ok(())),
             env: Box::new(|_| None),
             accepts_layer: false,
+            is_gate: false,
+            questions_wait: false,
             observer: &mut silent,
             prompt: Box::new(NoPrompt),
         })

@@ -88,6 +88,8 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
         why_not_disposable: Box::new(|| Ok(())),
         env: Box::new(|_| None),
         accepts_layer: false,
+        is_gate: false,
+        questions_wait: false,
         observer: &mut looking,
         prompt: Box::new(NoPrompt),
     })

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use capsule_base::limits;
+use capsule_core::call::Origin;
 use capsule_core::journal::RunKind;
 use capsule_runtime::CommandRunner;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(args: &CallArgs, ctx: &CliContext, screen: &Screen) -> Result<
         cancel,
         out: out.as_deref(),
         layer: args.layer,
+        origin: Origin::Person,
         resumption: None,
         session,
     };

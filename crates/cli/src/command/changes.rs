@@ -3,8 +3,11 @@
 
 use std::rc::Rc;
 
+use capsule_base::escape;
+use capsule_base::exit::Exit;
 use capsule_base::json;
 use capsule_base::units::counted;
+use capsule_core::call::Origin;
 use capsule_core::change::Change;
 use capsule_core::journal::RunKind;
 use capsule_core::policy::APPLY_TOOL;
@@ -15,12 +18,12 @@ use serde_json::{Value, json};
 
 use crate::args::{Apply, Changes, LayerArg, OneRun};
 use crate::command::chosen::chosen;
-use crate::command::single_call::{SingleCall, call_json};
+use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::command::staged_changes::{diff_lines, next_steps, open_diffs, status_text};
 use crate::command::{open_store, pending, require_workspace};
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{SUCCESS, Screen};
+use crate::screen::{SUCCESS, Screen, WARNING, problem_text};
 use crate::signal;
 
 /// Shows what a run changed; without a run, what waits in the workspace.
@@ -114,38 +117,11 @@ fn take_subject(
 
 /// Makes what a run changed in the workspace itself.
 pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let (subject, label, session) = take_subject(&args.run, ctx, screen)?;
+    let (subject, label, mut session) = take_subject(&args.run, ctx, screen)?;
     subject.check_state()?;
     let (changes, left_out) = chosen(&subject, &label, args, screen)?;
-    let bound = subject.bound_policy(&changes)?;
-    let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();
-    let mut asked = json!({ "run": subject.id, "changes": text });
-    if let (Value::Object(map), true) = (&mut asked, subject.apply_started()) {
-        map.insert("again".into(), "yes".into());
-    }
-    let one = SingleCall {
-        name: APPLY_TOOL.to_owned(),
-        kind: RunKind::Apply,
-        subject: Some(subject.id),
-        tool: APPLY_TOOL,
-        args: asked,
-        policy: &bound,
-        command_runner: CommandRunner::disabled(),
-        sink: Rc::new(NullSink),
-        prompt: Box::new(capsule_runtime::NoPrompt),
-        cancel: signal::cancel_on_signal(),
-        out: None,
-        resumption: None,
-        session: None,
-        layer: LayerArg { accept_layer: false },
-    };
-    let done = one.submit(ctx, Some(screen))?;
+    let done = apply_changes((&subject, &changes), session.as_mut(), ctx, screen)?;
     let problem = done.delivered.problem.clone();
-    match session {
-        _ if problem.is_some() => {}
-        Some(mut session) => session.release_changes(Some(done.run))?,
-        None => subject.remove_applied()?,
-    }
     if screen.json {
         screen.print_json(&call_json(&done))?;
         return Ok(done.exit.status());
@@ -170,6 +146,87 @@ pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u
         done.label
     ));
     Ok(done.exit.status())
+}
+
+/// Makes some changes of a run in the workspace, and drops the others.
+fn apply_changes(
+    (subject, changes): (&StagedRun, &Vec<Change>),
+    session: Option<&mut HeldSession>,
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<SingleCallResult, Failure> {
+    let bound = subject.bound_policy(changes)?;
+    let text = String::from_utf8_lossy(&json::canonical(changes)).into_owned();
+    let mut asked = json!({ "run": subject.id, "changes": text });
+    if let (Value::Object(map), true) = (&mut asked, subject.apply_started()) {
+        map.insert("again".into(), "yes".into());
+    }
+    let one = SingleCall {
+        name: APPLY_TOOL.to_owned(),
+        kind: RunKind::Apply,
+        subject: Some(subject.id),
+        tool: APPLY_TOOL,
+        args: asked,
+        policy: &bound,
+        command_runner: CommandRunner::disabled(),
+        sink: Rc::new(NullSink),
+        prompt: Box::new(capsule_runtime::NoPrompt),
+        cancel: signal::cancel_on_signal(),
+        out: None,
+        origin: Origin::Person,
+        resumption: None,
+        session: None,
+        layer: LayerArg { accept_layer: false },
+    };
+    let done = one.submit(ctx, Some(screen))?;
+    match session {
+        _ if done.delivered.problem.is_some() => {}
+        Some(session) => session.release_changes(Some(done.run))?,
+        None => subject.remove_applied()?,
+    }
+    Ok(done)
+}
+
+/// Makes what a command of an agent changed in the workspace, as far as no person has to say yes, and drops the rest;
+/// says what is dropped. Gives the exit that it means.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub(super) fn settle(run: &str, ctx: &CliContext, screen: &Screen) -> Result<Exit, Failure> {
+    let (subject, label, mut session) = take_subject(run, ctx, screen)?;
+    subject.check_state()?;
+    let (changes, dropped): (Vec<Change>, Vec<Change>) = subject
+        .changes
+        .0
+        .values()
+        .cloned()
+        .partition(|change| change.refused.is_none() && change.asked.is_none());
+    for Change { path, refused, asked, .. } in &dropped {
+        let why = refused.as_deref().or(asked.as_deref()).unwrap_or_default();
+        let line = escape::line(&format!("`{path}`: {why}")).into_owned();
+        screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {line}"));
+    }
+    let problem = match changes.is_empty() {
+        true => None,
+        false => {
+            let done = apply_changes((&subject, &changes), session.as_mut(), ctx, screen)?;
+            done.delivered.problem
+        }
+    };
+    if let Some(problem) = &problem {
+        screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {}", problem_text(problem)));
+    }
+    if changes.is_empty() || problem.is_some() {
+        match &mut session {
+            Some(session) => session.release_changes(None)?,
+            None => subject.discard(&mut Store::open(&ctx.store)?)?,
+        }
+    }
+    if dropped.is_empty() && problem.is_none() {
+        return Ok(Exit::Ok);
+    }
+    screen.eprint(&format!("what was not applied is dropped · capsule show-run {label}"));
+    Ok(Exit::Denied)
 }
 
 /// Drops what a run changed.

@@ -3,15 +3,16 @@
 use capsule_runtime::CommandRunner;
 
 use super::{
-    approvals, audit, call, changes, chat, doctor, exec, explain_code, feedback, grants, init,
-    list_runs, manual, plan, policy, policy_test, preflight, redact, replay, report, resume, run,
-    session, show_run, stats, undo, verify,
+    approvals, audit, call, changes, chat, connect, doctor, exec, explain_code, feedback, grants,
+    init, list_runs, manual, plan, policy, policy_test, preflight, redact, replay, report, resume,
+    run, session, show_run, stats, undo, verify,
 };
 use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
 use crate::chat::RunCommand;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::sandbox;
+use crate::hook;
 use crate::screen::Screen;
 
 /// Runs a command; gives the exit status. What runs commands of the user may be there already.
@@ -31,6 +32,8 @@ pub(crate) fn dispatch(
             chat::run(args, (&arguments.globals, run_command), &ctx()?, screen)
         }
         Command::Sandbox(args) => sandbox::run(args, &arguments.globals, &ctx()?, screen),
+        Command::Connect(args) => connect::run(args, &ctx()?, screen),
+        Command::Hook(args) => hook::run(args, &arguments.globals),
         Command::Replay(args) => replay::run(args, &ctx()?, screen),
         Command::Report(args) => report::run(args, &ctx()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),

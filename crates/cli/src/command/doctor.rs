@@ -20,6 +20,7 @@ use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};
 use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
 
+use crate::command::connect::check_agents;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::isolation::isolation;
@@ -55,6 +56,11 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     checks.push(check_store(ctx));
     checks.push(check_key(ctx));
     checks.push(check_pending(ctx));
+    checks.extend(check_agents(ctx).into_iter().map(|(name, level, detail)| Check {
+        name,
+        level,
+        detail,
+    }));
     if screen.json {
         let list: Vec<Value> = checks
             .iter()

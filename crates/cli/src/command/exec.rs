@@ -7,6 +7,7 @@ use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
+use capsule_core::call::Origin;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_report::left_running_text;
@@ -15,12 +16,13 @@ use serde_json::{Value, json};
 
 use crate::args::ExecArgs;
 use crate::card;
+use crate::command::changes;
 use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run_end::show_copied;
 use crate::command::session_choice::choose_session;
 use crate::command::single_call::{SingleCall, SingleCallResult, call_json};
 use crate::context::CliContext;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage_failure};
 use crate::output_relay::OutputRelay;
 use crate::screen::{ERROR, HINT, Screen, hint, problem_text};
 use crate::signal;
@@ -36,7 +38,8 @@ pub(crate) fn run(
     commands.start();
     let bound = ctx.load_policy(&args.policy, None)?;
     let mut call = match args.words.as_slice() {
-        [text] if is_command_line(text) => json!({ "command": text }),
+        [text] if args.command || is_command_line(text) => json!({ "command": text }),
+        _ if args.command => return Err(usage_failure("`--command` takes one word behind `--`")),
         words => json!({ "argv": words }),
     };
     if let Value::Object(map) = &mut call {
@@ -60,7 +63,7 @@ pub(crate) fn run(
         command_runner: commands,
         sink,
         prompt: card::make_prompt(
-            (args.ask.unattended, session.is_none()),
+            (args.ask.unattended || args.agent, session.is_none()),
             screen,
             &cancel,
             rule_patch_lookup(&bound, ctx),
@@ -70,16 +73,32 @@ pub(crate) fn run(
         layer: args.layer,
         resumption: None,
         session,
+        origin: if args.agent { Origin::Model } else { Origin::Person },
     };
-    let done = one.submit(ctx, Some(screen))?;
+    // An agent takes what is said of the session for the output of its command.
+    let mut done = one.submit(ctx, (!args.agent).then_some(screen))?;
+    let settled = settle_agent_changes(args, &mut done, ctx, screen)?;
     show_result(&done, &relay, screen)?;
-    let status = done.delivered.command_status(done.exit);
+    let status = done.delivered.command_status(settled.min(done.exit));
     // Who asked for the output and cannot have all of it must not take it for complete.
     Ok(match status {
         0 if relay.is_lost() => Exit::RuntimeError.status(),
         0 if !screen.json && relay.is_cut() => Exit::ToolFailed.status(),
         status => status,
     })
+}
+
+/// Applies or drops what the command of an agent changed; gives the exit that it means.
+fn settle_agent_changes(
+    args: &ExecArgs,
+    done: &mut SingleCallResult,
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<Exit, Failure> {
+    match args.agent && done.staged.take().is_some() {
+        true => changes::settle(&done.run.to_string(), ctx, screen),
+        false => Ok(Exit::Ok),
+    }
 }
 
 /// Whether a single word is the text of a command line, as `ssh` and `sh -c` take one: programs of such names are not

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
+use capsule_core::call::Origin;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -98,6 +99,7 @@ fn resume_call(
         cancel,
         out,
         layer: LayerArg { accept_layer: false },
+        origin: Origin::Person,
         resumption: Some(&with),
         session: None,
     };

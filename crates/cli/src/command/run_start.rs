@@ -46,6 +46,8 @@ pub(crate) fn run_options<'s, 'o>(
         env: Box::new(CliContext::variable),
         prompt,
         accepts_layer: false,
+        is_gate: false,
+        questions_wait: false,
         observer,
     }
 }

@@ -94,7 +94,7 @@ fn teach_name(failure: Failure, asked: &str) -> Failure {
 }
 
 /// A name that a caller gives its session, such as `claude-code:3f2a`.
-fn checked_name(name: &str) -> Result<String, Failure> {
+pub(crate) fn checked_name(name: &str) -> Result<String, Failure> {
     let is_name = name.chars().count() <= limits::NAME_CHARS && !name.contains(char::is_control);
     match is_name {
         true => Ok(name.to_owned()),

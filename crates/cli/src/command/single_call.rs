@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use capsule_base::exit::Exit;
 use capsule_base::limits;
-use capsule_core::call::ToolCall;
+use capsule_core::call::{Origin, ToolCall};
 use capsule_core::decision::Verdict;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
@@ -45,6 +45,8 @@ pub(crate) struct SingleCall<'o> {
     pub(crate) resumption: Option<&'o Resumption>,
     /// The session that it belongs to, if it is no run of its own.
     pub(crate) session: Option<SessionChoice>,
+    /// Who asked for it.
+    pub(crate) origin: Origin,
 }
 
 /// What came of a run of one call.
@@ -132,6 +134,7 @@ impl SingleCall<'_> {
             capabilities: needed.iter().copied().collect(),
             sink: self.sink,
             accepts_layer: self.layer.accept_layer,
+            questions_wait: self.origin == Origin::Model,
             ..run_options((self.policy, ctx), self.kind, steered, self.prompt, &mut silent)
         };
         let mut live = match (self.resumption, &self.session) {
@@ -145,7 +148,11 @@ impl SingleCall<'_> {
         if let Some(screen) = screen {
             show_beginning(&live, screen);
         }
-        let delivered = submit(&mut live.run, ToolCall::by_person(self.tool, self.args))?;
+        let call = match self.origin {
+            Origin::Model => live.call_by_model(&ctx.store, (self.tool, self.args))?,
+            origin => ToolCall::by(origin, self.tool, self.args),
+        };
+        let delivered = submit(&mut live.run, call)?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
         let (run, label, copy_reason) = (live.id, live.label.clone(), live.copy_reason.clone());
         let waiting = live.run.waiting();

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use capsule_base::escape;
 use capsule_base::json;
+use capsule_core::call::Origin;
 use capsule_core::change::{Change, FileState};
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, 
         sink: Rc::new(NullSink),
         cancel: signal::cancel_on_signal(),
         out: None,
+        origin: Origin::Person,
         resumption: None,
         session: None,
     };

@@ -32,6 +32,7 @@ use capsule_workspace::{
 use zeroize::Zeroizing;
 
 use crate::backend::CallBackend;
+use crate::backend::hosted::HostOperation;
 use crate::bound_policy::BoundPolicy;
 use crate::changes::WaitingChanges;
 use crate::clock::now_micros;
@@ -50,6 +51,7 @@ pub struct LiveBackend {
     sink: Rc<dyn Sink>,
     questions: Option<Rc<dyn QuestionPrompt>>,
     approver: Box<dyn Approver>,
+    is_gate: bool,
 }
 
 impl LiveBackend {
@@ -81,6 +83,7 @@ impl LiveBackend {
             sink,
             questions: None,
             approver,
+            is_gate: false,
         }
     }
 
@@ -94,6 +97,17 @@ impl LiveBackend {
     #[must_use]
     pub(crate) fn with_approver(self, approver: impl Approver + 'static) -> Self {
         Self { approver: Box::new(approver), ..self }
+    }
+
+    /// The same where another program carries out the calls, if it does.
+    #[must_use]
+    pub(crate) fn as_gate(self, is_gate: bool) -> Self {
+        Self { is_gate, ..self }
+    }
+
+    /// Whether another program carries out the calls.
+    pub(crate) const fn is_gate(&self) -> bool {
+        self.is_gate
     }
 
     /// Has a model's questions shown to a person.
@@ -274,7 +288,8 @@ impl CallBackend for LiveBackend {
             questions: self.questions.as_ref(),
             now: now_micros(),
         };
-        preflight(call, &context)
+        let report = preflight(call, &context)?;
+        Ok(if self.is_gate { HostOperation::in_report(report) } else { report })
     }
 
     fn preflight_ahead(&mut self, call: &ToolCall) -> Option<Result<PreflightReport, CodedError>> {

@@ -1,6 +1,7 @@
 //! Backends, which act: the live one, and the one of a recording.
 
 mod answers;
+mod hosted;
 mod live;
 mod replayed;
 

@@ -66,7 +66,8 @@ impl<'o> LiveRun<'o> {
 
     /// Goes on with an open session.
     fn reopen(start: LiveRunOptions<'_, 'o>, mut held: HeldSession) -> Result<Self, OpenError> {
-        let (bound, stages, path) = (start.policy, start.stages(), start.store);
+        let (bound, path) = (start.policy, start.store);
+        let stages = start.stages() && !start.is_gate;
         let store = Store::open(path)?;
         let replies = take_replies(&store, &mut held.state)?;
         let state = &held.state;
@@ -167,17 +168,25 @@ impl<'o> LiveRun<'o> {
         }
         let state = &mut held.state;
         (state.usage, state.calls, state.used_at) = (usage, calls, now_micros());
-        let changes = backend.recorded_changes();
+        let changes = match self.staged {
+            Some(_) => backend.recorded_changes(),
+            // Nothing was staged here; what waits from earlier calls stays.
+            None => state.changes.clone(),
+        };
         let has_new_changes = state.changes != changes;
         state.changes = changes;
         state.conversation = self.conversation;
         state.has_questions |= waiting.is_some();
         state.approvals = (&*self.approvals.borrow()).into();
+        // What a killed process staged is taken up by the next one that stages.
+        let keeps_head = held.recovered && backend.is_gate();
         // What the executor laid over the workspace goes before another process lays it there.
         backend.end_commands();
         drop(backend);
         let writer = journal.into_inner();
-        state.head = writer.head();
+        if !keeps_head {
+            state.head = writer.head();
+        }
         let written = writer.finish();
         held.save()?;
         Ok(FinishedRun::left(written, staged, has_new_changes))

@@ -133,6 +133,8 @@ impl Place {
             why_not_disposable: Box::new(|| Ok(())),
             env: Box::new(|_| None),
             accepts_layer: false,
+            is_gate: false,
+            questions_wait: false,
             observer: &mut silent,
             prompt: Box::new(Scripted { acts: Rc::clone(&acts), seen: Rc::clone(&seen) }),
         })

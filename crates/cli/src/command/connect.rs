@@ -1,0 +1,166 @@
+//! `capsule connect`: writes our hook into the settings of an agent, or takes it out.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use capsule_base::code::Code;
+use capsule_base::escape;
+use capsule_core::confinement::EnforcementLevel;
+use capsule_core::outcome::CodedError;
+use similar::TextDiff;
+
+use crate::args::ConnectArgs;
+use crate::card;
+use crate::context::CliContext;
+use crate::failure::Failure;
+use crate::hook::{AgentSettings, DialectName};
+use crate::screen::{HINT, SUCCESS, Screen};
+
+/// The policy of an agent whose user has none.
+const OFFERED_POLICY: &str = "builtin:developer";
+
+pub(crate) fn run(args: &ConnectArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let settings = AgentSettings::of(args.agent, &ctx.home);
+    let before = settings.read().map_err(|error| unusable(&settings.path, &error.to_string()))?;
+    let after = match args.undo {
+        true => settings.disconnected(&before),
+        false => settings.connected(&before, &hook_words(args, ctx)?),
+    };
+    let after =
+        after.ok_or_else(|| unusable(&settings.path, "they are no JSON that a hook fits into"))?;
+    let name = args.agent.dialect().name;
+    if after == before {
+        let state = if args.undo { "is not connected" } else { "is connected already" };
+        screen.eprint(&format!("{SUCCESS}✔{SUCCESS:#} {name} {state}"));
+        return Ok(0);
+    }
+    let shown = settings.path.display().to_string();
+    let diff = TextDiff::from_lines(&before, &after);
+    let diff = diff.unified_diff().header(&shown, &shown).to_string();
+    screen.print_lines(&escape::block(&diff).lines().map(str::to_owned).collect::<Vec<_>>())?;
+    if args.print {
+        return Ok(0);
+    }
+    let answer = card::choose(screen, "y: write this · anything else: leave it as it is ");
+    if answer.is_some_and(|answer| answer != "y") {
+        screen.eprint("nothing was written");
+        return Ok(0);
+    }
+    let backup = write(&settings.path, &before, &after)
+        .map_err(|error| unusable(&settings.path, &error.to_string()))?;
+    if let Some(backup) = backup {
+        let backup = escape::line(&backup.display().to_string()).into_owned();
+        screen.eprint(&format!("what was there before is in `{backup}`"));
+    }
+    if args.undo {
+        screen.eprint(&format!("{SUCCESS}✔{SUCCESS:#} {name} is not connected any more"));
+        return Ok(0);
+    }
+    screen.eprint(&format!("{SUCCESS}✔{SUCCESS:#} {name} is connected"));
+    for line in settings.coverage() {
+        screen.eprint(&format!("  {line}"));
+    }
+    screen.eprint(&format!(
+        "{HINT}try it{HINT:#}: capsule doctor · take it back: capsule connect {name} --undo"
+    ));
+    Ok(0)
+}
+
+/// The words that run the hook.
+fn hook_words(args: &ConnectArgs, ctx: &CliContext) -> Result<Vec<String>, Failure> {
+    let binary = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
+    let binary = binary.ok_or_else(|| {
+        CodedError::new(Code::EngineFault, "the path of `capsule` cannot be told")
+    })?;
+    let mut words = vec![binary, "hook".to_owned(), args.agent.dialect().name.to_owned()];
+    let offered = (!ctx.has_user_policy()).then(|| OFFERED_POLICY.to_owned());
+    if let Some(policy) = args.policy.policy.clone().or(offered) {
+        // What cannot be read denies everything; told now rather than at every call.
+        ctx.load_policy(&args.policy_for(&policy), None)?;
+        let is_builtin = policy.starts_with("builtin:");
+        let path = ctx.cwd.join(&policy).display().to_string();
+        words.push(format!("--policy={}", if is_builtin { policy } else { path }));
+    }
+    words.extend(args.policy.profile.as_ref().map(|profile| format!("--profile={profile}")));
+    if ctx.store_is_explicit {
+        words.push(format!("--store={}", ctx.store.display()));
+    }
+    Ok(words)
+}
+
+/// Writes the settings, whole or not at all; gives the place of what was there before. Settings that are empty are
+/// removed.
+fn write(path: &Path, before: &str, after: &str) -> std::io::Result<Option<PathBuf>> {
+    let beside = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    // A link leads to the file that is meant.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let backup = (!before.is_empty()).then(|| beside(".before-capsule"));
+    if let Some(backup) = &backup {
+        fs::write(backup, before)?;
+    }
+    if after.is_empty() {
+        fs::remove_file(&path)?;
+        return Ok(backup);
+    }
+    let new = beside(".new-by-capsule");
+    let mut file = fs::File::create(&new)?;
+    if let Ok(there) = fs::metadata(&path) {
+        file.set_permissions(there.permissions())?;
+    }
+    file.write_all(after.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, &path)?;
+    Ok(backup)
+}
+
+fn unusable(path: &Path, why: &str) -> Failure {
+    let message = format!("the settings `{}` cannot be changed: {why}", path.display());
+    CodedError::new(Code::Usage, message)
+        .with_suggestion(
+            "`--print` shows what belongs into them where they are empty; put it there by hand",
+        )
+        .into()
+}
+
+/// A connected agent, tried out: its name, whether its hook denies what it cannot read, and what was found.
+pub(super) fn check_agents(ctx: &CliContext) -> Vec<(String, EnforcementLevel, String)> {
+    let all = DialectName::ALL.iter().map(|name| AgentSettings::of(*name, &ctx.home));
+    let connected = all.filter_map(|settings| {
+        let line = settings.hook_line(&settings.read().ok()?)?;
+        Some((settings, line))
+    });
+    connected
+        .map(|(settings, line)| {
+            let (level, detail) = match try_hook(&line, settings.name.dialect().name) {
+                // A hook is advisory: the agent decides whether it asks.
+                true => (
+                    EnforcementLevel::Weaker,
+                    "connected at level 2 for commands and 1 for files; its hook answers",
+                ),
+                false => (
+                    EnforcementLevel::Missing,
+                    "connected, and its hook does not answer: `capsule connect` writes it anew",
+                ),
+            };
+            (format!("agent: {}", settings.name.dialect().name), level, detail.to_owned())
+        })
+        .collect()
+}
+
+/// Whether the line of a hook denies an input that is none, in the agent's form.
+fn try_hook(line: &str, name: &str) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).stdin(Stdio::null()).stderr(Stdio::null());
+    let Ok(done) = shell.output() else { return false };
+    let said = String::from_utf8_lossy(&done.stdout);
+    done.status.success() && said.contains(Code::HookInput.slug()) && !name.is_empty()
+}

@@ -1,0 +1,180 @@
+//! Where an agent keeps its settings, and what `capsule connect` writes into them: a table of the agents.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::context::CliContext;
+use crate::hook::dialect::{Dialect, DialectName, OnFailure};
+use crate::hook::json_edit::{with_element, without_elements};
+use crate::hook::rewrite::quote;
+
+/// How long the agent waits for the hook, in seconds: six times as long as the hook takes at most.
+const HOST_WAIT_SECONDS: u64 = 60;
+/// What the agent's shell says to the model where the hook cannot be started or ends badly.
+const FAILED: &str = "Capsule denies this call: its hook failed. Tell the user: capsule doctor";
+
+/// The settings of an agent.
+pub(crate) struct AgentSettings {
+    /// The agent.
+    pub(crate) name: DialectName,
+    /// The file.
+    pub(crate) path: PathBuf,
+}
+
+/// The variable that names the directory of settings, that directory within the home, and the file in it.
+const fn location(name: DialectName) -> (&'static str, &'static str, &'static str) {
+    match name {
+        DialectName::ClaudeCode => ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+        DialectName::Codex => ("CODEX_HOME", ".codex", "hooks.json"),
+        DialectName::Gemini => ("", ".gemini", "settings.json"),
+        DialectName::Opencode => ("OPENCODE_CONFIG_DIR", ".config/opencode", "plugin/capsule.js"),
+    }
+}
+
+impl AgentSettings {
+    /// Those of the user.
+    pub(crate) fn of(name: DialectName, home: &Path) -> Self {
+        let (variable, directory, file) = location(name);
+        let named = (!variable.is_empty()).then(|| CliContext::variable(variable)).flatten();
+        let directory = named.map_or_else(|| home.join(directory), PathBuf::from);
+        Self { name, path: directory.join(file) }
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        self.name.dialect()
+    }
+
+    /// What is in them now; nothing where there are none.
+    pub(crate) fn read(&self) -> std::io::Result<String> {
+        match std::fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            read => read,
+        }
+    }
+
+    /// The same settings with our hook, run by these words; none where they cannot be read.
+    pub(crate) fn connected(&self, text: &str, words: &[String]) -> Option<String> {
+        if self.name == DialectName::Opencode {
+            return Some(plugin(words));
+        }
+        let line = shell_line(words);
+        let wait = match self.name {
+            DialectName::Gemini => HOST_WAIT_SECONDS * 1_000,
+            _ => HOST_WAIT_SECONDS,
+        };
+        let mut hook = json!({ "type": "command", "command": line, "timeout": wait });
+        if self.name == DialectName::ClaudeCode
+            && let Some(map) = hook.as_object_mut()
+        {
+            map.insert("onFailure".into(), "block".into());
+        }
+        let matcher = if self.name == DialectName::ClaudeCode { "*" } else { ".*" };
+        let element = json!({ "matcher": matcher, "hooks": [hook] });
+        with_element(&self.disconnected(text)?, self.list(), &element)
+    }
+
+    /// The same settings without our hook; none where they cannot be read.
+    pub(crate) fn disconnected(&self, text: &str) -> Option<String> {
+        match self.name {
+            DialectName::Opencode => Some(String::new()),
+            _ => without_elements(text, self.list(), |element| self.line_of(element).is_some()),
+        }
+    }
+
+    const fn list(&self) -> [&'static str; 2] {
+        match self.name {
+            DialectName::Gemini => ["hooks", "BeforeTool"],
+            _ => ["hooks", "PreToolUse"],
+        }
+    }
+
+    /// The line of our hook in an element of the list, if the element is ours.
+    fn line_of(&self, element: &Value) -> Option<String> {
+        let lines = element
+            .get("hooks")?
+            .as_array()?
+            .iter()
+            .filter_map(|hook| hook.get("command")?.as_str());
+        let ours = format!(" hook {}", self.dialect().name);
+        lines.filter(|line| line.contains(&ours) && line.contains(FAILED)).map(str::to_owned).next()
+    }
+
+    /// The line of our hook in these settings, if it is there.
+    pub(crate) fn hook_line(&self, text: &str) -> Option<String> {
+        if self.name == DialectName::Opencode {
+            let words = text.lines().find_map(|line| line.strip_prefix("const HOOK = "))?;
+            let words: Vec<String> = serde_json::from_str(words.trim_end_matches(';')).ok()?;
+            return Some(shell_line(&words));
+        }
+        let read: Value = serde_json::from_str(text).ok()?;
+        let [outer, inner] = self.list();
+        read.get(outer)?.get(inner)?.as_array()?.iter().find_map(|element| self.line_of(element))
+    }
+
+    /// How far the hook reaches, and what it does not cover, in lines.
+    pub(crate) fn coverage(&self) -> Vec<String> {
+        let open = self.dialect().failures.iter().filter(|row| row.1 == OnFailure::Continues);
+        let open: Vec<&str> = open.map(|row| row.0).collect();
+        let guard = match self.name {
+            DialectName::Opencode => "the plugin file denies then",
+            _ => "the shell line of the hook denies where it crashes or is missing",
+        };
+        let mut lines = vec![
+            "level 2 for commands: each is rewritten to run confined by `capsule exec`".to_owned(),
+            "level 1 for the agent's own file tools: judged, recorded and backed up; the agent itself carries them out".to_owned(),
+            "not covered: what the agent does without its hook (its start, its memory files, its MCP servers' own processes), \
+             and redirects of what it fetches"
+                .to_owned(),
+            format!("by itself the agent goes ahead when a hook fails ({}); {guard}", open.join(", ")),
+        ];
+        if self.name == DialectName::Codex {
+            lines.push(
+                "Codex runs a hook only once you trust it: type `/hooks` in Codex".to_owned(),
+            );
+        }
+        lines
+    }
+}
+
+/// The line that an agent gives to a shell: whatever ends badly denies, with a reason for the model.
+fn shell_line(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    format!("{} || {{ echo {} >&2; exit 2; }}", words.join(" "), quote(FAILED))
+}
+
+/// The plugin file of opencode. A hook that throws denies.
+fn plugin(words: &[String]) -> String {
+    let words = json!(words);
+    format!(
+        r#"// Written by `capsule connect opencode`; `capsule connect opencode --undo` removes it.
+import {{ spawnSync }} from "node:child_process";
+
+const HOOK = {words};
+
+export const Capsule = async ({{ directory }}) => ({{
+  "tool.execute.before": async (input, output) => {{
+    const call = {{
+      session_id: input.sessionID,
+      cwd: directory,
+      hook_event_name: "tool.execute.before",
+      tool_name: input.tool,
+      tool_input: output.args,
+    }};
+    const done = spawnSync(HOOK[0], HOOK.slice(1), {{
+      input: JSON.stringify(call),
+      timeout: {wait},
+      maxBuffer: 1 << 26,
+    }});
+    if (done.status !== 0) throw new Error("{FAILED}");
+    const text = done.stdout.toString();
+    if (text === "") return;
+    const answer = JSON.parse(text);
+    if (answer.decision !== "allow") throw new Error(answer.reason ?? "{FAILED}");
+    if (answer.args) Object.assign(output.args, answer.args);
+  }},
+}});
+"#,
+        wait = HOST_WAIT_SECONDS * 1_000
+    )
+}
