@@ -465,10 +465,11 @@ fn what_a_command_changes_is_applied_or_dropped() {
     let agent = Agent::new(&HOSTS[0]);
     let _ = agent.shell("echo ok > fine.txt").exits(0);
     assert!(agent.capsule.workspace().join("fine.txt").exists());
-    let done = agent.shell("touch .envrc fine2.txt");
+    let done = agent.shell("touch .frobrc fine2.txt");
     assert_eq!(done.status, 3, "{done:?}");
-    assert!(done.stderr.contains(".envrc"), "{done:?}");
-    assert!(!agent.capsule.workspace().join(".envrc").exists());
+    assert!(done.stderr.contains("not applied: `.frobrc`"), "{done:?}");
+    assert!(!agent.capsule.workspace().join(".frobrc").exists());
+    assert!(agent.capsule.workspace().join("fine2.txt").exists());
     let _ = agent.shell("echo later > later.txt").exits(0);
 }
 

@@ -23,9 +23,8 @@ impl HookAnswer {
     /// The refusal of a call, in words for a model.
     pub(crate) fn denial(problem: &CodedError) -> Self {
         let mut text = format!("Capsule denies this call [{}]: {}", problem.code, problem.message);
-        if let Some(suggestion) = &problem.suggestion {
-            text.push_str(&format!(". Instead: {suggestion}"));
-        }
+        let way = problem.suggestion.as_deref().unwrap_or(problem.code.next_step());
+        text.push_str(&format!(". Instead: {way}"));
         if !text.ends_with('.') {
             text.push('.');
         }

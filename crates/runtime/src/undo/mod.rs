@@ -90,6 +90,9 @@ impl UndoRequest {
                 applied.extend(UndoableRun::read(store, &run)?.calls);
                 involved.push(run);
             }
+            // What a host made is in the workspace at once.
+            applied.extend(record.calls.iter().filter(|call| call.is_by_host()).cloned());
+            applied.sort_by_key(|call| call.leaf);
             if !applied.iter().any(|call| call.has_begun) {
                 return Err(nothing_to_undo(
                     "what the run changed was staged, and nobody applied it",
@@ -134,6 +137,7 @@ impl UndoRequest {
     ) -> Result<(), CodedError> {
         let call = calls.into_iter().find(|call| call.number == number);
         let call = call.ok_or_else(|| nothing_to_undo(format!("the run has no call {number}")))?;
+        let staged = staged && !call.is_by_host();
         if !staged {
             self.leaf = call.leaf;
         }

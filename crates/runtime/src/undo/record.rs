@@ -44,6 +44,12 @@ pub(super) struct UndoableCall {
 }
 
 impl UndoableCall {
+    /// Whether the program that hosts a model carried it out, in the workspace itself: it was backed up, and nothing
+    /// was staged.
+    pub(super) fn is_by_host(&self) -> bool {
+        self.is_done && self.undo_changes.is_some() && self.staged.is_empty()
+    }
+
     /// Why what it did cannot be undone, if it did something that cannot.
     pub(super) fn why_not_restorable(&self) -> Option<String> {
         if !self.has_begun || self.undo_changes.is_some() {
