@@ -11,6 +11,7 @@
 mod attacks;
 mod bench;
 mod cargo;
+mod clients;
 mod coverage;
 mod deny;
 mod dist;
@@ -51,6 +52,10 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
         "e2e-model",
         "let a small real model of this machine do tasks; they stay within policy and bounds",
     ),
+    (
+        "clients",
+        "drive Claude Code from its registry by a scripted model, through the hook of this build",
+    ),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];
 
@@ -82,6 +87,7 @@ fn run_task(words: &[&str]) -> TaskResult<bool> {
         ["nightly"] => nightly(&root),
         ["adapt", options @ ..] => models::adapt::run(&root, options),
         ["e2e-model"] => models::local_model::run(&root),
+        ["clients"] => clients::run(&root),
         ["bench", options @ ..] => bench::run(&root, options),
         _ => {
             let lines =

@@ -383,7 +383,9 @@ fn every_dialect_is_judged_and_recorded() {
         let other = format!("{}:other", host.name);
         assert_eq!(tools.first(), Some(&"fs.read"), "{tools:?}");
         assert!(tools.contains(&"shell.run") && tools.last() == Some(&other.as_str()), "{tools:?}");
+        let _ = agent.capsule.run(&["session", "end", &session]).exits(0);
         let _ = agent.capsule.run(&["verify", &session]).exits(0);
+        let _ = agent.capsule.run(&["replay", &session]).exits(0);
     });
 }
 
@@ -407,6 +409,10 @@ fn what_a_host_changes_can_be_undone() {
     let output =
         agent.ask(("Write", json!({ "file_path": agent.path("closed/x"), "content": "x" })));
     assert!(agent.reason(&output).contains("[path."), "{output:?}");
+    // Files that programs of the host obey are asked about before the host writes them.
+    let output =
+        agent.ask(("Write", json!({ "file_path": agent.path("AGENTS.md"), "content": "x" })));
+    assert!(agent.reason(&output).contains("capsule approvals answer"), "{output:?}");
     let output = agent.ask(("Grep", json!({ "pattern": "x", "path": agent.path(".") })));
     assert!(agent.reason(&output).contains("grep -rn"));
     let session =
@@ -465,10 +471,10 @@ fn what_a_command_changes_is_applied_or_dropped() {
     let agent = Agent::new(&HOSTS[0]);
     let _ = agent.shell("echo ok > fine.txt").exits(0);
     assert!(agent.capsule.workspace().join("fine.txt").exists());
-    let done = agent.shell("touch .frobrc fine2.txt");
+    let done = agent.shell("touch AGENTS.md fine2.txt");
     assert_eq!(done.status, 3, "{done:?}");
-    assert!(done.stderr.contains("not applied: `.frobrc`"), "{done:?}");
-    assert!(!agent.capsule.workspace().join(".frobrc").exists());
+    assert!(done.stderr.contains("not applied: `AGENTS.md`"), "{done:?}");
+    assert!(!agent.capsule.workspace().join("AGENTS.md").exists());
     assert!(agent.capsule.workspace().join("fine2.txt").exists());
     let _ = agent.shell("echo later > later.txt").exits(0);
 }

@@ -79,9 +79,10 @@ pub(crate) fn run(
     let mut done = one.submit(ctx, (!args.agent).then_some(screen))?;
     let settled = settle_agent_changes(args, &mut done, ctx, screen)?;
     show_result(&done, &relay, screen)?;
-    let status = done.delivered.command_status(settled.min(done.exit));
+    let status = done.delivered.command_status(done.exit);
     // Who asked for the output and cannot have all of it must not take it for complete.
     Ok(match status {
+        0 if settled != Exit::Ok => settled.status(),
         0 if relay.is_lost() => Exit::RuntimeError.status(),
         0 if !screen.json && relay.is_cut() => Exit::ToolFailed.status(),
         status => status,

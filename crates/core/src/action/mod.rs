@@ -399,6 +399,9 @@ pub struct Facts {
     /// Why the call could not succeed if it were allowed, where that is known before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impossible: Option<CodedError>,
+    /// Whether it changes the workspace itself though the policy stages: the program that hosts a model does.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub by_host: bool,
     /// The names of the workspace's root, where the action mentions another than the usual one.
     #[serde(default, skip_serializing_if = "RootNames::is_default")]
     #[serde(rename = "root")]

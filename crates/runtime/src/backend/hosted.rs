@@ -1,6 +1,7 @@
 //! Operations that the program which hosts a model carries out: what they replace is backed up here, and nothing else
 //! happens.
 
+use capsule_core::action::Facts;
 use capsule_core::lifecycle::{Operation, Permit, PreflightReport, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 
@@ -11,7 +12,8 @@ impl HostOperation {
     /// The same report, of which the host carries out the operation.
     pub(crate) fn in_report(report: PreflightReport) -> PreflightReport {
         let operation = Box::new(Self(report.operation));
-        PreflightReport { operation, ..report }
+        let facts = Facts { by_host: true, ..report.facts };
+        PreflightReport { operation, facts, ..report }
     }
 }
 

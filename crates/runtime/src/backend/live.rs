@@ -287,6 +287,7 @@ impl CallBackend for LiveBackend {
             sink: &self.sink,
             questions: self.questions.as_ref(),
             now: now_micros(),
+            is_gate: self.is_gate,
         };
         let report = preflight(call, &context)?;
         Ok(if self.is_gate { HostOperation::in_report(report) } else { report })

@@ -90,4 +90,6 @@ pub struct ToolContext<'c> {
     pub questions: Option<&'c Rc<dyn QuestionPrompt>>,
     /// The time that relative times count from, in microseconds since 1970.
     pub now: u64,
+    /// Whether the program that hosts a model carries out the calls.
+    pub is_gate: bool,
 }

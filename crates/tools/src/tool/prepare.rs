@@ -8,7 +8,7 @@ use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 use capsule_command::program::ProgramFact;
 use capsule_core::action::{Action, Facts, PathLocation, PathTarget};
-use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::undo::NoUndoReason;
 use capsule_workspace::{PathLookup, look_up};
@@ -22,6 +22,27 @@ pub(crate) struct FailedOperation(pub(crate) CodedError);
 impl Operation for FailedOperation {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         Outcome::failed(self.0)
+    }
+}
+
+/// An operation that may not even be left to the program that hosts a model.
+struct RefusedOperation(CodedError);
+
+impl Operation for RefusedOperation {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
+        Err(self.0.clone())
+    }
+
+    fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
+        Outcome::failed(self.0)
+    }
+}
+
+/// The operation of a call that nothing can carry out.
+pub(crate) fn failed_operation(problem: CodedError, context: &ToolContext<'_>) -> Box<dyn Operation> {
+    match context.is_gate {
+        true => Box::new(RefusedOperation(problem)),
+        false => Box::new(FailedOperation(problem)),
     }
 }
 
@@ -81,7 +102,7 @@ pub(crate) fn prepare_change(
     });
     let shown = require_in_copy(&prepared.facts, context);
     if let Err(problem) = shown.and_then(|()| name_aliases(&mut prepared.facts, context)) {
-        prepared.operation = Box::new(FailedOperation(problem));
+        prepared.operation = failed_operation(problem, context);
     }
     PreparedCall { facts: Facts { no_undo: unkept, masks, ..prepared.facts }, ..prepared }
 }
@@ -106,12 +127,12 @@ pub(crate) fn prepare_path(
         let problem = CodedError::new(Code::PathOutside, "the path is not inside");
         return PreparedCall {
             facts: Facts::default(),
-            operation: Box::new(FailedOperation(problem)),
+            operation: failed_operation(problem, context),
         };
     };
     let (fact, stands) = look_up(context.workspace, path, &context.hidden_paths.borrow());
     let operation =
-        operation(path, stands).unwrap_or_else(|problem| Box::new(FailedOperation(problem)));
+        operation(path, stands).unwrap_or_else(|problem| failed_operation(problem, context));
     PreparedCall { facts: Facts { paths: vec![fact], ..Facts::default() }, operation }
 }
 

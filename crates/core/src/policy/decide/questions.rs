@@ -70,7 +70,7 @@ pub(super) fn check(policy: &Policy, case: &PolicyInput<'_>) -> Option<Finding> 
     else {
         return None;
     };
-    if policy.sandbox_in_force().workspace == WorkspaceAccess::Staged {
+    if policy.sandbox_in_force().workspace == WorkspaceAccess::Staged && !case.facts.by_host {
         return None;
     }
     let (path, power) = (path.inside()?, case.action.capabilities());

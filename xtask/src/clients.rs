@@ -1,0 +1,247 @@
+//! Other agents, as they come from their registry, connected to this build and driven by a scripted model: what they
+//! may do happens, confined and recorded, and what they may not do never happened.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use capsule_testkit::{HttpRequest, HttpServer};
+use serde_json::{Value, json};
+
+use crate::{TaskResult, cargo};
+
+/// The package of Claude Code and the version that the hook was tried with.
+const CLAUDE_CODE: &str = "@anthropic-ai/claude-code@2.1.332";
+/// What no agent may read.
+const SECRET: &str = "a-private-key-of-ada";
+/// How long an agent may take for all of its steps, in seconds.
+const SECONDS: &str = "180";
+
+/// Installs Claude Code and has a scripted model work with it.
+///
+/// # Errors
+/// When the package cannot be had, the binary does not build, or the agent cannot be started.
+pub(crate) fn run(root: &Path) -> TaskResult<bool> {
+    let mut build = cargo::command(root);
+    cargo::run(build.args(["build", "--quiet", "--locked", "--package", "capsule-cli"]))?;
+    let target = cargo::target_directory(root)?;
+    let packages = target.join("clients/packages");
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&packages).arg(CLAUDE_CODE);
+    cargo::run(&mut npm)?;
+    let client = Client::make(target.join("clients/claude-code"), target.join("debug/capsule"))?;
+    let program = find_program(&packages.join("node_modules/@anthropic-ai"))?;
+    client.check_claude_code(&program)
+}
+
+/// The program of the package for this machine.
+fn find_program(packages: &Path) -> TaskResult<PathBuf> {
+    let entries = fs::read_dir(packages).map_err(|error| at(packages, &error))?;
+    let programs = entries.filter_map(|entry| Some(entry.ok()?.path().join("claude")));
+    programs
+        .into_iter()
+        .find(|path| path.is_file())
+        .ok_or_else(|| "the package holds no program for this machine".to_owned())
+}
+
+/// An agent's home and workspace.
+struct Client {
+    home: PathBuf,
+    workspace: PathBuf,
+    capsule: PathBuf,
+}
+
+impl Client {
+    fn make(root: PathBuf, capsule: PathBuf) -> TaskResult<Self> {
+        if root.exists() {
+            fs::remove_dir_all(&root).map_err(|error| at(&root, &error))?;
+        }
+        let made = Self { home: root.join("home"), workspace: root.join("workspace"), capsule };
+        let key = made.home.join(".ssh/id_rsa");
+        let files = [
+            (key, SECRET),
+            (made.workspace.join("notes.md"), "pears: 12\n"),
+            (made.workspace.join("test.mk"), "test:\n\t@grep -q quinces notes.md && echo passed\n"),
+        ];
+        for (path, text) in files {
+            let directory = path.parent().unwrap_or(&root);
+            fs::create_dir_all(directory)
+                .and_then(|()| fs::write(&path, text))
+                .map_err(|error| at(&path, &error))?;
+        }
+        made.output(Command::new("git").args(["init", "--quiet"]))?;
+        Ok(made)
+    }
+
+    /// Runs a command in the workspace, with the home of the agent.
+    fn output(&self, command: &mut Command) -> TaskResult<Output> {
+        self.output_with(command, |_| {})
+    }
+
+    fn capsule(&self, args: &[&str]) -> TaskResult<Output> {
+        self.output(Command::new(&self.capsule).args(args))
+    }
+
+    /// What a model asks Claude Code for, one call after the other.
+    fn steps(&self) -> Vec<(&'static str, Value)> {
+        let notes = self.workspace.join("notes.md");
+        let key = self.home.join(".ssh/id_rsa");
+        let command = |text: &str| ("Bash", json!({ "command": text, "description": "a step" }));
+        vec![
+            command("ls"),
+            ("Read", json!({ "file_path": notes })),
+            ("Edit", json!({ "file_path": notes, "old_string": "pears", "new_string": "quinces" })),
+            command("make -s -f test.mk test && echo made > made.txt"),
+            command("git push origin main"),
+            ("Read", json!({ "file_path": key })),
+            command("cat ~/.ssh/id_rsa"),
+            ("Write", json!({ "file_path": self.home.join("outside.txt"), "content": "x" })),
+        ]
+    }
+
+    fn check_claude_code(&self, program: &Path) -> TaskResult<bool> {
+        let version = self.output(Command::new(program).arg("--version"))?;
+        println!("{}", String::from_utf8_lossy(&version.stdout).trim());
+        self.capsule(&["connect", "claude-code"])?;
+        let (steps, next) = (self.steps(), AtomicUsize::new(0));
+        let server = HttpServer::start(move |request, stream| {
+            // A client may leave before the end.
+            let _ = stream_answer(request, stream, &steps, &next);
+        });
+        let mut agent = Command::new("timeout");
+        agent.arg(SECONDS).arg(program).args(["-p", "go", "--output-format", "json"]);
+        let variables = |command: &mut Command| {
+            command.env("ANTHROPIC_BASE_URL", server.url(""));
+            command.env("ANTHROPIC_API_KEY", "none");
+            command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+            command.env("DISABLE_AUTOUPDATER", "1");
+        };
+        let done = self.output_with(&mut agent, variables)?;
+        let said: Vec<String> = server
+            .requests()
+            .iter()
+            .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+            .collect();
+        self.check(&done, &said)
+    }
+
+    /// The same with more variables.
+    fn output_with(
+        &self,
+        command: &mut Command,
+        set: impl FnOnce(&mut Command),
+    ) -> TaskResult<Output> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command.current_dir(&self.workspace).stdin(Stdio::null());
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", &self.home)
+            .env("CAPSULE_SESSION", "none");
+        set(command);
+        command.output().map_err(|error| format!("{command:?}: {error}"))
+    }
+
+    /// Whether what may happen did, what may not did not, and the record has all of it.
+    fn check(&self, done: &Output, said: &[String]) -> TaskResult<bool> {
+        let listed = self.capsule(&["session", "list", "--json"])?;
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
+        let session = listed["sessions"][0]["session"].as_str().unwrap_or("latest").to_owned();
+        let report = self.capsule(&["report", &session, "--format", "json"])?;
+        let report: Value = serde_json::from_slice(&report.stdout).unwrap_or_default();
+        let calls = report["calls"].as_array().cloned().unwrap_or_default();
+        let denied = calls.iter().filter(|call| call["status"] == "denied").count();
+        let read = |name: &str| fs::read_to_string(self.workspace.join(name)).unwrap_or_default();
+        let edited = (read("notes.md"), read("made.txt"));
+        let undone = self.capsule(&["undo", &session])?;
+        let verified = self.capsule(&["verify", &session])?;
+        let mut is_good = true;
+        for (holds, what) in [
+            (done.status.success(), "the agent ended badly"),
+            (calls.len() >= self.steps().len(), "the record lacks a call"),
+            (denied == 4, "not exactly four calls were denied"),
+            (edited == ("quinces: 12\n".into(), "made\n".into()), "what may be changed was not"),
+            (said.iter().any(|body| body.contains("passed")), "the test did not run"),
+            (!said.iter().any(|body| body.contains(SECRET)), "the model was sent a private key"),
+            (
+                !self.home.join("outside.txt").exists(),
+                "a file outside of the workspace was written",
+            ),
+            (
+                undone.status.success() && read("notes.md") == "pears: 12\n",
+                "the undo did not restore",
+            ),
+            (verified.status.success(), "the record does not verify"),
+        ] {
+            println!("{} {what}", if holds { "no:" } else { "YES:" });
+            is_good &= holds;
+        }
+        if !is_good {
+            println!("{}\n{report:#}", String::from_utf8_lossy(&done.stderr));
+        }
+        Ok(is_good)
+    }
+}
+
+/// Answers a request for messages with the next step, as a stream.
+fn stream_answer(
+    request: &HttpRequest,
+    stream: &mut TcpStream,
+    steps: &[(&str, Value)],
+    next: &AtomicUsize,
+) -> std::io::Result<()> {
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    if request.target.contains("count_tokens") || !request.target.contains("/messages") {
+        return send(
+            stream,
+            "application/json",
+            &json!({ "input_tokens": 1, "data": [] }).to_string(),
+        );
+    }
+    let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let step = has_tools.then(|| next.fetch_add(1, Ordering::SeqCst));
+    let (block, delta, reason) = match step.and_then(|step| Some((step, steps.get(step)?))) {
+        Some((step, (tool, input))) => (
+            json!({ "type": "tool_use", "id": format!("toolu_{step}"), "name": tool, "input": {} }),
+            json!({ "type": "input_json_delta", "partial_json": input.to_string() }),
+            "tool_use",
+        ),
+        None => (
+            json!({ "type": "text", "text": "" }),
+            json!({ "type": "text_delta", "text": "all done" }),
+            "end_turn",
+        ),
+    };
+    let usage = json!({ "input_tokens": 1, "output_tokens": 1 });
+    let message = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": usage,
+    });
+    let events = [
+        json!({ "type": "message_start", "message": message }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage }),
+        json!({ "type": "message_stop" }),
+    ];
+    let event = |event: &Value| {
+        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+    };
+    send(stream, "text/event-stream", &events.iter().map(event).collect::<String>())
+}
+
+fn send(stream: &mut TcpStream, kind: &str, body: &str) -> std::io::Result<()> {
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
