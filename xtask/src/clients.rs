@@ -15,36 +15,49 @@ use crate::{TaskResult, cargo};
 
 /// The package of Claude Code and the version that the hook was tried with.
 const CLAUDE_CODE: &str = "@anthropic-ai/claude-code@2.1.332";
+/// The package of Codex and the version that the hook was tried with.
+const CODEX: &str = "@openai/codex@0.171.0";
 /// What no agent may read.
 const SECRET: &str = "a-private-key-of-ada";
 /// How long an agent may take for all of its steps, in seconds.
 const SECONDS: &str = "180";
 
-/// Installs Claude Code and has a scripted model work with it.
+/// Installs the agents and has a scripted model work with each.
 ///
 /// # Errors
-/// When the package cannot be had, the binary does not build, or the agent cannot be started.
+/// When a package cannot be had, the binary does not build, or an agent cannot be started.
 pub(crate) fn run(root: &Path) -> TaskResult<bool> {
     let mut build = cargo::command(root);
     cargo::run(build.args(["build", "--quiet", "--locked", "--package", "capsule-cli"]))?;
     let target = cargo::target_directory(root)?;
     let packages = target.join("clients/packages");
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&packages).arg(CLAUDE_CODE);
-    cargo::run(&mut npm)?;
-    let client = Client::make(target.join("clients/claude-code"), target.join("debug/capsule"))?;
-    let program = find_program(&packages.join("node_modules/@anthropic-ai"))?;
-    client.check_claude_code(&program)
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&packages);
+    cargo::run(npm.args([CLAUDE_CODE, CODEX]))?;
+    let make =
+        |name: &str| Client::make(&target.join("clients").join(name), target.join("debug/capsule"));
+    let modules = packages.join("node_modules");
+    let claude = find_program(&modules.join("@anthropic-ai"), "claude")?;
+    let claude = make("claude-code")?.check_claude_code(&claude)?;
+    let codex = make("codex")?.check_codex(&find_program(&modules.join("@openai"), "codex")?)?;
+    Ok(claude && codex)
 }
 
-/// The program of the package for this machine.
-fn find_program(packages: &Path) -> TaskResult<PathBuf> {
-    let entries = fs::read_dir(packages).map_err(|error| at(packages, &error))?;
-    let programs = entries.filter_map(|entry| Some(entry.ok()?.path().join("claude")));
-    programs
-        .into_iter()
-        .find(|path| path.is_file())
-        .ok_or_else(|| "the package holds no program for this machine".to_owned())
+/// The program of this name in a directory, at any depth.
+fn find_program(directory: &Path, name: &str) -> TaskResult<PathBuf> {
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        let entries = fs::read_dir(&directory).map_err(|error| at(&directory, &error))?;
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.is_file() && path.file_name().is_some_and(|found| found == name) {
+                return Ok(path);
+            }
+            if path.is_dir() && !path.is_symlink() {
+                open.push(path);
+            }
+        }
+    }
+    Err(format!("{}: there is no program `{name}` for this machine", directory.display()))
 }
 
 /// An agent's home and workspace.
@@ -55,9 +68,9 @@ struct Client {
 }
 
 impl Client {
-    fn make(root: PathBuf, capsule: PathBuf) -> TaskResult<Self> {
+    fn make(root: &Path, capsule: PathBuf) -> TaskResult<Self> {
         if root.exists() {
-            fs::remove_dir_all(&root).map_err(|error| at(&root, &error))?;
+            fs::remove_dir_all(root).map_err(|error| at(root, &error))?;
         }
         let made = Self { home: root.join("home"), workspace: root.join("workspace"), capsule };
         let key = made.home.join(".ssh/id_rsa");
@@ -67,7 +80,7 @@ impl Client {
             (made.workspace.join("test.mk"), "test:\n\t@grep -q quinces notes.md && echo passed\n"),
         ];
         for (path, text) in files {
-            let directory = path.parent().unwrap_or(&root);
+            let directory = path.parent().unwrap_or(root);
             fs::create_dir_all(directory)
                 .and_then(|()| fs::write(&path, text))
                 .map_err(|error| at(&path, &error))?;
@@ -120,12 +133,40 @@ impl Client {
             command.env("DISABLE_AUTOUPDATER", "1");
         };
         let done = self.output_with(&mut agent, variables)?;
-        let said: Vec<String> = server
-            .requests()
-            .iter()
-            .map(|request| String::from_utf8_lossy(&request.body).into_owned())
-            .collect();
-        self.check(&done, &said)
+        self.check(&done, &server.requests(), self.steps().len())
+    }
+
+    fn check_codex(&self, program: &Path) -> TaskResult<bool> {
+        let version = self.output(Command::new(program).arg("--version"))?;
+        println!("{}", String::from_utf8_lossy(&version.stdout).trim());
+        let steps = [
+            "ls",
+            "echo 'quinces: 12' > notes.md",
+            "make -s -f test.mk test && echo made > made.txt",
+            "git push origin main",
+            "cat ~/.ssh/id_rsa",
+            &format!("cat {}", self.home.join(".ssh/id_rsa").display()),
+            "echo x > ../outside.txt",
+        ];
+        let (steps, next) = (steps.map(str::to_owned), AtomicUsize::new(0));
+        let count = steps.len();
+        let server = HttpServer::start(move |request, stream| {
+            // A client may leave before the end.
+            let _ = stream_response(request, stream, &steps, &next);
+        });
+        let directory = self.home.join(".codex");
+        let path = directory.join("config.toml");
+        fs::create_dir_all(&directory)
+            .and_then(|()| fs::write(&path, codex_config(&server.url("/v1"))))
+            .map_err(|error| at(&path, &error))?;
+        self.capsule(&["connect", "codex"])?;
+        let mut agent = Command::new("timeout");
+        agent.arg(SECONDS).arg(program).args(["exec", "--dangerously-bypass-hook-trust"]);
+        agent.args(["--skip-git-repo-check", "go"]);
+        let done = self.output_with(&mut agent, |command| {
+            command.env("SCRIPTED_KEY", "none");
+        })?;
+        self.check(&done, &server.requests(), count)
     }
 
     /// The same with more variables.
@@ -146,7 +187,9 @@ impl Client {
     }
 
     /// Whether what may happen did, what may not did not, and the record has all of it.
-    fn check(&self, done: &Output, said: &[String]) -> TaskResult<bool> {
+    fn check(&self, done: &Output, requests: &[HttpRequest], steps: usize) -> TaskResult<bool> {
+        let said: Vec<_> =
+            requests.iter().map(|request| String::from_utf8_lossy(&request.body)).collect();
         let listed = self.capsule(&["session", "list", "--json"])?;
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
         let session = listed["sessions"][0]["session"].as_str().unwrap_or("latest").to_owned();
@@ -161,7 +204,7 @@ impl Client {
         let mut is_good = true;
         for (holds, what) in [
             (done.status.success(), "the agent ended badly"),
-            (calls.len() >= self.steps().len(), "the record lacks a call"),
+            (calls.len() >= steps, "the record lacks a call"),
             (denied == 4, "not exactly four calls were denied"),
             (edited == ("quinces: 12\n".into(), "made\n".into()), "what may be changed was not"),
             (said.iter().any(|body| body.contains("passed")), "the test did not run"),
@@ -184,6 +227,53 @@ impl Client {
         }
         Ok(is_good)
     }
+}
+
+/// Settings in which Codex asks a server on loopback, and no sandbox of its own confines what ours does.
+fn codex_config(server: &str) -> String {
+    format!(
+        r#"model = "scripted"
+model_provider = "local"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+[model_providers.local]
+name = "local"
+base_url = "{server}"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+"#
+    )
+}
+
+/// Answers a request for a response with the next command, as a stream.
+fn stream_response(
+    request: &HttpRequest,
+    stream: &mut TcpStream,
+    steps: &[String],
+    next: &AtomicUsize,
+) -> std::io::Result<()> {
+    if !request.target.contains("/responses") {
+        return send(stream, "application/json", &json!({ "data": [], "models": [] }).to_string());
+    }
+    let step = next.fetch_add(1, Ordering::SeqCst);
+    let item = match steps.get(step) {
+        Some(text) => json!({
+            "type": "function_call", "id": format!("fc_{step}"), "call_id": format!("call_{step}"),
+            "name": "exec_command", "arguments": json!({ "cmd": text }).to_string(),
+        }),
+        None => json!({
+            "type": "message", "id": "m_1", "role": "assistant",
+            "content": [{ "type": "output_text", "text": "all done" }],
+        }),
+    };
+    let usage = json!({ "input_tokens": 1, "output_tokens": 1, "total_tokens": 2 });
+    let whole = json!({ "id": format!("r_{step}"), "output": [&item], "usage": usage });
+    let events = [
+        json!({ "type": "response.created", "response": { "id": format!("r_{step}") } }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+        json!({ "type": "response.completed", "response": whole }),
+    ];
+    send_events(stream, &events)
 }
 
 /// Answers a request for messages with the next step, as a stream.
@@ -228,6 +318,10 @@ fn stream_answer(
         json!({ "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage }),
         json!({ "type": "message_stop" }),
     ];
+    send_events(stream, &events)
+}
+
+fn send_events(stream: &mut TcpStream, events: &[Value]) -> std::io::Result<()> {
     let event = |event: &Value| {
         format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
     };

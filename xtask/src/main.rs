@@ -54,7 +54,7 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
     ),
     (
         "clients",
-        "drive Claude Code from its registry by a scripted model, through the hook of this build",
+        "drive Claude Code and Codex from their registry by a scripted model, through our hook",
     ),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];

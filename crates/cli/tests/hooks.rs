@@ -477,6 +477,10 @@ fn what_a_command_changes_is_applied_or_dropped() {
     assert!(!agent.capsule.workspace().join("AGENTS.md").exists());
     assert!(agent.capsule.workspace().join("fine2.txt").exists());
     let _ = agent.shell("echo later > later.txt").exits(0);
+    // A command beside others does not hold the session.
+    let beside = json!({ "command": "ls", "run_in_background": true });
+    let output = agent.ask(("Bash", beside)).exits(0);
+    assert!(output.stdout.contains("--session=none"), "{output:?}");
 }
 
 /// All hooks of one session are recorded, whatever processes ask at once.

@@ -21,6 +21,8 @@ pub(crate) enum Meaning {
         text: &'static str,
         /// The directory.
         directory: Names,
+        /// Whether it goes on while other calls are made.
+        background: Names,
     },
     /// Does what a tool of ours does: each argument of it, and where the host has it.
     Tool(&'static str, &'static [(&'static str, Names)]),
@@ -62,7 +64,10 @@ const SNAKE_EDIT: EditArgs = EditArgs {
 
 /// Those of Claude Code.
 pub(crate) static CLAUDE_CODE_TOOLS: &[HostTool] = &[
-    tool(&["Bash"], Meaning::Command { text: "command", directory: &[] }),
+    tool(
+        &["Bash"],
+        Meaning::Command { text: "command", directory: &[], background: &["run_in_background"] },
+    ),
     tool(&["Read"], Meaning::Tool("fs.read", &[("path", &["file_path"])])),
     tool(
         &["Write"],
@@ -100,7 +105,7 @@ pub(crate) static CLAUDE_CODE_TOOLS: &[HostTool] = &[
 
 /// Those of Codex.
 pub(crate) static CODEX_TOOLS: &[HostTool] = &[
-    tool(&["Bash"], Meaning::Command { text: "command", directory: &[] }),
+    tool(&["Bash"], Meaning::Command { text: "command", directory: &[], background: &[] }),
     tool(&["apply_patch"], Meaning::Patch(&["command", "input", "patch"])),
     tool(&["view_image"], Meaning::Tool("fs.read", &[("path", &["path"])])),
     tool(&["update_plan"], Meaning::Internal),
@@ -110,7 +115,11 @@ pub(crate) static CODEX_TOOLS: &[HostTool] = &[
 pub(crate) static GEMINI_TOOLS: &[HostTool] = &[
     tool(
         &["run_shell_command"],
-        Meaning::Command { text: "command", directory: &["dir_path", "directory"] },
+        Meaning::Command {
+            text: "command",
+            directory: &["dir_path", "directory"],
+            background: &["is_background"],
+        },
     ),
     tool(&["read_file"], Meaning::Tool("fs.read", &[("path", &["file_path", "absolute_path"])])),
     tool(
@@ -129,7 +138,7 @@ pub(crate) static GEMINI_TOOLS: &[HostTool] = &[
 
 /// Those of opencode.
 pub(crate) static OPENCODE_TOOLS: &[HostTool] = &[
-    tool(&["bash"], Meaning::Command { text: "command", directory: &["workdir"] }),
+    tool(&["bash"], Meaning::Command { text: "command", directory: &["workdir"], background: &[] }),
     tool(&["read"], Meaning::Tool("fs.read", &[("path", &["filePath"])])),
     tool(
         &["write"],

@@ -8,6 +8,7 @@ use capsule_base::limits;
 use capsule_core::decision::Verdict;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
+use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{
     CallResult, Cancel, CommandRunner, LiveRunOptions, ModelSession, NoPrompt, NullObserver,
     SessionChoice, SessionRequest,
@@ -45,6 +46,10 @@ pub(super) fn answer(
     let workspace = workspace(input, dialect, globals);
     let ctx = CliContext::read(globals)?.with_workspace(&workspace);
     let bound = ctx.load_policy(&args.policy, None)?;
+    if bound.policy.audit.payloads != PayloadRetention::Full {
+        let message = "a session needs `audit.payloads: full`, and the policy keeps less";
+        return Err(CodedError::new(Code::Usage, message));
+    }
     let command_runner = CommandRunner::default();
     let mut silent = NullObserver;
     let prompt = Box::new(NoPrompt);
@@ -58,15 +63,17 @@ pub(super) fn answer(
     let request = SessionRequest { choice: &choice, policy: &bound, idle: limits::SESSION_IDLE };
     let mut session = ModelSession::open(options, request).map_err(Failure::from)?;
     let answer = match meaning {
-        None => {
-            let message = format!("the policy knows no tool `{}` of {}", input.tool, dialect.name);
-            Err(CodedError::new(Code::ToolUnknown, message)
-                .with_suggestion("use a command, or a tool that reads, writes or edits one file"))
-        }
-        Some(Meaning::Command { text, directory }) => {
+        None => Err(unknown_tool(input, dialect)),
+        Some(Meaning::Command { text, directory, background }) => {
             let work = bound.workspace.path();
-            let line =
-                ConfinedCommand { session: &name, workspace: work, policy: &args.policy, globals };
+            // What goes on beside other calls has a run of its own: it would hold the session for its whole life.
+            let is_true = |name: &&str| input.args.get(*name) == Some(&Value::Bool(true));
+            let line = ConfinedCommand {
+                session: if background.iter().any(is_true) { "none" } else { &name },
+                workspace: work,
+                policy: &args.policy,
+                globals,
+            };
             HostCommand::read(input, (text, directory), work)
                 .map(|command| command.answer(&line, &mut session))
         }
@@ -81,6 +88,12 @@ pub(super) fn answer(
     command_runner.detach();
     left?;
     answer
+}
+
+fn unknown_tool(input: &HookInput, dialect: &Dialect) -> CodedError {
+    let message = format!("the policy knows no tool `{}` of {}", input.tool, dialect.name);
+    CodedError::new(Code::ToolUnknown, message)
+        .with_suggestion("use a command, or a tool that reads, writes or edits one file")
 }
 
 /// The directory of the project, if the host names one above its current directory, else that.

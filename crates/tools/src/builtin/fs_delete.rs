@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{flag_arg, text_arg};
-use crate::tool::prepare::{FailedOperation, name_aliases};
+use crate::tool::prepare::{failed_operation, name_aliases};
 use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `fs.delete` is called, takes and gives.
@@ -90,7 +90,7 @@ impl Tool for FsDelete {
         let operation = operation.map(|hand| Box::new(hand) as Box<dyn Operation>);
         PreparedCall {
             facts,
-            operation: operation.unwrap_or_else(|problem| Box::new(FailedOperation(problem))),
+            operation: operation.unwrap_or_else(|problem| failed_operation(problem, context)),
         }
     }
 }

@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 use crate::fault::wrong_permit_outcome;
 use crate::host::ToolHost;
 use crate::tool::args::text_arg;
-use crate::tool::prepare::FailedOperation;
+use crate::tool::prepare::failed_operation;
 use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `http.get` is called, takes and gives.
@@ -104,10 +104,10 @@ impl Tool for HttpGet {
                     cancel: context.cancel.clone(),
                 })
             }
-            _ => Box::new(FailedOperation(CodedError::new(
-                Code::NetUrl,
-                "the URL cannot be fetched",
-            ))),
+            _ => {
+                let problem = CodedError::new(Code::NetUrl, "the URL cannot be fetched");
+                failed_operation(problem, context)
+            }
         };
         PreparedCall { facts: Facts::default(), operation }
     }

@@ -39,7 +39,10 @@ impl Operation for RefusedOperation {
 }
 
 /// The operation of a call that nothing can carry out.
-pub(crate) fn failed_operation(problem: CodedError, context: &ToolContext<'_>) -> Box<dyn Operation> {
+pub(crate) fn failed_operation(
+    problem: CodedError,
+    context: &ToolContext<'_>,
+) -> Box<dyn Operation> {
     match context.is_gate {
         true => Box::new(RefusedOperation(problem)),
         false => Box::new(FailedOperation(problem)),
