@@ -188,7 +188,7 @@ impl Client {
 
     /// Whether what may happen did, what may not did not, and the record has all of it.
     fn check(&self, done: &Output, requests: &[HttpRequest], steps: usize) -> TaskResult<bool> {
-        let said: Vec<_> =
+        let bodies: Vec<_> =
             requests.iter().map(|request| String::from_utf8_lossy(&request.body)).collect();
         let listed = self.capsule(&["session", "list", "--json"])?;
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
@@ -207,8 +207,8 @@ impl Client {
             (calls.len() >= steps, "the record lacks a call"),
             (denied == 4, "not exactly four calls were denied"),
             (edited == ("quinces: 12\n".into(), "made\n".into()), "what may be changed was not"),
-            (said.iter().any(|body| body.contains("passed")), "the test did not run"),
-            (!said.iter().any(|body| body.contains(SECRET)), "the model was sent a private key"),
+            (bodies.iter().any(|body| body.contains("passed")), "the test did not run"),
+            (!bodies.iter().any(|body| body.contains(SECRET)), "the model was sent a private key"),
             (
                 !self.home.join("outside.txt").exists(),
                 "a file outside of the workspace was written",

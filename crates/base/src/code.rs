@@ -142,7 +142,7 @@ codes! {
         "There is no tool of that name.", "A spelling, or a tool that this build does not carry.",
         "Use a name as the reference lists it, for example `fs.read`.";
     HookInput = "hook.input", Caller, Denied,
-        "A hook cannot read what the agent hands over.",
+        "A hook cannot read what the agent passes.",
         "An agent of another version, another event than the one before a call, or a text that is too long.",
         "Tell the user: `capsule connect` writes the settings of the agent anew, `capsule doctor` tries them.";
     HookUnjudged = "hook.unjudged", Caller, Denied,

@@ -253,8 +253,7 @@ pub(crate) struct ExecArgs {
     /// The one word behind `--` is a command line, whatever it looks like
     #[arg(long)]
     pub(crate) command: bool,
-    /// The command is an agent's: nobody is asked, and what it changes is applied when it ends, where no
-    /// person has to say yes; what is not applied is dropped
+    /// Ask no person; at the end apply what changed, unless a person has to say yes, and drop the rest
     #[arg(long)]
     pub(crate) agent: bool,
     /// The program and its arguments, or a command line as one word (`'ls | wc -l'`)

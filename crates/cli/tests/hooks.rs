@@ -302,11 +302,11 @@ fn a_hook_that_waits_answers_in_time() {
         let mut child = hook.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"{\"session_id\": ").unwrap();
-        let mut said = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        let mut stdout = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         let output = CommandOutput {
             status: child.wait().unwrap().code().unwrap(),
-            stdout: said,
+            stdout,
             stderr: String::new(),
         };
         drop(input);
@@ -453,11 +453,10 @@ fn a_question_waits_for_a_person() {
     assert!(!agent.capsule.workspace().join("made").exists());
     let asked = agent.capsule.run(&["approvals", "list", "--json"]).exits(0).stdout;
     let asked: Value = serde_json::from_str(&asked).unwrap();
-    let question = asked.to_string();
-    let at = question.find("r-").unwrap();
-    let question: String =
-        question[at..].chars().take_while(|sign| !"\",".contains(*sign)).collect();
-    let answer = ["approvals", "answer", &question, "--allow", "once"];
+    let asked = asked.to_string();
+    let question = asked.split('"').find(|part| part.starts_with("r-") && part.contains(':'));
+    let question = question.unwrap_or_else(|| panic!("{asked}"));
+    let answer = ["approvals", "answer", question, "--allow", "once"];
     let _ = agent.capsule.run(&answer).exits(0);
     let _ = agent.shell("mkdir made").exits(0);
     assert!(agent.capsule.workspace().join("made").is_dir());

@@ -383,7 +383,7 @@ fn live_backend<'o>(
         start.sink,
     );
     let backend = backend.for_run(run).with_approver(broker.with_prompt(start.prompt));
-    (backend.as_gate(is_gate), start.observer)
+    (backend.gating(is_gate), start.observer)
 }
 
 /// The label of the run since which the policy's text has not changed.

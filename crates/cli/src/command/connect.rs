@@ -161,6 +161,6 @@ fn try_hook(line: &str, name: &str) -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).stdin(Stdio::null()).stderr(Stdio::null());
     let Ok(done) = shell.output() else { return false };
-    let said = String::from_utf8_lossy(&done.stdout);
-    done.status.success() && said.contains(Code::HookInput.slug()) && !name.is_empty()
+    let answer = String::from_utf8_lossy(&done.stdout);
+    done.status.success() && answer.contains(Code::HookInput.slug()) && !name.is_empty()
 }

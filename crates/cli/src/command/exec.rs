@@ -75,7 +75,6 @@ pub(crate) fn run(
         session,
         origin: if args.agent { Origin::Model } else { Origin::Person },
     };
-    // An agent takes what is said of the session for the output of its command.
     let mut done = one.submit(ctx, (!args.agent).then_some(screen))?;
     let settled = settle_agent_changes(args, &mut done, ctx, screen)?;
     show_result(&done, &relay, screen)?;

@@ -34,11 +34,11 @@ pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, 
     let told = asked.entry_views(&store, &looked)?;
     drop(store);
     let first = told.iter().find_map(EntryView::problem);
-    let ready = looked.iter().filter(|entry| is_ready(entry)).count();
-    if first.is_none() && ready == 0 && !args.dry_run {
+    let is_ready = looked.iter().any(is_ready);
+    if first.is_none() && !is_ready && !args.dry_run {
         asked.request.clear_leftovers(&bound.workspace)?;
     }
-    if first.is_some() || ready == 0 || args.dry_run {
+    if first.is_some() || !is_ready || args.dry_run {
         return asked.preview(&told, first, args.dry_run, screen);
     }
     let mut call = json!({ "run": asked.request.run, "changes": asked.changes_text() });
@@ -66,7 +66,6 @@ pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, 
         session: None,
     };
     let done = one.submit(ctx, Some(screen))?;
-    let problem = done.delivered.problem.clone();
     if screen.json {
         let mut answer = asked.json(&told, false);
         if let (Value::Object(answer), Value::Object(map)) = (&mut answer, call_json(&done)) {
@@ -75,7 +74,7 @@ pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, 
         screen.print_json(&answer)?;
         return Ok(done.exit.status());
     }
-    if let Some(problem) = problem {
+    if let Some(problem) = done.delivered.problem {
         screen.eprint(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
         return Err(problem.into());
     }

@@ -1,7 +1,7 @@
 //! The programs that call `capsule hook`, one row each: how they ask, what they take for an answer, and what they do
 //! when the hook fails.
 //!
-//! All of them hand over an object with `session_id`, `cwd`, `hook_event_name`, `tool_name` and `tool_input` (for
+//! All of them pass an object with `session_id`, `cwd`, `hook_event_name`, `tool_name` and `tool_input` (for
 //! opencode, the plugin file that `capsule connect` writes does). What differs is here.
 
 use clap::ValueEnum;

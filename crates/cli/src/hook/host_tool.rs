@@ -1,6 +1,6 @@
 //! What the tools of the hosts mean in ours: the table by which a call of a host becomes calls of ours.
 
-/// The names under which a host may hand over one argument.
+/// The names under which a host may pass one argument.
 pub(crate) type Names = &'static [&'static str];
 
 /// A tool of a host.

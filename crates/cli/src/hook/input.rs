@@ -1,4 +1,4 @@
-//! What a host hands over: one JSON object on standard input, bounded, with one reading.
+//! What a host passes: one JSON object on standard input, bounded, with one reading.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

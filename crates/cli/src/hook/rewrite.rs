@@ -146,8 +146,8 @@ mod tests {
         ];
         for word in words {
             let line = format!("printf %s {}", quote(word));
-            let said = Command::new("sh").args(["-c", &line]).output().unwrap().stdout;
-            assert_eq!(String::from_utf8(said).unwrap(), word, "{line}");
+            let output = Command::new("sh").args(["-c", &line]).output().unwrap().stdout;
+            assert_eq!(String::from_utf8(output).unwrap(), word, "{line}");
         }
     }
 }

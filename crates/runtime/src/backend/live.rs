@@ -101,7 +101,7 @@ impl LiveBackend {
 
     /// The same where another program carries out the calls, if it does.
     #[must_use]
-    pub(crate) fn as_gate(self, is_gate: bool) -> Self {
+    pub(crate) fn gating(self, is_gate: bool) -> Self {
         Self { is_gate, ..self }
     }
 

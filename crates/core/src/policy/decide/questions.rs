@@ -85,10 +85,8 @@ pub(super) fn check(policy: &Policy, case: &PolicyInput<'_>) -> Option<Finding> 
     let ground = Ground { only: None, is_new: &is_new, is_spelled: &is_spelled };
     let names = fact.map_or(&[][..], |fact| &fact.protected_names);
     let (rule, place) = policy.asked((files::resolved_path(case, path), names), power, &ground)?;
-    let reason = format!("`{place}`: {}", why(rule));
-    let finding =
-        Finding::with_verdict(Verdict::Ask, reason).under_rule(rule.id.clone(), &rule.source);
-    Some(finding.with_suggestion(rule.suggest.clone()))
+    let asked = Finding::with_verdict(Verdict::Ask, format!("`{place}`: {}", why(rule)));
+    Some(asked.under_rule(rule.id.clone(), &rule.source).with_suggestion(rule.suggest.clone()))
 }
 
 fn why(rule: &HardDenyRule) -> String {
