@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+/// Where the key of a part of an object or list is, if it has one, and where its value is.
+type JsonPart = (Option<Range<usize>>, Range<usize>);
+
 /// Where a value begins and ends in a JSON text, and where its parts do.
 #[derive(Debug)]
 struct JsonScanner<'t> {
@@ -54,7 +57,7 @@ impl JsonScanner<'_> {
     }
 
     /// The parts of the object or list that begins here: the key of each, if it has one, and its value.
-    fn parts(&mut self) -> Option<Vec<(Option<Range<usize>>, Range<usize>)>> {
+    fn parts(&mut self) -> Option<Vec<JsonPart>> {
         let is_object = self.peek()? == b'{';
         self.at += 1;
         let mut parts = Vec::new();
@@ -78,7 +81,7 @@ impl JsonScanner<'_> {
 }
 
 /// The parts of the object or list at this place of a valid text.
-fn parts(text: &str, at: usize) -> Option<Vec<(Option<Range<usize>>, Range<usize>)>> {
+fn parts(text: &str, at: usize) -> Option<Vec<JsonPart>> {
     JsonScanner { text, at }.parts()
 }
 
