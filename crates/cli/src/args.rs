@@ -10,6 +10,7 @@ mod hook;
 mod plan;
 mod sandbox;
 mod session;
+mod stats;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ pub(crate) use hook::{ConnectArgs, HookArgs};
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxBackendArg, SandboxNetworkArg};
 pub(crate) use session::{SessionArg, SessionCommand, SessionId, SessionStartArgs};
+pub(crate) use stats::{FeedbackArgs, StatsArgs, StatsCommand};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
 ///
@@ -328,45 +330,6 @@ pub(crate) struct ShowRunArgs {
     /// The run, or one of its calls: `latest`, `r-7Q3K`, `r-7Q3K:notes`, `r-7Q3K:5`
     #[arg(value_name = "RUN[:STEP]")]
     pub(crate) run: String,
-}
-
-/// `stats`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum StatsCommand {
-    /// Refused calls by code, rule, tool and program
-    Denials(StatsArgs),
-    /// What people were asked, what they said, and how long they looked
-    Approvals(StatsArgs),
-    /// What was prevented, and what people called wrong
-    Safety(StatsArgs),
-    /// What refusals cost: how many and how long until a call was accepted
-    Friction(StatsArgs),
-}
-
-/// Which runs are counted.
-#[derive(Debug, Args)]
-pub(crate) struct StatsArgs {
-    /// Only runs that started within this duration, such as 7d
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) since: Option<String>,
-}
-
-/// `feedback`.
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("fault").required(true))]
-pub(crate) struct FeedbackArgs {
-    /// The call: `latest:1`, `r-7Q3K:notes`
-    #[arg(value_name = "RUN:STEP")]
-    pub(crate) call: String,
-    /// It should have been allowed
-    #[arg(long, group = "fault")]
-    pub(crate) wrong_denial: bool,
-    /// It should have been denied
-    #[arg(long, group = "fault")]
-    pub(crate) wrong_allow: bool,
-    /// Why
-    #[arg(short = 'm', long = "message", value_name = "WHY")]
-    pub(crate) message: Option<String>,
 }
 
 /// `policy`.

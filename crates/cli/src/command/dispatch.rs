@@ -11,8 +11,8 @@ use crate::args::{Arguments, Command, PlanCommand, PolicyCommand};
 use crate::chat::RunCommand;
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::sandbox;
 use crate::hook;
+use crate::sandbox;
 use crate::screen::Screen;
 
 /// Runs a command; gives the exit status. What runs commands of the user may be there already.

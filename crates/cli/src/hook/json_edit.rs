@@ -181,7 +181,7 @@ pub(crate) fn without_elements(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panics")]
+#[expect(clippy::unwrap_used, reason = "tests fail by panics")]
 mod tests {
     use serde_json::json;
 

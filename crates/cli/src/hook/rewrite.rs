@@ -104,7 +104,7 @@ pub(crate) fn quote(word: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests fail by panics")]
+#[expect(clippy::unwrap_used, reason = "tests fail by panics")]
 mod tests {
     use std::process::Command;
 

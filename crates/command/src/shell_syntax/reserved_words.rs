@@ -1,6 +1,6 @@
 //! Words and names that a shell keeps for itself, with what to write instead.
 //!
-//! Whoever writes one of them first gets what the shell does and not the program of that name, quoted
+//! A caller that writes one of them first gets what the shell does and not the program of that name, quoted
 //! or not; so they are refused. The words that a shell only does itself to be quick, such as `echo`
 //! and `test`, are programs on every system and stay words.
 
