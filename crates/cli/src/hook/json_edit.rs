@@ -181,7 +181,6 @@ pub(crate) fn without_elements(
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests fail by panics")]
 mod tests {
     use serde_json::json;
 

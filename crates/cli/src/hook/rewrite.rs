@@ -104,7 +104,6 @@ pub(crate) fn quote(word: &str) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests fail by panics")]
 mod tests {
     use std::process::Command;
 
