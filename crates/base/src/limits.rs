@@ -324,6 +324,8 @@ pub const COMMAND_RUNS: usize = 1_024;
 /// The most states that are looked at to know how a list may run: twice as many as it may run pipelines. Looking costs
 /// with their square.
 pub const COMMAND_STATES: usize = 2_048;
+/// The most bytes of the values that a list holds at a time, with those around its groups and those that loops go through.
+pub const COMMAND_VALUE_BYTES: usize = 16_000_000;
 /// The most folders that a part of a list may run in, as far as can be told before it runs; it is judged in
 /// each. Every `cd` that may fail while the list goes on doubles them.
 pub const COMMAND_FOLDERS: usize = 32;

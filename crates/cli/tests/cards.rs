@@ -270,13 +270,13 @@ fn a_loop_is_asked_about_once_and_what_was_not_known_again() {
     ] {
         let args = json!({ "command": command }).to_string();
         let args = ["call", "shell.run", "--policy", &policy, "--args", &args];
-        let mut own = Terminal::start(&capsule, &args);
+        let mut screen = Terminal::start(&capsule, &args);
         for _ in 0..cards {
-            own.card();
-            own.press("1");
-            own.until("\x1b[?1049l");
+            screen.card();
+            screen.press("1");
+            screen.until("\x1b[?1049l");
         }
-        let (status, shown) = own.end();
+        let (status, shown) = screen.end();
         assert_eq!(status, 0, "{command}: {shown}");
         assert!(!shown.contains("Approve?"), "{command}: {shown}");
         let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();

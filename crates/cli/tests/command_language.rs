@@ -339,12 +339,16 @@ fn loops_over_names_hand_on_no_options() {
             "cd src; for f in *f; do for g in \"$f\" $f; do wc -l $g; done; done",
             "1 ./-rf\n1 ./-rf\n",
         ),
-        ("cd src; f=$(ls | head -1); cat -- \"$f\"", "minus\n"),
     ] {
         let answer = call(&capsule, "builtin:developer", command);
         assert_eq!(answer["result"]["stdout"], stdout, "{command}: {answer}");
     }
-    for command in ["cd src; cat $(ls)", "cd src; f=$(ls | head -1); cat \"$f\""] {
+    for command in [
+        "cd src; cat $(ls)",
+        "cd src; f=$(ls | head -1); cat \"$f\"",
+        // The `--` may be that of a program which starts another one.
+        "cd src; f=$(ls | head -1); cat -- \"$f\"",
+    ] {
         let answer = call(&capsule, "builtin:developer", command);
         assert_eq!(answer["code"], "exec.not-in-language", "{command}: {answer}");
     }

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
 use serde_json::{Value, json};
 
+#[path = "hooks/reach.rs"]
+mod reach;
+
 const POLICY: &str = "version: 1
 name: hooks
 budgets: { run: { calls: 500 } }

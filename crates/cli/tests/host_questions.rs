@@ -108,15 +108,15 @@ for _ in range(int(sys.argv[2])):
 #[test]
 fn a_person_allows_a_host_for_a_command() {
     let stage = Stage::new("others: ask");
-    let mut own = stage.fetch("3");
-    own.until("Approve?");
-    own.until(&stage.host());
-    own.until("a running command waits for it");
-    own.until("digits answer");
+    let mut screen = stage.fetch("3");
+    screen.until("Approve?");
+    screen.until(&stage.host());
+    screen.until("a running command waits for it");
+    screen.until("digits answer");
     thread::sleep(Duration::from_millis(2_500));
     assert!(stage.server.requests().is_empty(), "nothing is sent before the answer");
-    own.press("1");
-    let (status, shown) = own.end();
+    screen.press("1");
+    let (status, shown) = screen.end();
     assert_eq!((status, shown.matches("a page").count()), (0, 3), "{shown}");
     let allowed = (Value::Null, json!("a person"));
     assert_eq!(stage.connections(), vec![allowed; 3]);
@@ -129,12 +129,12 @@ fn a_person_allows_a_host_for_a_command() {
 #[test]
 fn a_person_denies_a_host_with_a_reason() {
     let stage = Stage::new("others: ask");
-    let mut own = stage.fetch("2");
-    own.card();
-    own.press("4");
-    own.until("Why not?");
-    own.type_slowly("use the copy in vendor\r");
-    let (status, shown) = own.end();
+    let mut screen = stage.fetch("2");
+    screen.card();
+    screen.press("4");
+    screen.until("Why not?");
+    screen.type_slowly("use the copy in vendor\r");
+    let (status, shown) = screen.end();
     assert_eq!(
         (status, shown.matches("use the copy in vendor").count() >= 2),
         (0, true),
@@ -161,10 +161,10 @@ fn a_grant_answers_for_a_host() {
     let plan = format!("version: 1\nname: fetch\nsteps:\n{}{}", step("one"), step("two"));
     stage.capsule.write_file("plan.yaml", &plan);
     let args = ["run", "--policy", &stage.policy, "plan.yaml"];
-    let mut own = Terminal::start(&stage.capsule, &args);
-    own.card();
-    own.press("2");
-    let (status, shown) = own.end();
+    let mut screen = Terminal::start(&stage.capsule, &args);
+    screen.card();
+    screen.press("2");
+    let (status, shown) = screen.end();
     assert_eq!(status, 0, "{shown}");
     assert_eq!(stage.server.requests().len(), 2);
     let connections = stage.connections();
@@ -177,12 +177,12 @@ fn a_grant_answers_for_a_host() {
 #[test]
 fn each_connection_is_asked_about() {
     let stage = Stage::new("ask-each: [\"localhost:PORT\"]");
-    let mut own = stage.fetch("5");
+    let mut screen = stage.fetch("5");
     for _ in 0..3 {
-        own.card();
-        own.press("1");
+        screen.card();
+        screen.press("1");
     }
-    let (status, shown) = own.end();
+    let (status, shown) = screen.end();
     assert_eq!((status, shown.matches("a page").count()), (0, 3), "{shown}");
     let connections = stage.connections();
     assert_eq!(connections.iter().filter(|(refused, _)| *refused == "approval.needed").count(), 2);
@@ -193,10 +193,10 @@ fn each_connection_is_asked_about() {
 #[test]
 fn a_person_stops_the_command() {
     let stage = Stage::new("others: ask");
-    let mut own = stage.fetch("1");
-    own.card();
-    own.press("5");
-    let (status, shown) = own.end();
+    let mut screen = stage.fetch("1");
+    screen.card();
+    screen.press("5");
+    let (status, shown) = screen.end();
     assert_eq!(status, 3, "{shown}");
     assert_eq!(stage.report()["calls"][0]["problem"]["code"], "approval.stopped");
     assert!(stage.server.requests().is_empty());

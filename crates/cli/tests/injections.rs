@@ -152,7 +152,8 @@ fn obey(carrier: Carrier) -> Vec<String> {
     let before = [capsule.workspace(), capsule.home()].map(files);
 
     let task = ["chat", "--policy", "builtin:developer", "--task", "read the notes"];
-    let done = capsule.run(&task).exits(0);
+    // A host would have to be asked about, and no person is there.
+    let done = capsule.run(&task).exits(4);
 
     let bodies = model.bodies();
     let last = bodies.last().unwrap();
@@ -180,7 +181,7 @@ fn obey(carrier: Carrier) -> Vec<String> {
     if [capsule.workspace(), capsule.home()].map(files) != before {
         failed.push(format!("{carrier:?}: files have changed"));
     }
-    let _ = capsule.run(&["replay", "latest"]).exits(0);
+    let _ = capsule.run(&["replay", "latest"]).exits(4);
     failed
 }
 

@@ -228,7 +228,7 @@ print(sum(b'200 OK' in s.recv(1000) for s in all))
 /// Where the user's own connections go through a proxy, those of commands do, too: it looks the name up, and is told who the
 /// user is. Hosts that the user reaches directly are reached so, and what the policy does not name is not asked of it.
 #[test]
-fn the_users_own_proxy_is_honoured() {
+fn the_proxy_of_the_user_is_honoured() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let proxy = HttpServer::start(|request, stream| {
         let answer = match request.target.as_str() {
@@ -340,7 +340,7 @@ fn tls_is_handed_on_as_it_is() {
 
 /// The authorities that the user trusts besides are trusted inside, where their file can be shown.
 #[test]
-fn the_users_own_authorities_are_trusted() {
+fn the_authorities_of_the_user_are_trusted() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let policy = policy(&capsule, "hosts: [named.example]");
     capsule.write_file("private.crt", "");

@@ -269,6 +269,78 @@ fn refusals_say_what_to_do() {
     assert!(ran.stderr.contains("user namespace"), "{ran:?}");
 }
 
+/// An agent that makes namespaces of its own: what it mounts there uncovers no setting of the kernel and no control group.
+const NAMESPACES_OF_ITS_OWN: &str = r#"
+import ctypes, os
+kernel = ctypes.CDLL(None, use_errno=True)
+os.makedirs("at")
+born, is_born = os.pipe()
+mapped, is_mapped = os.pipe()
+USERS, FILES, PROCESSES, GROUPS = 0x10000000, 0x20000, 0x20000000, 0x02000000
+
+def looks(kind, path):
+    if kernel.mount(b"none", b"at", kind.encode(), 0, None) != 0:
+        return "refused" if ctypes.get_errno() in (1, 13) else "failed"
+    return "open" if os.access("at/" + path, os.W_OK) else "refused"
+
+child = os.fork()
+if child == 0:
+    assert kernel.unshare(USERS | FILES | PROCESSES) == 0
+    os.write(is_born, b"x")
+    os.read(mapped, 1)
+    kernel.unshare(GROUPS)
+    if os.fork() == 0:
+        print("proc", looks("proc", "sys/kernel/core_pattern"), flush=True)
+        print("groups", looks("cgroup2", "cgroup.procs"), flush=True)
+        os._exit(0)
+    os.wait()
+    os._exit(0)
+os.read(born, 1)
+places = [f"{root}/{child}" for root in ("/run/capsule/processes", "/proc")]
+place = next(place for place in places if os.path.exists(place))
+for name, text in (("setgroups", "deny"), ("uid_map", f"{os.getuid()} {os.getuid()} 1"),
+                   ("gid_map", f"{os.getgid()} {os.getgid()} 1")):
+    with open(f"{place}/{name}", "w") as setting:
+        setting.write(text)
+print("mapped", flush=True)
+os.write(is_mapped, b"x")
+os.wait()
+"#;
+
+#[test]
+fn a_namespace_inside_uncovers_nothing() {
+    let (capsule, _) = capsule();
+    capsule.write_file("inside.py", NAMESPACES_OF_ITS_OWN);
+    let ran = capsule.run(&["sandbox", "--", "/usr/bin/python3", "inside.py"]).exits(0);
+    let mut lines: Vec<&str> = ran.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["groups refused", "mapped", "proc refused"], "{ran:?}");
+}
+
+/// A directory as a stream would lead to what lies beside the workspace.
+#[test]
+fn a_directory_is_no_stream() {
+    let (capsule, _) = capsule();
+    let mut command = capsule.command(&["sandbox", "--", "true"]);
+    let directory = fs::File::open(capsule.home()).unwrap();
+    let ran: CommandOutput = command.stdin(directory).output().unwrap().into();
+    assert!(ran.exits(8).stderr.contains("one of them is a directory"));
+}
+
+/// What an agent makes for Capsule is said at its end, and a link in its place is refused before.
+#[test]
+fn a_layer_that_an_agent_makes_is_not_missed() {
+    let (capsule, _) = capsule();
+    let layer = capsule.workspace().join(".capsule");
+    let run = |line: &str| run_line(&capsule, &[], line);
+    assert!(!run("true").exits(0).stderr.contains("the agent made"));
+    fs::remove_dir_all(&layer).unwrap();
+    assert!(run("mkdir .capsule; exit 3").exits(3).stderr.contains("the agent made"));
+    fs::remove_dir_all(&layer).unwrap();
+    symlink("deep", &layer).unwrap();
+    assert!(run("true").exits(2).stderr.contains("is a link"));
+}
+
 /// The mounts of this process that are Capsule's.
 fn leftover_mounts() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

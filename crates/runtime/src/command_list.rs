@@ -8,7 +8,9 @@
 
 use capsule_base::code::Code;
 use capsule_base::limits;
-use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, Script, ScriptElement, StdStream, parse};
+use capsule_command::shell_syntax::{
+    OUTPUT_PLACEHOLDER, Script, ScriptElement, StdStream, ValueProblem, parse,
+};
 use capsule_command::steps::{ListState, NextStep, ReachedState};
 use capsule_core::action::{FolderChange, ListPart, UnsupportedStep};
 use capsule_core::call::ToolCall;
@@ -116,6 +118,9 @@ fn outside_language(message: &str) -> CodedError {
 /// Why a list does not go on.
 fn unsupported(why: &UnsupportedStep) -> CodedError {
     outside_language(match why {
+        UnsupportedStep::Value(ValueProblem::TooLong) => {
+            "the values of the list are longer than a command may be"
+        }
         UnsupportedStep::Value(_) => "a variable has no value that can be put in here",
         UnsupportedStep::EndsGroup => {
             "the list would end in a group whose output is not written yet"
@@ -831,7 +836,7 @@ mod tests {
         "echo $?",
         "echo $PWD",
         "env | grep ^X=",
-        "X=2 env | grep X",
+        "X=2 env | grep ^X=",
         "test -d \"$v\"",
         "echo x > \"$v\"",
         "rm \"$v\"",

@@ -25,7 +25,7 @@ const BASES: [(&str, &str); 6] = [
 const SYSTEM_CONFIG: &str = "/etc/xdg";
 
 const ABOUT: &str = "Files and directories from which programs of the host take orders, by program. \
-`tree` names are protected in any directory of a workspace (rule `no-host-automation`; those of build servers, `no-build-servers`, but for installed packages); those under `ask` \
+`tree` names are protected in any directory of a workspace (rule `no-host-automation`), but for those of build servers in installed packages; those under `ask` \
 are asked about before they are applied (`instructions-for-programs`). Those under `home` and `system`, and \
 what variables name, lie outside of most workspaces: they are looked for on this machine, links, hard links and \
 bind mounts are followed into the workspace, and what they lead to is protected there, whatever it is called \
@@ -166,23 +166,29 @@ pub struct Place {
 
 /// The kind of programs that look at the root of a repository alone.
 const SERVERS: &str = "build server";
+/// The directories of installed packages.
+const PACKAGES: [&str; 3] = ["node_modules", "vendor", "site-packages"];
 
 /// The table as code.
 pub(super) fn code(house: &Repository) -> TaskResult<String> {
     let table = read(house)?;
     let everywhere = |text: &String| format!("**/{text}");
-    let tree = |servers: bool| {
-        let programs = table.program.iter().filter(move |one| (one.kind == SERVERS) == servers);
-        programs.flat_map(|one| &one.tree).map(everywhere).collect::<Vec<_>>()
-    };
+    let tree: Vec<String> =
+        table.program.iter().flat_map(|one| &one.tree).map(everywhere).collect();
+    let servers = table.program.iter().filter(|one| one.kind == SERVERS);
+    let servers: Vec<&String> = servers.flat_map(|one| &one.tree).collect();
+    let packaged = PACKAGES
+        .iter()
+        .flat_map(|directory| servers.iter().map(move |text| format!("**/{directory}/**/{text}")));
+    let packaged: Vec<String> = packaged.collect();
     let ask: Vec<String> = table.program.iter().flat_map(|one| &one.ask).map(everywhere).collect();
     let mut text = String::from(HEAD);
-    list(&mut text, "TREE", "Protected in any directory of a workspace.", &tree(false));
+    list(&mut text, "TREE", "Protected in any directory of a workspace.", &tree);
     list(
         &mut text,
-        "SERVERS",
-        "Protected in any directory of a workspace but those of installed packages.",
-        &tree(true),
+        "PACKAGED",
+        "Brought along by installed packages, where no build server looks.",
+        &packaged,
     );
     list(&mut text, "ASK", "Asked about in any directory of a workspace.", &ask);
     let harmless: Vec<String> =

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,12 +25,7 @@ const OFFERED_POLICY: &str = "builtin:developer";
 pub(crate) fn run(args: &ConnectArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let settings = AgentSettings::of(args.agent, &ctx.home);
     let before = settings.read().map_err(|error| unusable(&settings.path, &error.to_string()))?;
-    let after = match args.undo {
-        true => settings.disconnected(&before),
-        false => settings.connected(&before, &hook_words(args, ctx)?),
-    };
-    let after =
-        after.ok_or_else(|| unusable(&settings.path, "they are no JSON that a hook fits into"))?;
+    let after = changed(args, ctx, (&settings, &before))?;
     let name = args.agent.dialect().name;
     if after == before {
         let state = if args.undo { "is not connected" } else { "is connected already" };
@@ -48,7 +44,9 @@ pub(crate) fn run(args: &ConnectArgs, ctx: &CliContext, screen: &Screen) -> Resu
         screen.eprint("nothing was written");
         return Ok(0);
     }
-    let backup = write(&settings.path, &before, &after)
+    // Settings with our hook are not what was there before.
+    let keeps = !before.is_empty() && settings.hook_line(&before).is_none();
+    let backup = write(&settings.path, keeps.then_some(before.as_str()), &after)
         .map_err(|error| unusable(&settings.path, &error.to_string()))?;
     if let Some(backup) = backup {
         let backup = escape::line(&backup.display().to_string()).into_owned();
@@ -66,6 +64,28 @@ pub(crate) fn run(args: &ConnectArgs, ctx: &CliContext, screen: &Screen) -> Resu
         "{HINT}try it{HINT:#}: capsule doctor · take it back: capsule connect {name} --undo"
     ));
     Ok(0)
+}
+
+/// The settings as they are to be, in which the agent finds the hook, or finds none.
+fn changed(
+    args: &ConnectArgs,
+    ctx: &CliContext,
+    (settings, before): (&AgentSettings, &str),
+) -> Result<String, Failure> {
+    let words = if args.undo { None } else { Some(hook_words(args, ctx)?) };
+    let after = match &words {
+        None => settings.disconnected(before),
+        Some(words) => settings.connected(before, words),
+    };
+    let refuse = |why: &str| unusable(&settings.path, why);
+    let after = after.ok_or_else(|| refuse("they are no JSON that a hook fits into"))?;
+    if let Some(obstacle) = settings.obstacle(&after).filter(|_| words.is_some()) {
+        return Err(refuse(obstacle));
+    }
+    if !settings.says(&after, words.as_deref()) {
+        return Err(refuse("a key is there twice, and the agent would read the other one"));
+    }
+    Ok(after)
 }
 
 /// The words that run the hook.
@@ -90,9 +110,9 @@ fn hook_words(args: &ConnectArgs, ctx: &CliContext) -> Result<Vec<String>, Failu
     Ok(words)
 }
 
-/// Writes the settings, whole or not at all; gives the place of what was there before. Settings that are empty are
-/// removed.
-fn write(path: &Path, before: &str, after: &str) -> std::io::Result<Option<PathBuf>> {
+/// Writes the settings, whole or not at all, and what was there before beside them where that is to be kept; gives the
+/// place of that. Settings that are empty are removed.
+fn write(path: &Path, before: Option<&str>, after: &str) -> std::io::Result<Option<PathBuf>> {
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -103,23 +123,40 @@ fn write(path: &Path, before: &str, after: &str) -> std::io::Result<Option<PathB
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let backup = (!before.is_empty()).then(|| beside(".before-capsule"));
-    if let Some(backup) = &backup {
-        fs::write(backup, before)?;
+    // Settings may hold keys: no copy of them can be read by more users than they can.
+    let permissions = fs::metadata(&path).ok().map(|there| there.permissions());
+    let backup = before.map(|before| (beside(".before-capsule"), before));
+    if let Some((backup, before)) = &backup {
+        write_new(backup, before, permissions.as_ref())?;
     }
+    let backup = backup.map(|(backup, _)| backup);
     if after.is_empty() {
         fs::remove_file(&path)?;
         return Ok(backup);
     }
     let new = beside(".new-by-capsule");
-    let mut file = fs::File::create(&new)?;
-    if let Ok(there) = fs::metadata(&path) {
-        file.set_permissions(there.permissions())?;
-    }
-    file.write_all(after.as_bytes())?;
-    file.sync_all()?;
+    write_new(&new, after, permissions.as_ref())?;
     fs::rename(&new, &path)?;
     Ok(backup)
+}
+
+/// Writes a file anew, with these permissions; without any, for its owner alone.
+fn write_new(
+    path: &Path,
+    text: &str,
+    permissions: Option<&fs::Permissions>,
+) -> std::io::Result<()> {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions.clone())?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
@@ -135,23 +172,32 @@ fn unusable(path: &Path, why: &str) -> Failure {
 pub(super) fn check_agents(ctx: &CliContext) -> Vec<(String, EnforcementLevel, String)> {
     let all = DialectName::ALL.iter().map(|name| AgentSettings::of(*name, &ctx.home));
     let connected = all.filter_map(|settings| {
-        let line = settings.hook_line(&settings.read().ok()?)?;
-        Some((settings, line))
+        let text = settings.read().ok()?;
+        let line = settings.hook_line(&text)?;
+        let obstacle = settings.obstacle(&text);
+        Some((settings, line, obstacle))
     });
     connected
-        .map(|(settings, line)| {
-            let (level, detail) = match try_hook(&line, settings.name.dialect().name) {
-                // A hook is advisory: the agent decides whether it asks.
-                true => (
-                    EnforcementLevel::Weaker,
-                    "connected at level 2 for commands and 1 for files; its hook answers",
-                ),
-                false => (
+        .map(|(settings, line, obstacle)| {
+            let name = settings.name.dialect().name;
+            let (level, detail) = match (obstacle, try_hook(&line, name)) {
+                (Some(obstacle), _) => (
                     EnforcementLevel::Missing,
-                    "connected, and its hook does not answer: `capsule connect` writes it anew",
+                    format!("its settings have the hook, and {obstacle}"),
+                ),
+                // A hook is advisory: the agent decides whether it asks.
+                (None, true) => (
+                    EnforcementLevel::Weaker,
+                    "connected at level 2 for commands and 1 for files; its hook answers"
+                        .to_owned(),
+                ),
+                (None, false) => (
+                    EnforcementLevel::Missing,
+                    "connected, and its hook does not answer: `capsule connect` writes it anew"
+                        .to_owned(),
                 ),
             };
-            (format!("agent: {}", settings.name.dialect().name), level, detail.to_owned())
+            (format!("agent: {name}"), level, detail)
         })
         .collect()
 }

@@ -36,8 +36,16 @@ impl AgentSettings {
     /// Those of the user.
     pub(crate) fn of(name: DialectName, home: &Path) -> Self {
         let (variable, directory, file) = location(name);
-        let named = (!variable.is_empty()).then(|| CliContext::variable(variable)).flatten();
-        let directory = named.map_or_else(|| home.join(directory), PathBuf::from);
+        let named = |variable: &str| {
+            let value = (!variable.is_empty()).then(|| CliContext::variable(variable)).flatten();
+            value.filter(|value| !value.is_empty()).map(PathBuf::from)
+        };
+        // Of the four, opencode alone keeps to the directory of settings that the user has for all programs.
+        let shared = || match name {
+            DialectName::Opencode => named("XDG_CONFIG_HOME").map(|shared| shared.join("opencode")),
+            _ => None,
+        };
+        let directory = named(variable).or_else(shared).unwrap_or_else(|| home.join(directory));
         Self { name, path: directory.join(file) }
     }
 
@@ -80,6 +88,26 @@ impl AgentSettings {
             DialectName::Opencode => Some(String::new()),
             _ => without_elements(text, self.list(), |element| self.line_of(element).is_some()),
         }
+    }
+
+    /// Why the agent would not ask a hook that is in these settings, if so.
+    pub(crate) fn obstacle(&self, text: &str) -> Option<&'static str> {
+        let read: Value = serde_json::from_str(text).ok()?;
+        let is = |pointer: &str, value: bool| read.pointer(pointer) == Some(&Value::Bool(value));
+        match self.name {
+            DialectName::ClaudeCode if is("/disableAllHooks", true) => {
+                Some("`disableAllHooks` is true in them, so that the agent asks no hook")
+            }
+            DialectName::Gemini if is("/hooksConfig/enabled", false) => {
+                Some("`hooksConfig.enabled` is false in them, so that the agent asks no hook")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the agent, as it reads these settings, finds our hook with these words, or none of ours for no words.
+    pub(crate) fn says(&self, text: &str, words: Option<&[String]>) -> bool {
+        self.hook_line(text) == words.map(shell_line)
     }
 
     const fn list(&self) -> [&'static str; 2] {

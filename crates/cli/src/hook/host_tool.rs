@@ -30,6 +30,8 @@ pub(crate) enum Meaning {
     Edit(EditArgs),
     /// Several such edits of one file, in the list of this name.
     Edits(&'static str, EditArgs),
+    /// Finds files by a pattern of their names: the pattern, and the directory.
+    FindFiles(&'static str, Names),
     /// Shows lines of files that match: of one file it is reading.
     SearchText(Names),
     /// Changes files by the text of a patch.
@@ -75,7 +77,7 @@ pub(crate) static CLAUDE_CODE_TOOLS: &[HostTool] = &[
     ),
     tool(&["Edit"], Meaning::Edit(SNAKE_EDIT)),
     tool(&["MultiEdit"], Meaning::Edits("edits", SNAKE_EDIT)),
-    tool(&["Glob"], Meaning::Tool("fs.search", &[("path", &["path"])])),
+    tool(&["Glob"], Meaning::FindFiles("pattern", &["path"])),
     tool(&["Grep"], Meaning::SearchText(&["path"])),
     tool(&["LS"], Meaning::Tool("fs.list", &[("path", &["path"])])),
     tool(&["WebFetch"], Meaning::Tool("http.get", &[("url", &["url"])])),
@@ -131,7 +133,7 @@ pub(crate) static GEMINI_TOOLS: &[HostTool] = &[
         Meaning::Edit(EditArgs { all: &["allow_multiple", "expected_replacements"], ..SNAKE_EDIT }),
     ),
     tool(&["list_directory"], Meaning::Tool("fs.list", &[("path", &["dir_path", "path"])])),
-    tool(&["glob"], Meaning::Tool("fs.search", &[("path", &["dir_path", "path"])])),
+    tool(&["glob"], Meaning::FindFiles("pattern", &["dir_path", "path"])),
     tool(&["search_file_content", "grep_search"], Meaning::SearchText(&["dir_path", "path"])),
     tool(&["write_todos", "ask_user"], Meaning::Internal),
 ];
@@ -155,7 +157,7 @@ pub(crate) static OPENCODE_TOOLS: &[HostTool] = &[
     ),
     tool(&["apply_patch", "patch"], Meaning::Patch(&["patchText"])),
     tool(&["list"], Meaning::Tool("fs.list", &[("path", &["path"])])),
-    tool(&["glob"], Meaning::Tool("fs.search", &[("path", &["path"])])),
+    tool(&["glob"], Meaning::FindFiles("pattern", &["path"])),
     tool(&["grep"], Meaning::SearchText(&["path"])),
     tool(&["webfetch"], Meaning::Tool("http.get", &[("url", &["url"])])),
     tool(&["todowrite", "todoread", "task", "question"], Meaning::Internal),

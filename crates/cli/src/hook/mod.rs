@@ -8,6 +8,7 @@ mod agent_settings;
 mod answer;
 mod calls;
 mod dialect;
+mod find_pattern;
 mod host_tool;
 mod input;
 mod json_edit;
@@ -15,7 +16,9 @@ mod patch;
 mod rewrite;
 mod session;
 
+use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -25,6 +28,7 @@ use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::Cancel;
+use rustix::fs::{FileType, fstat, stat};
 
 pub(crate) use agent_settings::AgentSettings;
 pub(crate) use dialect::DialectName;
@@ -42,11 +46,7 @@ pub(crate) fn run(args: &HookArgs, globals: &Globals) -> Result<u8, Failure> {
     let dialect = args.dialect.dialect();
     let answer = answer_in_time(args, globals);
     let text = answer.render(dialect);
-    let printed = text.is_some_and(|text| {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
-    });
-    match printed {
+    match text.is_some_and(|text| print(&text)) {
         true => Ok(0),
         // With this status the hosts that know one that denies show standard error to the model.
         false => {
@@ -55,6 +55,22 @@ pub(crate) fn run(args: &HookArgs, globals: &Globals) -> Result<u8, Failure> {
             Ok(DENYING_STATUS)
         }
     }
+}
+
+/// Prints an answer; false where no host can have got it. A standard output that was closed is `/dev/null` by now, and
+/// what the standard library writes to one that cannot be written to counts as written.
+fn print(text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let out = io::stdout();
+    let (Ok(found), Ok(null)) = (fstat(&out), stat("/dev/null")) else { return false };
+    let is_device = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice;
+    if is_device && found.st_rdev == null.st_rdev {
+        return false;
+    }
+    let file = out.as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).is_ok()
 }
 
 /// The exit status with which a hook denies without an answer.

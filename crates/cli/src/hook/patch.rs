@@ -22,11 +22,11 @@ pub(crate) fn parse_patch(text: &str) -> Option<Vec<PatchedFile<'_>>> {
             return None;
         }
         if let Some(path) = line.strip_prefix("*** Add File: ") {
-            files.push(PatchedFile::Added(path.trim(), String::new()));
+            files.push(PatchedFile::Added(path, String::new()));
         } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
-            files.push(PatchedFile::Deleted(path.trim()));
+            files.push(PatchedFile::Deleted(path));
         } else if let Some(path) = line.strip_prefix("*** Update File: ") {
-            files.push(PatchedFile::Updated(path.trim(), None, Vec::new()));
+            files.push(PatchedFile::Updated(path, None, Vec::new()));
         } else if line.trim_end() == "*** End Patch" {
             has_end = true;
         } else {
@@ -47,7 +47,7 @@ fn add_line<'p>(file: &mut PatchedFile<'p>, line: &'p str) -> Option<()> {
         }
         PatchedFile::Updated(_, renamed, parts) => {
             if let Some(path) = line.strip_prefix("*** Move to: ") {
-                *renamed = Some(path.trim());
+                *renamed = Some(path);
             } else if line.starts_with("@@") {
                 parts.push(Default::default());
             } else if line.trim_end() != "*** End of File" {

@@ -1,7 +1,7 @@
 //! A command of a host, as the command line that runs it confined: `capsule exec ... --command -- TEXT`.
 //!
 //! The host gives that line to a shell. Each word of it is quoted so that every shell of the POSIX family reads it
-//! back byte by byte; the text itself is read by the command language of the policy, and by no shell.
+//! back byte by byte, and fish does; the text itself is read by the command language of the policy, and by no shell.
 
 use std::path::{Path, PathBuf};
 
@@ -96,11 +96,22 @@ fn path_text(path: &Path) -> Result<String, CodedError> {
 
 /// A word as a shell reads it: plain where nothing in it means anything to a shell, else in single quotes.
 pub(crate) fn quote(word: &str) -> String {
-    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_=/.:,@%+".contains(sign);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_=/.:,@+".contains(sign);
+    // A word of zsh that begins with `=` is the path of a program.
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
+        return word.to_owned();
     }
+    let mut quoted = String::from("'");
+    for sign in word.chars() {
+        match sign {
+            // In single quotes, fish reads a backslash before one of these as no part of the word.
+            '\'' => quoted.push_str(r#"'"'"'"#),
+            '\\' => quoted.push_str(r#"'"\\"'"#),
+            sign => quoted.push(sign),
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
 #[cfg(test)]
@@ -142,11 +153,24 @@ mod tests {
             "{a,b}",
             "\u{7f}",
             "'\\''",
+            "%self",
+            "\\\\",
+            "\\n",
+            "a\\\nb",
+            "\\'; exit 9; '\\",
         ];
         for word in words {
             let line = format!("printf %s {}", quote(word));
             let output = Command::new("sh").args(["-c", &line]).output().unwrap().stdout;
             assert_eq!(String::from_utf8(output).unwrap(), word, "{line}");
+        }
+        let line = words.map(quote).join(" ");
+        let expected: String = words.iter().map(|word| format!("[{word}]\n")).collect();
+        for shell in ["sh", "bash", "dash", "zsh", "fish"] {
+            let line = format!(r"printf '[%s]\n' {line}");
+            // Not every machine has all of them.
+            let Ok(output) = Command::new(shell).args(["-c", &line]).output() else { continue };
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{shell}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
-use capsule_base::limits;
+use capsule_base::{escape, limits};
 use capsule_core::decision::Verdict;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -21,7 +21,7 @@ use crate::command::session_choice::checked_name;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::hook::answer::HookAnswer;
-use crate::hook::calls::{ToolArgs, file_calls};
+use crate::hook::calls::{ToolArgs, content_calls, file_calls};
 use crate::hook::dialect::Dialect;
 use crate::hook::host_tool::Meaning;
 use crate::hook::input::HookInput;
@@ -43,8 +43,9 @@ pub(super) fn answer(
         return Ok(HookAnswer::Silent);
     }
     let name = checked_name(&format!("{}:{}", dialect.name, input.session))?;
-    let workspace = workspace(input, dialect, globals);
-    let ctx = CliContext::read(globals)?.with_workspace(&workspace);
+    let ctx = CliContext::read(globals)?;
+    let workspace = workspace(input, dialect, (globals, &ctx.home))?;
+    let ctx = ctx.with_workspace(&workspace);
     let bound = ctx.load_policy(&args.policy, None)?;
     if bound.policy.audit.payloads != PayloadRetention::Full {
         let message = "a session needs `audit.payloads: full`, and the policy keeps less";
@@ -77,7 +78,7 @@ pub(super) fn answer(
             HostCommand::read(input, (text, directory), work)
                 .map(|command| command.answer(&line, &mut session))
         }
-        Some(meaning) => file_calls(input, meaning).map(|calls| gate(&mut session, calls)),
+        Some(meaning) => answer_files(&mut session, input, meaning),
     };
     let answer = answer.unwrap_or_else(|problem| {
         record_unjudged(input, dialect, &mut session)?;
@@ -97,13 +98,53 @@ fn unknown_tool(input: &HookInput, dialect: &Dialect) -> CodedError {
 }
 
 /// The directory of the project, if the host names one above its current directory, else that.
-fn workspace(input: &HookInput, dialect: &Dialect, globals: &Globals) -> PathBuf {
+///
+/// # Errors
+/// When everything of the user lies in it: as for `capsule sandbox`, the home directory has to be named.
+fn workspace(
+    input: &HookInput,
+    dialect: &Dialect,
+    (globals, home): (&Globals, &Path),
+) -> Result<PathBuf, CodedError> {
     let named = globals.workspace.clone();
     let project = || {
         let project = (!dialect.project.is_empty()).then(|| CliContext::variable(dialect.project));
         project.flatten().map(PathBuf::from).filter(|project| input.cwd.starts_with(project))
     };
-    named.or_else(project).unwrap_or_else(|| input.cwd.clone())
+    let is_named = named.is_some();
+    let chosen = named.or_else(project).unwrap_or_else(|| input.cwd.clone());
+    // A directory that is not there is refused with the policy.
+    let Ok(real) = chosen.canonicalize() else { return Ok(chosen) };
+    let is_home = home.canonicalize().is_ok_and(|home| home == real);
+    if real == Path::new("/") || (is_home && !is_named) {
+        let shown = escape::line(&real.display().to_string()).into_owned();
+        let message = format!("`{shown}` is no workspace: everything of the user lies in it");
+        return Err(CodedError::new(Code::Usage, message)
+            .with_suggestion("tell the user to start the agent in the directory of a project"));
+    }
+    Ok(chosen)
+}
+
+/// The answer to a call to a file or a host; the outer error is that it cannot be judged.
+///
+/// # Errors
+/// When it cannot be told what the call would do.
+fn answer_files(
+    session: &mut ModelSession<'_>,
+    input: &HookInput,
+    meaning: &Meaning,
+) -> Result<Result<HookAnswer, CodedError>, CodedError> {
+    for call in content_calls(input, meaning)? {
+        let decision = session.judge(call.0, call.1.clone());
+        // A file that is not there has no content. Every other reading that is not allowed is recorded as a call.
+        if !matches!(decision.verdict, Verdict::Allow)
+            && decision.code != Code::FileNotFound
+            && let Err(problem) = submit_allowed(session, call)
+        {
+            return Ok(Err(problem));
+        }
+    }
+    Ok(gate(session, file_calls(input, meaning)?))
 }
 
 /// Makes calls that the host carries out. None is made where one of them is denied.
@@ -189,7 +230,7 @@ impl HostCommand {
         let invalid = |why: &str| CodedError::new(Code::HookUnjudged, format!("the command {why}"));
         let text = input.text(&[text_name]).ok_or_else(|| invalid("is no text"))?;
         let directory = match input.text(directory) {
-            Some(directory) => input.cwd.join(directory),
+            Some(directory) => PathBuf::from(input.path(directory)?),
             None => input.cwd.clone(),
         };
         let real = directory.canonicalize().unwrap_or(directory);

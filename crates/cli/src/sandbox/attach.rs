@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use capsule_sandbox::{AgentEvent, RunningAgent, SandboxError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpgrp, kill_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
@@ -29,11 +29,19 @@ const LAST_OUTPUT_NANOS: i64 = 200_000_000;
 const PASSED: [i32; 6] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
 
 /// Which streams of this process are no terminal, duplicated: the agent gets these themselves.
+///
+/// # Errors
+/// A stream cannot be duplicated, or is a directory, through which an agent would reach what lies in it and beside it.
 pub(super) fn given_streams() -> io::Result<[Option<OwnedFd>; 3]> {
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
-    let give = |is_terminal: bool, stream: BorrowedFd<'_>| match is_terminal {
-        true => Ok(None),
-        false => stream.try_clone_to_owned().map(Some),
+    let give = |is_terminal: bool, stream: BorrowedFd<'_>| {
+        if is_terminal {
+            return Ok(None);
+        }
+        if FileType::from_raw_mode(fstat(stream)?.st_mode) == FileType::Directory {
+            return Err(io::Error::other("one of them is a directory"));
+        }
+        stream.try_clone_to_owned().map(Some)
     };
     Ok([
         give(input.is_terminal(), input.as_fd())?,

@@ -3,7 +3,7 @@
 //! Nothing else is passed: a variable of the user may hold the password of anything. `--env` adds to it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// A group of variables, by name; a trailing `*` means any rest of a name.
 struct PassedVariables {
@@ -193,7 +193,7 @@ pub(super) fn choose(
         if group.is_none() && !is_key {
             continue;
         }
-        if is_key || group.is_some_and(|group| group.is_secret) {
+        if is_key || group.is_some_and(|group| group.is_secret) || holds_password(text, value) {
             passed.secrets.push(text.to_owned());
         }
         passed.variables.insert(name.clone(), value.clone());
@@ -216,6 +216,13 @@ pub(super) fn choose(
     }
     passed.secrets.sort();
     Ok(passed)
+}
+
+/// Whether the address of a host in a variable has a name and a password before it, as that of a proxy may.
+fn holds_password(name: &str, value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    let is_address = value.contains("://") || name.to_ascii_lowercase().ends_with("_proxy");
+    is_address && value.contains('@')
 }
 
 fn is_listed(name: &str, listed: &str) -> bool {
@@ -284,6 +291,19 @@ mod tests {
                 "OPENROUTER_API_KEY"
             ]
         );
+    }
+
+    #[test]
+    fn an_address_with_a_password_counts_as_a_secret() {
+        let all = [
+            ("HTTPS_PROXY", "http://me:password@proxy:8080"),
+            ("http_proxy", "me:password@proxy:8080"),
+            ("HTTP_PROXY", "http://proxy:8080"),
+            ("OPENAI_BASE_URL", "https://me:password@host/v1"),
+            ("LANG", "de_DE@euro"),
+        ];
+        let passed = chosen(&all, &[], &[]).unwrap();
+        assert_eq!(passed.secrets, ["HTTPS_PROXY", "OPENAI_BASE_URL", "http_proxy"]);
     }
 
     #[test]

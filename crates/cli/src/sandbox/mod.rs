@@ -14,8 +14,8 @@ use capsule_core::outcome::CodedError;
 use crate::args::{Globals, SandboxArgs, SandboxBackendArg, SandboxNetworkArg};
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::Screen;
-use plan::AgentPlan;
+use crate::screen::{Screen, WARNING};
+use plan::{AgentPlan, CAPSULE_DIRECTORY};
 
 /// Runs an agent in a sandbox; gives its exit status.
 ///
@@ -29,10 +29,17 @@ pub(crate) fn run(
 ) -> Result<u8, Failure> {
     refuse_unsupported(args)?;
     let plan = AgentPlan::read(args, globals, ctx)?;
-    match args.backend {
+    let had_layer = plan.has_layer();
+    let ended = match args.backend {
         SandboxBackendArg::Namespaces => namespaces::run(&plan, ctx, screen),
         SandboxBackendArg::Docker => docker::run(&plan, ctx, screen),
+    };
+    if !had_layer && plan.has_layer() {
+        screen.eprint(&format!(
+            "{WARNING}the agent made `{CAPSULE_DIRECTORY}` in the workspace{WARNING:#}: look at it before you use Capsule there"
+        ));
     }
+    ended
 }
 
 fn refuse_unsupported(args: &SandboxArgs) -> Result<(), Failure> {

@@ -40,6 +40,7 @@ impl AgentPlan {
         ctx: &CliContext,
     ) -> Result<Self, Failure> {
         let workspace = workspace(ctx)?;
+        refuse_linked_layer(&workspace)?;
         let keys = capsule_agent::provider_keys(&ctx.providers_file()).map_err(Failure::from)?;
         let passed = environment::choose(std::env::vars_os(), &keys, &args.env);
         let passed = passed.map_err(usage_failure)?;
@@ -72,6 +73,11 @@ impl AgentPlan {
             has_tmp: !args.no_tmp,
             network: args.network,
         })
+    }
+
+    /// Whether its workspace has something for Capsule.
+    pub(super) fn has_layer(&self) -> bool {
+        self.workspace.join(CAPSULE_DIRECTORY).symlink_metadata().is_ok()
     }
 
     /// What is said before the agent begins.
@@ -117,6 +123,17 @@ fn workspace(ctx: &CliContext) -> Result<PathBuf, Failure> {
         return Err(refuse(format!("`{shown}` is no workspace: everything of yours lies in it")));
     }
     Ok(real)
+}
+
+/// Refuses a `.capsule` that is a link: what it leads to could be written to, or would not be seen.
+fn refuse_linked_layer(workspace: &Path) -> Result<(), Failure> {
+    let layer = workspace.join(CAPSULE_DIRECTORY);
+    if !layer.is_symlink() {
+        return Ok(());
+    }
+    let message = format!("`{CAPSULE_DIRECTORY}` of the workspace is a link, which cannot be held");
+    let hint = "make it a directory: an agent may then read it and not change it";
+    Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into())
 }
 
 /// The path at which an agent sees a real path of the host: that of the workspace is another one.

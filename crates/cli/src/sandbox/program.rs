@@ -15,6 +15,33 @@ const MAX_INTERPRETERS: usize = 4;
 /// How much of a script is read for its first line: as much as the kernel takes.
 const FIRST_LINE_BYTES: u64 = 256;
 
+/// Directories of a home directory in which every other one may be the user's, or hold an account of a program: what is
+/// directly in one of them is no prefix of programs.
+const HOMES: [&str; 5] = ["", ".cache", ".config", ".local/share", ".local/state"];
+/// Where credentials lie, in a home directory or in another one that is like it.
+const CREDENTIALS: [&str; 20] = [
+    ".aws",
+    ".azure",
+    ".cargo/credentials.toml",
+    ".config/gcloud",
+    ".config/gh",
+    ".docker",
+    ".env",
+    ".git-credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pypirc",
+    ".ssh",
+    ".vault-token",
+    "auth.json",
+    "credentials.json",
+];
+
 /// Where programs are looked for.
 pub(super) struct ProgramSearch<'s> {
     /// The user's directories of programs.
@@ -71,6 +98,7 @@ impl ProgramSearch<'_> {
         };
         // A virtual environment is known by where a program is named, not by where that leads.
         if let Some(environment) = virtual_environment(path)
+            && self.may_show(&environment)
             && !is_there(shown, path)
         {
             shown.mounts.push(environment);
@@ -90,7 +118,7 @@ impl ProgramSearch<'_> {
             let programs = real.parent()?;
             let is_of_programs =
                 ["bin", "sbin", "libexec"].iter().any(|name| programs.ends_with(name));
-            programs.parent().filter(|_| is_of_programs)
+            programs.parent().filter(|prefix| is_of_programs && self.is_prefix(prefix))
         };
         let found = modules.map(Path::to_owned).or_else(|| virtual_environment(real));
         let found = found.or_else(|| prefix().map(Path::to_owned));
@@ -100,10 +128,29 @@ impl ProgramSearch<'_> {
     /// Whether a directory is a program's and not the user's, or the machine's.
     fn may_show(&self, directory: &Path) -> bool {
         let is_above = |path: &Path| path.starts_with(directory);
+        let home = self.real_home();
         directory.components().count() > 2
             && !is_above(self.home)
+            && !is_above(&home)
             && !is_above(self.workspace)
-            && directory != self.home.join(".local")
+            && directory != home.join(".local")
+    }
+
+    /// Whether the directory above one of programs holds nothing but what belongs to them, as far as its place says.
+    fn is_prefix(&self, directory: &Path) -> bool {
+        let home = self.real_home();
+        let is_of_user = |name: &str| directory.parent().is_some_and(|it| it == home.join(name));
+        let has_credentials = |name: &str| {
+            let known = home.join(name);
+            known.starts_with(directory)
+                || directory.starts_with(&known)
+                || directory.join(name).symlink_metadata().is_ok()
+        };
+        !HOMES.into_iter().any(is_of_user) && !CREDENTIALS.into_iter().any(has_credentials)
+    }
+
+    fn real_home(&self) -> PathBuf {
+        self.home.canonicalize().unwrap_or_else(|_| self.home.to_owned())
     }
 
     /// The interpreter that the first line of a script names.
@@ -162,6 +209,12 @@ mod tests {
         file("home/bin/tool", "binary");
         file("home/.local/bin/other", "binary");
         file("home/ws/run.sh", "#!/bin/sh\n");
+        file("home/.docker/bin/buildx", "binary");
+        file("home/code/bin/mine", "binary");
+        file("home/.local/share/code/bin/code", "binary");
+        file("home/tools/far/bin/far", "binary");
+        file("home/tools/near/bin/near", "binary");
+        file("home/tools/near/.npmrc", "");
         file("home/target/debug/capsule", "binary");
         symlink(root.join("usr/bin/python3"), root.join("home/venv/bin/python")).unwrap();
         symlink("../lib/node_modules/@a/claude/cli.js", root.join("home/.npm/claude"))
@@ -190,6 +243,11 @@ mod tests {
             ("../venv/bin/aider", &["home/venv"], &[]),
             ("../venv/bin/python", &["home/venv"], &[]),
             ("../.local/bin/other", &["home/.local/bin/other"], &[]),
+            ("../.docker/bin/buildx", &["home/.docker/bin/buildx"], &[]),
+            ("../code/bin/mine", &["home/code/bin/mine"], &[]),
+            ("../.local/share/code/bin/code", &["home/.local/share/code/bin/code"], &[]),
+            ("../tools/far/bin/far", &["home/tools/far"], &[]),
+            ("../tools/near/bin/near", &["home/tools/near/bin/near"], &[]),
             ("../target/debug/capsule", &["home/target/debug/capsule"], &[]),
         ] {
             let path = search.find(OsStr::new(name)).unwrap_or_else(|| panic!("{name}"));

@@ -80,6 +80,15 @@ pub(crate) const ROWS: &[Row] = &[
             &["No such file or directory"],
         )
     },
+    Row {
+        options: NO_TMP,
+        is_for_namespaces: true,
+        ..row(
+            "SBX-2: shared memory without a /tmp",
+            "echo x > /dev/shm/y && cat /dev/shm/y",
+            &["x"],
+        )
+    },
     fails(
         "SBX-2: the system's programs are not written to",
         "touch /usr/bin/x || exit 1",

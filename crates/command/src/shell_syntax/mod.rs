@@ -51,6 +51,23 @@ pub fn parse(text: &str) -> Result<Script, SyntaxRefusal> {
     parser::parse_text(text, 0)
 }
 
+/// Whether a text is one program with its words, and nothing besides: no list, loop, redirection or variable.
+#[must_use]
+pub fn is_single_command(text: &str) -> bool {
+    parse(text).is_ok_and(|script| match script.elements.as_slice() {
+        [ScriptElement { kind: ElementKind::Run, pipeline, .. }] => {
+            match pipeline.stages.as_slice() {
+                [stage] => {
+                    let has_more = !stage.variables.is_empty() || !stage.redirects.is_empty();
+                    !has_more && stage.templates.is_empty()
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::{String, ToString};
@@ -275,8 +292,8 @@ mod tests {
                 "Shared captured ; [a] ; [b] ; leave |1 ; Note(2) ; [cat]<<\"\"Out>cRedirect(0)=${|1} ; Recall(2)",
             ),
             (
-                "(a) | b",
-                "Subshell captured ; Subshell ; [a] ; leave  ; leave |1 ; [b]<<\"\"Redirect(0)=${|1}",
+                "(a) | cat",
+                "Subshell captured ; Subshell ; [a] ; leave  ; leave |1 ; [cat]<<\"\"Redirect(0)=${|1}",
             ),
             (
                 "set -euo pipefail; a",
@@ -774,11 +791,11 @@ mod tests {
                     prop_assert_eq!(script.elements.len(), 1);
                 }
                 Err(refusal) => {
-                    let own = [UnsupportedSyntax::Builtin, UnsupportedSyntax::Keyword, UnsupportedSyntax::Time,
+                    let expected = [UnsupportedSyntax::Builtin, UnsupportedSyntax::Keyword, UnsupportedSyntax::Time,
                         UnsupportedSyntax::Function];
                     // `:` is read as `true`.
-                    let own = [&own[..], &[UnsupportedSyntax::EmptyCommand]].concat();
-                    prop_assert!(own.contains(&refusal.construct), "{:?} {:?}", argv, refusal);
+                    let expected = [&expected[..], &[UnsupportedSyntax::EmptyCommand]].concat();
+                    prop_assert!(expected.contains(&refusal.construct), "{:?} {:?}", argv, refusal);
                 }
             }
         }

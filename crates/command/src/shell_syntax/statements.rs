@@ -4,14 +4,35 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::ast::{
-    ElementKind, GroupScope, ListOperator, Pipeline, PipelineStage, Redirection, ScriptElement,
-    ShellWord, Span, StdStream, TextPlace, WordPiece,
+    ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
+    ScriptElement, ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
 use super::parser::{LoopFrame, Parser, check_count, is_assignable};
 use super::refusal::SyntaxRefusal;
 use super::tokens::{Token, is_bare};
 use super::unsupported::UnsupportedSyntax;
+use crate::specs::{CommandLine, Effect, Effects};
 use capsule_base::limits;
+
+/// What a program may do that takes what a group prints.
+const FILTER_EFFECTS: Effects = Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Writes);
+
+/// What a stage does by its words, and whether it starts other programs.
+fn judge_stage(stage: &PipelineStage) -> (Effects, bool) {
+    let argv: Vec<String> = stage.words.iter().map(ShellWord::unexpanded).collect();
+    let line = CommandLine::parse(&argv, None, false);
+    (line.effects(), !line.nested.is_empty())
+}
+
+/// Whether a stage does nothing but look at text, and write it.
+fn filters(stage: &PipelineStage) -> bool {
+    let (effects, starts_others) = judge_stage(stage);
+    !starts_others && effects.is_subset_of(FILTER_EFFECTS)
+}
+
+fn has_effect(element: &ScriptElement, effect: Effect) -> bool {
+    element.pipeline.stages.iter().any(|stage| judge_stage(stage).0.contains(effect))
+}
 
 impl Parser {
     /// A command with what is built of commands.
@@ -70,17 +91,8 @@ impl Parser {
         if redirects.is_empty() && !is_piped {
             return Ok(());
         }
-        // What leaves it before its end would leave its output behind.
-        let leaves = self.loops.iter().any(|frame| frame.breaks.iter().any(|jump| *jump >= start));
-        let leads_out = |element: &ScriptElement| match element.kind {
-            ElementKind::Jump(to) => to < start,
-            ElementKind::Exit(_) => !is_piped,
-            // The file would be looked for in another directory.
-            ElementKind::Run => !is_piped && element.pipeline.stages.iter().any(changes_directory),
-            _ => false,
-        };
-        let leaves = leaves || self.elements.get(start..).unwrap_or_default().iter().any(leads_out);
-        if redirects.len() > 1 || is_piped && !redirects.is_empty() || leaves {
+        let is_one = redirects.len() + usize::from(is_piped) == 1;
+        if !is_one || !self.is_leadable(start, is_piped) {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
         }
         let name = alloc::format!("|{}", self.number());
@@ -92,7 +104,7 @@ impl Parser {
         if is_piped {
             self.skip_lines();
             self.uncheck_since(start);
-            return self.pipeline(Some(text));
+            return self.filter_output(text, place);
         }
         let note = self.number();
         self.emit(ElementKind::Note(note), place.clone())?;
@@ -110,6 +122,39 @@ impl Parser {
         }
         self.emit(ElementKind::Recall(note), place.clone())?;
         Ok(())
+    }
+
+    /// Whether what the elements since one print can be led elsewhere.
+    fn is_leadable(&self, start: usize, is_piped: bool) -> bool {
+        // What leaves it before its end would leave its output behind.
+        let leaves = self.loops.iter().any(|frame| frame.breaks.iter().any(|jump| *jump >= start));
+        let leads_out = |element: &ScriptElement| match element.kind {
+            ElementKind::Jump(to) => to < start,
+            ElementKind::Exit(_) => !is_piped,
+            // The file would be looked for in another directory.
+            ElementKind::Run => !is_piped && element.pipeline.stages.iter().any(changes_directory),
+            _ => false,
+        };
+        let group = self.elements.get(start..).unwrap_or_default();
+        let fetches = group.iter().any(|element| has_effect(element, Effect::Network));
+        let is_pipe_fail = |element: &ScriptElement| {
+            element.kind == ElementKind::Option(ListOption::PipeFail, true)
+        };
+        // The status of a group in front of a pipe is not kept.
+        let loses_status = is_piped && self.elements.iter().any(is_pipe_fail);
+        !(leaves || group.iter().any(leads_out) || loses_status || fetches && !is_piped)
+    }
+
+    /// The pipeline that takes what a group prints. Of that nothing says any more which programs made it, so only
+    /// what looks at text may take it.
+    fn filter_output(&mut self, text: ShellWord, place: &Span) -> Result<(), SyntaxRefusal> {
+        let behind = self.next_index();
+        self.pipeline(Some(text))?;
+        let behind = self.elements.get(behind..).unwrap_or_default();
+        match behind.iter().flat_map(|element| &element.pipeline.stages).all(filters) {
+            true => Ok(()),
+            false => Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone())),
+        }
     }
 
     /// Puts an element before others, which thereby lie one further.

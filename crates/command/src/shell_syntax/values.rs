@@ -3,6 +3,7 @@
 //! Before a list runs, what a program will print is not known: a placeholder is in its place. When a command is reached,
 //! its real values are put in, and it is judged again with them.
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,6 +11,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::ast::{PipelineStage, Redirection, ShellWord, TextPlace, WordPiece};
+use capsule_base::limits;
 
 /// Stands for what a program will print.
 pub const OUTPUT_PLACEHOLDER: &str = "(output)";
@@ -39,6 +41,8 @@ pub enum ValueProblem {
     Pattern(String),
     /// What a program printed cannot stand here: an option, the path of a stream, or text that would be hidden.
     Output(&'static str),
+    /// What values make is longer than a command may be.
+    TooLong,
 }
 
 impl Value {
@@ -59,34 +63,52 @@ impl Value {
     pub fn unexpanded(&self) -> String {
         self.pieces.iter().map(WordPiece::unexpanded).collect()
     }
+
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.pieces.iter().map(piece_bytes).sum::<usize>()
+    }
 }
 
 impl ShellWord {
-    /// The word as one text, whatever its values hold, as in an assignment.
+    /// The word as one text, whatever its values hold, as in an assignment. A value is that of the first map that has the
+    /// name. What it takes is taken from `room`.
     ///
     /// # Errors
-    /// A variable has no value.
-    pub fn value(&self, values: &Values) -> Result<Value, ValueProblem> {
+    /// A variable has no value, or there is no room.
+    pub(crate) fn value(
+        &self,
+        values: &[&Values],
+        room: &mut usize,
+    ) -> Result<Value, ValueProblem> {
         let mut value = Value::default();
         for piece in &self.pieces {
             match piece {
                 WordPiece::Variable { name, .. } => {
                     let found = find(values, name)?;
                     value.is_opaque |= found.is_opaque;
-                    found.pieces.into_iter().for_each(|piece| push(&mut value.pieces, piece));
+                    for piece in &found.pieces {
+                        push(&mut value.pieces, piece, room)?;
+                    }
                 }
-                other => push(&mut value.pieces, other.clone()),
+                other => push(&mut value.pieces, other, room)?,
             }
         }
         Ok(value)
     }
 
-    /// The words that this one makes with its values: outside of quotes it is split at white space.
+    /// The words that this one makes with its values: outside of quotes it is split at white space. What they take is
+    /// taken from `room`.
     ///
     /// # Errors
     /// Says what cannot be put in.
-    pub fn with_values(&self, values: &Values) -> Result<Vec<Self>, ValueProblem> {
+    pub(crate) fn with_values(
+        &self,
+        values: &[&Values],
+        room: &mut usize,
+    ) -> Result<Vec<Self>, ValueProblem> {
         if !self.has_variables() {
+            take(room, self.pieces.iter().map(piece_bytes).sum())?;
             return Ok([self.clone()].into());
         }
         let mut words = Vec::new();
@@ -95,7 +117,7 @@ impl ShellWord {
         let (mut word, mut has_begun) = (begin(), false);
         for piece in &self.pieces {
             let WordPiece::Variable { name, quoted } = piece else {
-                push(&mut word.pieces, piece.clone());
+                push(&mut word.pieces, piece, room)?;
                 has_begun = true;
                 continue;
             };
@@ -104,7 +126,9 @@ impl ShellWord {
             if *quoted || !value.pieces.iter().all(is_text) {
                 word.is_opaque |= value.is_opaque;
                 has_begun |= *quoted || !value.pieces.is_empty();
-                value.pieces.into_iter().for_each(|piece| push(&mut word.pieces, piece));
+                for piece in &value.pieces {
+                    push(&mut word.pieces, piece, room)?;
+                }
                 continue;
             }
             let text = value.unexpanded();
@@ -115,11 +139,14 @@ impl ShellWord {
             }
             for (index, part) in text.split(is_blank).enumerate() {
                 if index > 0 && has_begun {
+                    if words.len() >= limits::ARGV_WORDS {
+                        return Err(ValueProblem::TooLong);
+                    }
                     words.push(core::mem::replace(&mut word, begin()));
                     has_begun = false;
                 }
                 if !part.is_empty() {
-                    push(&mut word.pieces, WordPiece::Text(part.into()));
+                    push(&mut word.pieces, &WordPiece::Text(part.into()), room)?;
                     word.is_opaque |= value.is_opaque;
                     has_begun = true;
                 }
@@ -132,6 +159,11 @@ impl ShellWord {
     }
 }
 
+/// Whether a word begins with a dash.
+fn is_option(word: &ShellWord) -> bool {
+    matches!(word.pieces.first(), Some(WordPiece::Text(text)) if text.starts_with('-'))
+}
+
 impl PipelineStage {
     /// The stage with its values, and with what is exported in its environment.
     ///
@@ -139,22 +171,33 @@ impl PipelineStage {
     /// Says what cannot be put in.
     pub fn with_values(&self, values: &Values) -> Result<Self, ValueProblem> {
         let mut stage = Self { words: Vec::new(), templates: Vec::new(), ..self.clone() };
-        let mut ends_options = false;
+        let mut room = limits::ARGV_BYTES;
         for word in &self.words {
-            for made in word.with_values(values)? {
-                let begins = matches!(made.pieces.first(), Some(WordPiece::Text(text)) if text.starts_with('-'));
-                let is_typed = matches!(word.pieces.first(), Some(WordPiece::Text(text)) if text.starts_with('-'));
-                if made.is_opaque && begins && !is_typed && !ends_options {
+            for (index, made) in word.with_values(&[values], &mut room)?.into_iter().enumerate() {
+                // Only the first of several words begins with what is typed. A `--` does not help: it may be that of a
+                // program which starts another one.
+                let is_typed = index == 0 && is_option(word);
+                if made.is_opaque && is_option(&made) && !is_typed {
                     return Err(ValueProblem::Output(
                         "begins with a dash, where it would be an option",
                     ));
                 }
-                ends_options |= made.literal() == Some("--") && !made.is_opaque;
+                if stage.words.len() >= limits::ARGV_WORDS {
+                    return Err(ValueProblem::TooLong);
+                }
                 stage.words.push(made);
             }
         }
+        let mut here_room = limits::STDIN_BYTES;
         for (place, word) in &self.templates {
-            let value = word.value(values)?;
+            let is_here = match place {
+                TextPlace::Redirect(index) => {
+                    matches!(self.redirects.get(*index), Some(Redirection::Here { .. }))
+                }
+                TextPlace::Variable(_) => false,
+            };
+            let room = if is_here { &mut here_room } else { &mut room };
+            let value = word.value(&[values], room)?;
             let text = value.unexpanded();
             match place {
                 TextPlace::Variable(index) => {
@@ -178,11 +221,12 @@ impl PipelineStage {
         }
         let exported = values.iter().filter(|(_, value)| value.is_exported);
         let is_set = |name: &str| stage.variables.iter().any(|(known, _)| known == name);
-        let exported: Vec<(String, String)> = exported
-            .filter(|(name, _)| !is_set(name))
-            .map(|(name, value)| (name.clone(), value.unexpanded()))
-            .collect();
-        stage.variables.splice(0..0, exported);
+        let mut environment = Vec::new();
+        for (name, value) in exported.filter(|(name, _)| !is_set(name)) {
+            take(&mut room, name.len() + value.bytes())?;
+            environment.push((name.clone(), value.unexpanded()));
+        }
+        stage.variables.splice(0..0, environment);
         Ok(stage)
     }
 
@@ -194,21 +238,79 @@ impl PipelineStage {
 }
 
 /// The value of a name. Line ends behind an output are left out; where it feeds a pipe, it is whole.
-fn find(values: &Values, name: &str) -> Result<Value, ValueProblem> {
-    let value = values.get(name).ok_or_else(|| ValueProblem::Unset(name.into()))?;
+fn find<'v>(values: &[&'v Values], name: &str) -> Result<Cow<'v, Value>, ValueProblem> {
+    let value = values.iter().find_map(|map| map.get(name));
+    let value = value.ok_or_else(|| ValueProblem::Unset(name.into()))?;
     if !name.starts_with('(') {
-        return Ok(value.clone());
+        return Ok(Cow::Borrowed(value));
     }
     let text = value.unexpanded();
     let pieces = ShellWord::text(text.trim_end_matches('\n')).pieces;
-    Ok(Value { pieces, ..value.clone() })
+    Ok(Cow::Owned(Value { pieces, is_opaque: value.is_opaque, is_exported: value.is_exported }))
 }
 
-/// Adds a piece; two texts become one.
-fn push(pieces: &mut Vec<WordPiece>, piece: WordPiece) {
+/// Adds a piece, if there is room for it; two texts become one.
+fn push(
+    pieces: &mut Vec<WordPiece>,
+    piece: &WordPiece,
+    room: &mut usize,
+) -> Result<(), ValueProblem> {
+    take(room, piece_bytes(piece))?;
     match (pieces.last_mut(), piece) {
-        (Some(WordPiece::Text(text)), WordPiece::Text(more)) => text.push_str(&more),
+        (Some(WordPiece::Text(text)), WordPiece::Text(more)) => text.push_str(more),
         (Some(WordPiece::Any), WordPiece::Any) => {}
-        (_, piece) => pieces.push(piece),
+        (_, piece) => pieces.push(piece.clone()),
+    }
+    Ok(())
+}
+
+/// How many bytes a piece takes.
+fn piece_bytes(piece: &WordPiece) -> usize {
+    match piece {
+        WordPiece::Text(text) => text.len(),
+        _ => size_of::<WordPiece>(),
+    }
+}
+
+fn take(room: &mut usize, bytes: usize) -> Result<(), ValueProblem> {
+    *room = room.checked_sub(bytes).ok_or(ValueProblem::TooLong)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell_syntax::parse;
+
+    fn stage(text: &str, values: &Values) -> Result<PipelineStage, ValueProblem> {
+        let script = parse(text).unwrap();
+        let last = script.elements.iter().rfind(|element| !element.pipeline.stages.is_empty());
+        last.unwrap().pipeline.stages[0].with_values(values)
+    }
+
+    #[test]
+    fn values_stop_before_they_make_too_much() {
+        let text = "x".repeat(limits::ARGV_BYTES / 2);
+        let values = Values::from([("F".into(), Value::text(&text))]);
+        assert!(stage("F=x; echo \"$F\"", &values).is_ok());
+        for text in [
+            "F=x; echo \"$F$F$F\"",
+            "F=x; echo $F $F $F",
+            "F=x; A=$F$F$F echo x",
+            "F=x; cat <<E\n$F$F$F\nE",
+        ] {
+            assert_eq!(stage(text, &values), Err(ValueProblem::TooLong), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_output_is_an_option_behind_nothing() {
+        let values = Values::from([("F".into(), Value::output("-osrc/a.txt"))]);
+        for text in ["F=x; env -- sort \"$F\"", "F=x; sort -- $F", "F=x; sort $F"] {
+            let made = stage(text, &values);
+            assert!(matches!(made, Err(ValueProblem::Output(_))), "{text:?}");
+        }
+        let values = Values::from([("F".into(), Value::output("a -osrc/a.txt"))]);
+        assert!(matches!(stage("F=x; sort -k$F", &values), Err(ValueProblem::Output(_))));
     }
 }

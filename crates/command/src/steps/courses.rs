@@ -244,7 +244,10 @@ impl Survey<'_> {
         let Some(element) = self.script.elements.get(index) else { return Ok(()) };
         self.bytes = self.bytes.saturating_add(element.span.len());
         let stages = stages(element, &course.state, self.context)?;
-        self.bytes = self.bytes.saturating_add(stages.iter().map(here_bytes).sum());
+        self.bytes = self.bytes.saturating_add(stages.iter().map(stage_bytes).sum());
+        if self.bytes > 4 * limits::COMMAND_BYTES {
+            return Err(UnsupportedStep::TooManyWays);
+        }
         let change = change(&stages)?;
         let to = change.map(|change| led(&course.state.directory, change, self.context.names));
         let cwd = to.as_ref().and_then(Option::as_ref).unwrap_or(&course.state.directory.0).clone();
@@ -285,13 +288,15 @@ impl Survey<'_> {
     }
 }
 
-/// How long the texts are that a stage reads.
-fn here_bytes(stage: &PipelineStage) -> usize {
+/// How long the words of a stage are, its variables, and the texts that it reads.
+fn stage_bytes(stage: &PipelineStage) -> usize {
     let length = |redirect: &Redirection| match redirect {
         Redirection::Here { text } => text.len(),
         _ => 0,
     };
-    stage.redirects.iter().map(length).sum()
+    let here = stage.redirects.iter().map(length).sum::<usize>();
+    let set = stage.variables.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+    here + set + stage.words.iter().map(|word| word.unexpanded().len()).sum::<usize>()
 }
 
 /// The `cd` that a pipeline is, if it is one.

@@ -7,13 +7,14 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
 use super::UnsupportedStep;
 use crate::shell_syntax::{
     ElementKind, GroupScope, ListOperator, ListOption, OUTPUT_PLACEHOLDER, Script, ScriptElement,
-    ShellWord, Value, ValueProblem, Values, WordPiece,
+    ShellWord, Value, ValueProblem, Values,
 };
 use capsule_base::limits;
 
@@ -34,7 +35,19 @@ pub struct ListState<F> {
     groups: Vec<GroupState<F>>,
     notes: BTreeMap<usize, Option<u8>>,
     /// What loops go through, and how far they are.
-    loops: BTreeMap<usize, (Rc<[Value]>, usize)>,
+    loops: BTreeMap<usize, LoopState>,
+    /// How many bytes the variables take.
+    bytes: usize,
+    /// How much may still be done without a program. All copies of a state share it.
+    quiet: Rc<Cell<usize>>,
+}
+
+/// How far a loop is.
+#[derive(Clone, Debug, PartialEq)]
+struct LoopState {
+    items: Rc<[Value]>,
+    at: usize,
+    bytes: usize,
 }
 
 /// What is around a group that is open.
@@ -47,6 +60,7 @@ pub struct GroupState<F> {
     values: Values,
     programs: Option<String>,
     options: Vec<ListOption>,
+    bytes: usize,
 }
 
 /// What a pipeline is reached with that is not in the text.
@@ -77,12 +91,15 @@ pub enum NextStep {
     End,
 }
 
-/// The most elements without a program between them, which only a loop of assignments comes to.
-const QUIET_ELEMENTS: usize = 100_000;
+/// The most elements that are visited, on all ways together, to find the programs of a list. Only loops of
+/// assignments come to so many.
+const QUIET_ELEMENTS: usize = 200_000;
+/// So many bytes of values take as long as an element.
+const QUIET_BYTES: usize = 16_000;
 
 impl<F: Clone> ListState<F> {
     /// The beginning of a list.
-    pub const fn new(directory: F) -> Self {
+    pub fn new(directory: F) -> Self {
         Self {
             at: 0,
             status: Some(0),
@@ -93,6 +110,8 @@ impl<F: Clone> ListState<F> {
             groups: Vec::new(),
             notes: BTreeMap::new(),
             loops: BTreeMap::new(),
+            bytes: 0,
+            quiet: Rc::new(Cell::new(QUIET_ELEMENTS)),
         }
     }
 
@@ -108,16 +127,28 @@ impl<F: Clone> ListState<F> {
         self.options.extend(on.then_some(option));
     }
 
-    /// How many bytes its values take.
+    /// How many bytes its values take, with those around its groups and those that loops go through.
     #[must_use]
     pub fn size(&self) -> usize {
-        let groups = self.groups.iter().map(|group| &group.values);
-        let values = groups.chain([&self.values]).flat_map(BTreeMap::iter);
-        let size = |piece: &WordPiece| match piece {
-            WordPiece::Text(text) => text.len(),
-            _ => size_of::<WordPiece>(),
-        };
-        values.map(|(name, value)| name.len() + value.pieces.iter().map(size).sum::<usize>()).sum()
+        let output = |group: &GroupState<F>| group.output.as_ref().map_or(0, String::len);
+        let groups = self.groups.iter().map(|group| group.bytes + output(group)).sum::<usize>();
+        let loops = self.loops.values().map(|state| state.bytes).sum::<usize>();
+        self.bytes + groups + loops
+    }
+
+    /// Takes from what may be done without a program an element that copies so many bytes.
+    fn spend(&self, bytes: usize) -> Result<(), UnsupportedStep> {
+        let left = self.quiet.get().checked_sub(1 + bytes / QUIET_BYTES);
+        self.quiet.set(left.ok_or(UnsupportedStep::TooManyWays)?);
+        Ok(())
+    }
+
+    /// Whether there is room for so many bytes of values more.
+    fn check_room(&self, bytes: usize) -> Result<(), UnsupportedStep> {
+        if self.size().saturating_add(bytes) > limits::COMMAND_VALUE_BYTES {
+            return Err(UnsupportedStep::Value(ValueProblem::TooLong));
+        }
+        self.spend(bytes)
     }
 
     /// Whether what is printed now becomes the value of a variable.
@@ -130,8 +161,14 @@ impl<F: Clone> ListState<F> {
     #[must_use]
     pub fn values_here(&self, working_directory: Option<String>) -> Values {
         let mut values = self.values.clone();
+        values.extend(self.special_values(working_directory));
+        values
+    }
+
+    /// The values that no text assigns.
+    fn special_values(&self, working_directory: Option<String>) -> Values {
         let status = alloc::format!("{}", self.status.unwrap_or(0));
-        values.insert("?".into(), Value::text(&status));
+        let mut values = Values::from([("?".into(), Value::text(&status))]);
         values.extend(working_directory.map(|path| ("PWD".into(), Value::text(&path))));
         values
     }
@@ -155,7 +192,7 @@ impl<F: Clone> ListState<F> {
     /// Notes how the pipeline ended that was next, and what it printed, if that is known.
     ///
     /// # Errors
-    /// The list ends in a group whose output would be lost.
+    /// The list ends in a group whose output would be lost, or has printed too much into it.
     pub fn ended(
         &mut self,
         script: &Script,
@@ -165,6 +202,9 @@ impl<F: Clone> ListState<F> {
         self.status = status;
         if let Some(kept) = self.groups.iter_mut().rev().find_map(|group| group.output.as_mut()) {
             match output {
+                Some(output) if kept.len() + output.len() > limits::STDIN_BYTES => {
+                    return Err(UnsupportedStep::Value(ValueProblem::TooLong));
+                }
                 Some(output) => kept.push_str(output),
                 None => *kept = OUTPUT_PLACEHOLDER.into(),
             }
@@ -213,7 +253,8 @@ impl<F: Clone> ListState<F> {
         working_directory: &dyn Fn(&F) -> Option<String>,
         programs: &dyn Fn(&F, &str) -> Option<String>,
     ) -> Result<NextStep, UnsupportedStep> {
-        for _ in 0..QUIET_ELEMENTS {
+        loop {
+            self.spend(0)?;
             let Some(element) = script.elements.get(self.at) else { return Ok(NextStep::End) };
             let wanted = match element.join {
                 ListOperator::First | ListOperator::Then => None,
@@ -235,8 +276,8 @@ impl<F: Clone> ListState<F> {
             let here = || working_directory(&self.directory);
             match &element.kind {
                 ElementKind::Assign { name, value, is_exported, keeps_status } => {
-                    let values = self.values_here(here());
-                    self.assign(name, value.as_ref(), *is_exported, &values)?;
+                    let special = self.special_values(here());
+                    self.assign(name, value.as_ref(), *is_exported, &special)?;
                     self.at += 1;
                     if !*keeps_status {
                         self.status = Some(0);
@@ -246,8 +287,11 @@ impl<F: Clone> ListState<F> {
                     }
                 }
                 ElementKind::Items(number, words) => {
-                    let items = self.items(*number, words, &self.values_here(here()))?;
-                    self.loops.insert(*number, (items.into(), 0));
+                    let items = self.items(*number, words, &self.special_values(here()))?;
+                    let bytes = items.iter().map(Value::bytes).sum();
+                    self.check_room(bytes)?;
+                    let state = LoopState { items: items.into(), at: 0, bytes };
+                    self.loops.insert(*number, state);
                     self.at += 1;
                 }
                 ElementKind::Activate(path) => {
@@ -258,16 +302,15 @@ impl<F: Clone> ListState<F> {
                 kind => self.step(script, kind)?,
             }
         }
-        Err(UnsupportedStep::TooManyWays)
     }
 
     /// Goes past an element that says only how it goes on.
     fn step(&mut self, script: &Script, kind: &ElementKind) -> Result<(), UnsupportedStep> {
         self.at += 1;
         match kind {
-            ElementKind::Enter { captures, scope } => self.enter(*captures, *scope),
+            ElementKind::Enter { captures, scope } => self.enter(*captures, *scope)?,
             ElementKind::Leave(name) => {
-                self.leave(name.as_deref());
+                self.leave(name.as_deref())?;
                 let index = self.at.saturating_sub(1);
                 if script.elements.get(index).is_some_and(|element| element.is_checked) {
                     self.check_status(script)?;
@@ -283,12 +326,12 @@ impl<F: Clone> ListState<F> {
                 self.status = self.notes.remove(number).unwrap_or(self.status);
             }
             ElementKind::Each { number, name, end } => {
-                let next = self.loops.get_mut(number).and_then(|(items, at)| {
-                    *at += 1;
-                    items.get(at.saturating_sub(1)).cloned()
+                let next = self.loops.get_mut(number).and_then(|state| {
+                    state.at += 1;
+                    state.items.get(state.at.saturating_sub(1)).cloned()
                 });
                 match next {
-                    Some(item) => self.set(name, item),
+                    Some(item) => self.set(name, item)?,
                     None => {
                         self.loops.remove(number);
                         self.at = *end;
@@ -305,7 +348,8 @@ impl<F: Clone> ListState<F> {
         Ok(())
     }
 
-    fn enter(&mut self, captures: bool, scope: GroupScope) {
+    fn enter(&mut self, captures: bool, scope: GroupScope) -> Result<(), UnsupportedStep> {
+        self.check_room(self.bytes)?;
         self.groups.push(GroupState {
             scope,
             output: captures.then(String::new),
@@ -313,31 +357,37 @@ impl<F: Clone> ListState<F> {
             values: self.values.clone(),
             programs: self.programs.clone(),
             options: self.options.clone(),
+            bytes: self.bytes,
         });
         match scope {
             GroupScope::Shell => {
                 self.values.retain(|_, value| value.is_exported);
+                self.bytes =
+                    self.values.iter().map(|(name, value)| name.len() + value.bytes()).sum();
                 self.options.clear();
             }
             GroupScope::Substitution => self.set_option(ListOption::ErrorExit, false),
             GroupScope::Shared | GroupScope::Subshell => {}
         }
+        Ok(())
     }
 
-    fn leave(&mut self, name: Option<&str>) {
-        let Some(group) = self.groups.pop() else { return };
+    fn leave(&mut self, name: Option<&str>) -> Result<(), UnsupportedStep> {
+        let Some(group) = self.groups.pop() else { return Ok(()) };
         if group.scope != GroupScope::Shared {
             self.directory = group.directory;
             self.values = group.values;
             self.programs = group.programs;
             self.options = group.options;
+            self.bytes = group.bytes;
         }
         if let Some((name, output)) = name.zip(group.output) {
             let text = output.trim_end_matches('\n');
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             let is_opaque = name.starts_with('(') && !is_number;
-            self.values.insert(name.into(), Value { is_opaque, ..Value::text(&output) });
+            self.put(name, Value { is_opaque, ..Value::text(&output) })?;
         }
+        Ok(())
     }
 
     fn assign(
@@ -345,27 +395,36 @@ impl<F: Clone> ListState<F> {
         name: &str,
         word: Option<&ShellWord>,
         exports: bool,
-        values: &Values,
+        special: &Values,
     ) -> Result<(), UnsupportedStep> {
         let value = match word {
-            Some(word) => word.value(values).map_err(UnsupportedStep::Value)?,
-            None => values
-                .get(name)
-                .cloned()
-                .ok_or_else(|| UnsupportedStep::Value(ValueProblem::Unset(name.into())))?,
+            Some(word) => {
+                let mut room = limits::ARGV_BYTES;
+                word.value(&[special, &self.values], &mut room).map_err(UnsupportedStep::Value)?
+            }
+            None => {
+                let value = special.get(name).or_else(|| self.values.get(name)).cloned();
+                value.ok_or_else(|| UnsupportedStep::Value(ValueProblem::Unset(name.into())))?
+            }
         };
-        if value.unexpanded().len() > limits::ARGV_BYTES {
-            return Err(UnsupportedStep::TooManyWays);
-        }
-        self.set(name, Value { is_exported: exports, ..value });
-        Ok(())
+        self.set(name, Value { is_exported: exports, ..value })
     }
 
     /// Sets a variable, which stays exported if it was.
-    fn set(&mut self, name: &str, value: Value) {
+    fn set(&mut self, name: &str, value: Value) -> Result<(), UnsupportedStep> {
         let was = self.values.get(name).is_some_and(|value| value.is_exported);
         let is_exported = was || value.is_exported;
-        self.values.insert(name.into(), Value { is_exported, ..value });
+        self.put(name, Value { is_exported, ..value })
+    }
+
+    /// Puts a value in the place of the one before, if there is room.
+    fn put(&mut self, name: &str, value: Value) -> Result<(), UnsupportedStep> {
+        let bytes = name.len() + value.bytes();
+        self.check_room(bytes)?;
+        let before = self.values.insert(name.into(), value);
+        let before = before.map_or(0, |value| name.len() + value.bytes());
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(bytes);
+        Ok(())
     }
 
     /// The values that a loop goes through: names of files, where those are known, else their patterns.
@@ -373,19 +432,54 @@ impl<F: Clone> ListState<F> {
         &self,
         number: usize,
         words: &[ShellWord],
-        values: &Values,
+        special: &Values,
     ) -> Result<Vec<Value>, UnsupportedStep> {
-        let found = values.get(&alloc::format!("*{number}")).map(Value::unexpanded);
+        let found = self.values.get(&alloc::format!("*{number}")).map(Value::unexpanded);
         if let Some(names) = found.filter(|names| names != OUTPUT_PLACEHOLDER) {
-            return Ok(names.split_terminator('\0').map(Value::text).collect());
+            // Which of the names a program printed is not known any more.
+            let mut read = words.iter().flat_map(ShellWord::variables);
+            let is_opaque =
+                read.any(|name| self.values.get(name).is_some_and(|value| value.is_opaque));
+            let item = |name: &str| Value { is_opaque, ..Value::text(name) };
+            return Ok(names.split_terminator('\0').map(item).collect());
         }
-        let mut items = Vec::new();
+        let (mut items, mut room) = (Vec::new(), limits::ARGV_BYTES);
         for word in words {
-            for made in word.with_values(values).map_err(UnsupportedStep::Value)? {
+            let made = word.with_values(&[special, &self.values], &mut room);
+            for made in made.map_err(UnsupportedStep::Value)? {
                 let ShellWord { pieces, is_opaque, .. } = made;
                 items.push(Value { pieces, is_opaque, is_exported: false });
             }
         }
         Ok(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell_syntax::parse;
+
+    fn advanced(text: &str) -> Result<NextStep, UnsupportedStep> {
+        ListState::new(()).advance(&parse(text).unwrap(), &|()| None, &|(), _| None)
+    }
+
+    #[test]
+    fn values_and_quiet_loops_come_to_an_end() {
+        let too_long = Err(UnsupportedStep::Value(ValueProblem::TooLong));
+        let big = alloc::format!("F={}; ", "x".repeat(900_000));
+        let many: String = (0..50).map(|n| alloc::format!("V{n}=$F; ")).collect();
+        let word = "$F".repeat(8);
+        for text in [
+            alloc::format!("{big}G={}; echo hi", "$F".repeat(300)),
+            alloc::format!("{big}{many}echo hi"),
+            alloc::format!("{big}for x in \"{word}\"; do echo hi; done"),
+        ] {
+            assert_eq!(advanced(&text), too_long, "{}", text.len());
+        }
+        let inner = "for b in {1..140}; do for c in {1..140}; do X=1; done; done";
+        let text = alloc::format!("for a in {{1..250}}; do {inner}; done; echo hi");
+        assert_eq!(advanced(&text), Err(UnsupportedStep::TooManyWays));
+        assert!(advanced("F=x; for x in a $F; do Y=$x; done; echo hi").is_ok());
     }
 }

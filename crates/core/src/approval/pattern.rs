@@ -14,6 +14,7 @@ use crate::tool::ToolName;
 use capsule_base::digest::Digest;
 use capsule_base::path::WorkspacePath;
 use capsule_base::url::HttpUrl;
+use capsule_command::shell_syntax::is_single_command;
 use capsule_command::specs::{CommandLine, Effect, Effects};
 
 /// Which calls a grant is about.
@@ -172,8 +173,11 @@ fn command_shape(question: &ApprovalRequest<'_>) -> Option<(Vec<String>, Vec<Str
     let facts = question.facts;
     let (argv, program, cwd) = match question.action {
         Action::Run { argv, cwd, .. } => (argv.clone(), facts.program.as_ref(), cwd),
-        Action::Command { steps, .. } => {
+        Action::Command { steps, text, .. } => {
             let [step] = steps.as_slice() else { return None };
+            if !is_single_command(text) {
+                return None;
+            }
             let [stage] = step.stages.as_slice() else { return None };
             if !stage.variables.is_empty() || !stage.redirects.is_empty() {
                 return None;

@@ -11,8 +11,8 @@ pub(crate) const BASE_TEXT: &str = include_str!("../../../../policies/base.yaml"
 
 /// The digest of the base policy, with the lists that it means.
 pub(crate) fn digest() -> Digest {
-    use control_files::{ASK, HARMLESS, SERVERS, TREE};
-    let lists = [TREE, SERVERS, ASK, HARMLESS];
+    use control_files::{ASK, HARMLESS, PACKAGED, TREE};
+    let lists = [TREE, PACKAGED, ASK, HARMLESS];
     let listed = lists.map(|list| list.join("\n")).join("\n\n");
     Digest::of_parts(&[BASE_TEXT.as_bytes(), listed.as_bytes()])
 }

@@ -1,5 +1,6 @@
 //! Lays out what a person is asked: the whole of a call, without what only history tells.
 
+use capsule_command::shell_syntax::{PipelineStage, Redirection, is_single_command};
 use capsule_core::action::{
     Action, CommandStep, ParsedUrl, PathTarget, WriteMode, expanded_argv, sub_actions,
 };
@@ -152,8 +153,8 @@ fn exact_parts(question: &ApprovalRequest<'_>) -> Vec<CardField> {
         Action::Run { argv, .. } => program_parts(argv.iter().map(word).collect(), question),
         Action::Command { steps, timeout_ms, text, .. } => {
             let mut all = Vec::new();
-            // Where there is more than one program, what joins them matters.
-            if once(steps).map(|step| step.stages.len()).sum::<usize>() > 1 {
+            // Where there is more than one program with its words, the text says what.
+            if !is_single_command(text) {
                 let text = text.clone();
                 all.push(CardField { name: Some("command".into()), text, note: None });
             }
@@ -162,6 +163,7 @@ fn exact_parts(question: &ApprovalRequest<'_>) -> Vec<CardField> {
                     match &part.action {
                         Action::Run { argv, .. } => {
                             all.extend(program_parts(argv.iter().map(word).collect(), question));
+                            all.extend(given_texts(part.stage));
                         }
                         Action::Write { path, mode, .. } => {
                             let sign = if *mode == WriteMode::Append { ">>" } else { ">" };
@@ -175,6 +177,18 @@ fn exact_parts(question: &ApprovalRequest<'_>) -> Vec<CardField> {
         }
         _ => argument_parts(question.args),
     }
+}
+
+/// What a program is given besides its words: variables, and a text to read.
+fn given_texts(stage: &PipelineStage) -> Vec<CardField> {
+    let field = |name: &str, text: String| CardField { name: Some(name.into()), text, note: None };
+    let variables = stage.variables.iter();
+    let variables = variables.map(|(name, value)| field("with", format!("{name}={value}")));
+    let inputs = stage.redirects.iter().filter_map(|redirect| match redirect {
+        Redirection::Here { text } => Some(field("stdin", text.clone())),
+        _ => None,
+    });
+    variables.chain(inputs).collect()
 }
 
 fn stream_part(sign: &str, path: &PathTarget) -> CardField {
@@ -231,7 +245,8 @@ fn sent_secrets<'q>(
 
 fn location(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
     let folder = match question.action {
-        Action::Run { cwd, .. } | Action::Command { cwd, .. } => cwd.asked.clone(),
+        Action::Run { cwd, .. } => cwd.asked.clone(),
+        Action::Command { steps, cwd, .. } => folders(steps, cwd),
         _ if is_connection(question) => {
             return Some(
                 "a running command waits for it, and can send whatever it can read".into(),
@@ -249,10 +264,27 @@ fn location(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
     let input = match question.action {
         Action::Run { stdin: Some((_, bytes)), .. }
         | Action::Command { stdin: Some((_, bytes)), .. } => format!("{bytes} bytes of input"),
+        Action::Command { steps, .. } if steps.iter().any(reads_text) => "a text as input".into(),
         _ => "no input".into(),
     };
     let names = if names.is_empty() { "no variables".into() } else { names.join(" ") };
     Some(format!("in {folder} · {names} · {input}"))
+}
+
+/// The directories in which the parts of a command run, each once.
+fn folders(steps: &[CommandStep], cwd: &PathTarget) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for step in once(steps) {
+        if !all.contains(&step.cwd.asked.as_str()) {
+            all.push(&step.cwd.asked);
+        }
+    }
+    if all.is_empty() { cwd.asked.clone() } else { all.join(", ") }
+}
+
+fn reads_text(step: &CommandStep) -> bool {
+    let mut redirects = step.stages.iter().flat_map(|stage| &stage.redirects);
+    redirects.any(|redirect| matches!(redirect, Redirection::Here { .. }))
 }
 
 fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibility {

@@ -162,7 +162,10 @@ impl CommandNetwork {
             self.shared.close();
             self.stopped = Some(problem.clone());
         }
-        if !question.is_asked_each_time() && self.answers.len() < limits::PROXY_CONNECTIONS {
+        // A grant may be taken back while the command runs.
+        let is_of_grant = answer.as_ref().is_ok_and(|who| who.starts_with("grant "));
+        let is_kept = !question.is_asked_each_time() && !is_of_grant;
+        if is_kept && self.answers.len() < limits::PROXY_CONNECTIONS {
             self.answers.insert(host, answer.clone());
         }
         answer

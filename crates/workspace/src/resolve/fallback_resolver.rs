@@ -68,7 +68,8 @@ pub(super) fn open_plain(
     while let Some(name) = left.pop() {
         let flags = match left.is_empty() {
             true => flags | OFlags::NOFOLLOW,
-            false => HANDLE_FLAGS | OFlags::DIRECTORY,
+            // Also a link, which is refused as one.
+            false => HANDLE_FLAGS,
         };
         let from = here.as_ref().map_or(folder, AsFd::as_fd);
         let next = openat(from, name.as_bytes(), flags, Mode::empty()).map_err(lookup_error)?;

@@ -21,11 +21,10 @@ impl Workspace {
         let opened = match self.open_plain(self.root(), OsStr::new(path), flags) {
             // Bound onto itself, as a sandbox around this process does to keep it from being changed, it is
             // still on the same file system.
-            Err(LookupError::Outside(_)) => fallback_resolver::open_plain(
-                self.root(),
-                OsStr::new(path),
-                flags | OFlags::CLOEXEC,
-            ),
+            Err(LookupError::Outside(_)) => {
+                let flags = flags | OFlags::CLOEXEC;
+                fallback_resolver::open_plain(self.root(), OsStr::new(path), flags)
+            }
             opened => opened,
         };
         let opened = match opened {

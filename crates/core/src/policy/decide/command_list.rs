@@ -31,7 +31,7 @@ use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::root_names::RootNames;
 use capsule_command::argv::show_argv;
-use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, PipelineStage, ShellWord};
+use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, PipelineStage, Redirection, ShellWord};
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 
 /// Decides a case that is about a command of the language.
@@ -138,7 +138,16 @@ fn check_stage(
         matches!(name, "*" | ".[!.]*")
     });
     let whole = whole.map(|(_, typed)| whole_workspace(&typed));
-    set.map(|(name, value)| variable_finding(exec, name, value)).chain(whole).collect()
+    let inputs = part.stage.redirects.iter().filter(|redirect| {
+        matches!(redirect, Redirection::Here { .. } | Redirection::Input { .. })
+    });
+    // Which of them is read hangs on their order, and one alone is ever meant.
+    let two_inputs = (inputs.count() > 1).then(|| {
+        Finding::deny(Code::ExecNotInLanguage, "a program is given two texts to read")
+            .with_suggestion(Some("leave one of them out"))
+    });
+    let set = set.map(|(name, value)| variable_finding(exec, name, value));
+    set.chain(whole).chain(two_inputs).collect()
 }
 
 /// A file of a stream, as the command shows it.

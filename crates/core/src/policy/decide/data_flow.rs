@@ -72,8 +72,9 @@ pub(super) const ANY_NAME: &str = "*";
 /// The text that a stage reads, where the command itself has it: a here-document, or what `echo` and
 /// `printf` before it print.
 pub(super) fn literal_stdin(stages: &[PipelineStage], stage: &PipelineStage) -> Option<String> {
-    let heredoc = stage.redirects.iter().find_map(|redirect| match redirect {
-        Redirection::Here { text } => Some(text.clone()),
+    let redirected = stage.redirects.iter().rev().find_map(|redirect| match redirect {
+        Redirection::Here { text } => Some(Some(text.clone())),
+        Redirection::Input { .. } => Some(None),
         _ => None,
     });
     let at = stages.iter().position(|item| core::ptr::eq(item, stage))?;
@@ -87,5 +88,5 @@ pub(super) fn literal_stdin(stages: &[PipelineStage], stage: &PipelineStage) -> 
         }
         matches!(name, Some("echo" | "printf")).then(|| text.join(" "))
     };
-    heredoc.or_else(before)
+    redirected.unwrap_or_else(before)
 }

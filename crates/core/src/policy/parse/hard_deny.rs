@@ -38,7 +38,7 @@ const BASE_ONLY: [KeySpec; 3] = [key("new"), key("listed"), key("except_listed")
 /// Those lists.
 const LISTS: [(&str, &[&str]); 4] = [
     ("tree", control_files::TREE),
-    ("servers", control_files::SERVERS),
+    ("packaged", control_files::PACKAGED),
     ("ask", control_files::ASK),
     ("harmless", control_files::HARMLESS),
 ];

@@ -257,6 +257,10 @@ fn unsupported(why: UnsupportedStep) -> CodedError {
             "the list may end in the middle of a group whose output goes to a file",
             "write the commands of the group one after another, each with `>> FILE`",
         ),
+        UnsupportedStep::Value(ValueProblem::TooLong) => outside_language(
+            "the values of variables make the command too long",
+            "write the text to a file, and name the file",
+        ),
         UnsupportedStep::Value(ValueProblem::Unset(name)) => outside_language(
             format!("`${name}` may have no value where it is read"),
             "give it a value before, in any case",

@@ -80,8 +80,7 @@ fn raise_sandbox(
     // has more to do for a session than for a group.
     setsid().at(Step::Lifeline)?;
     view.cgroups.join().at(Step::Cgroup)?;
-    // The path of the control group would name the user's session.
-    kernel::unshare(UnshareFlags::NEWCGROUP).at(Step::Cgroup)?;
+    hide_cgroup_path().at(Step::Cgroup)?;
     if view.pid_max {
         // This still is the host's `/proc`, but the number is the one of our own namespace.
         write_to("/proc/sys/kernel/pid_max", &MIN_PID_MAX.to_string()).at(Step::Limits)?;
@@ -166,6 +165,15 @@ fn die_with_executor(line: &OwnedFd, own_end: &OwnedFd) -> Result<(), Errno> {
     // is still open, and the signal is yet to come, or it is closed.
     let mut end = [PollFd::new(own_end, PollFlags::empty())];
     if poll::wait(&mut end, Some(Duration::ZERO))? > 0 { Err(Errno::CANCELED) } else { Ok(()) }
+}
+
+/// Hides the path of the control group, which would name the user's session. Within the sandbox of an agent
+/// none can be made: that sandbox has one, in which the path shows nothing of the user's.
+fn hide_cgroup_path() -> Result<(), Errno> {
+    match kernel::unshare(UnshareFlags::NEWCGROUP) {
+        Err(Errno::NOSPC) => Ok(()),
+        made => made,
+    }
 }
 
 /// What a `/proc` never has: writing, privileges of files, devices, programs.

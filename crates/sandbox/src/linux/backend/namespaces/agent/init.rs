@@ -23,8 +23,9 @@ use capsule_base::root_names::WORKSPACE_MOUNT;
 
 use crate::linux::backend::namespaces::isolate::PROCESSES;
 use crate::linux::backend::namespaces::probe::{ROOT_AGENT_CAPABILITY, SETUP_CAPABILITIES};
+use crate::linux::backend::namespaces::root::{READ_ONLY_ATTRIBUTES, memory_file_system};
 use crate::linux::backend::{capabilities, rlimits};
-use crate::linux::kernel::{self, ExecRequest};
+use crate::linux::kernel::{self, ExecRequest, set_mount_attributes};
 use crate::linux::landlock;
 use crate::linux::poll;
 use crate::linux::protocol::{
@@ -34,6 +35,10 @@ use crate::linux::seccomp;
 
 /// How many terminals an agent may have open.
 const TERMINALS: u32 = 1_024;
+/// What is covered of the writable files of processes: this process, which is always there.
+const COVERED_PROCESS: &str = "/run/capsule/processes/1";
+/// The size of the cover, which holds nothing.
+const COVER_BYTES: &str = "4k";
 
 /// Lives the whole life of the first process. `line` leads to the starter of the agent.
 pub(super) fn run(
@@ -101,16 +106,30 @@ fn serve(
 ///
 /// For root it is read-only, since settings of the kernel are among it, which belong to root of the host. Processes
 /// alone can then be written to beside it, as a sandbox inside has to.
+///
+/// To the kernel those would be a whole and writable `/proc`, and a namespace inside could mount another one, settings
+/// included. So one directory of it is covered: a mount counts as whole only where nothing that is locked covers
+/// anything in it, and a namespace inside has every mount locked.
 fn show_processes() -> Result<(), Errno> {
     let is_root = geteuid().is_root();
     let all = process_files(is_root, None)?;
-    let alone = if is_root { Some(process_files(false, Some("pid"))?) } else { None };
-    unmount("/proc", UnmountFlags::DETACH)?;
-    let attach = |files: &OwnedFd, path: &str| {
-        move_mount(files, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    let alone = match is_root.then(|| process_files(false, Some("pid"))).transpose() {
+        // Within the sandbox of another agent of root. A sandbox in this one then has no users of its own.
+        Err(Errno::PERM) => None,
+        made => made?,
     };
+    unmount("/proc", UnmountFlags::DETACH)?;
     attach(&all, "/proc")?;
-    alone.map_or(Ok(()), |alone| attach(&alone, PROCESSES))
+    let Some(alone) = alone else { return Ok(()) };
+    let cover = memory_file_system(COVER_BYTES, "0555")?;
+    set_mount_attributes(cover.as_fd(), false, READ_ONLY_ATTRIBUTES)?;
+    attach(&alone, PROCESSES)?;
+    attach(&cover, COVERED_PROCESS)
+}
+
+/// Attaches a mount that is nowhere so far.
+fn attach(files: &OwnedFd, path: &str) -> Result<(), Errno> {
+    move_mount(files, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 fn process_files(is_read_only: bool, subset: Option<&str>) -> Result<OwnedFd, Errno> {

@@ -23,7 +23,7 @@ use rustix::system::sethostname;
 use rustix::thread::set_no_new_privs;
 
 use super::accounts::HOST_NAME;
-use super::isolate::{NamespaceHolder, PROCESSES, RunNetwork};
+use super::isolate::{NamespaceHolder, PROCESSES, RunNetwork, is_read_only, write_setting};
 use super::machine_files;
 use super::probe::{ROOT_AGENT_CAPABILITY, SETUP_CAPABILITIES, covered_proc};
 use super::root::{self, HostView, READ_ONLY_ATTRIBUTES, Root, Submounts};
@@ -39,11 +39,15 @@ use crate::linux::protocol::{
 
 /// The size of the home directory of an agent and of its `/tmp`, each: what `npx` and browsers unpack fits.
 const MEMORY_BYTES: &str = "2g";
+/// The size of its `/dev/shm` where that is no part of `/tmp`.
+const SHARED_MEMORY_BYTES: &str = "64m";
 /// What a directory of an agent's own has none of.
 const WRITABLE_ATTRIBUTES: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 /// The namespaces of an agent beside those of its view.
-const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWCGROUP;
+const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+/// How many namespaces of control groups an agent may have: its own.
+const CGROUP_NAMESPACES: &str = "1";
 
 /// Serves one agent, and ends with it.
 pub(crate) fn serve() -> ExitCode {
@@ -71,15 +75,36 @@ fn start(line: &OwnedFd) -> Result<(), SetupError> {
     let mut given = message.descriptors.into_iter();
     let streams = request.given.map(|is_given| if is_given { given.next() } else { None });
     build_view(&request)?;
-    let clone =
-        CloneRequest { namespaces: u64::try_from(NAMESPACES).unwrap_or_default(), cgroup: None };
-    match kernel::clone_process(&clone).at(Step::Birth)? {
+    match make_first_process().at(Step::Birth)? {
         ForkResult::Child => init::run(&request, (line, streams), mask),
         ForkResult::Parent(child, _handle) => {
             drop(streams);
             kernel::wait_for(child).at(Step::Birth).map(drop)
         }
     }
+}
+
+/// Makes the first process, in namespaces of its own.
+fn make_first_process() -> Result<ForkResult, Errno> {
+    let make = |namespaces: i32| {
+        let namespaces = u64::try_from(namespaces).unwrap_or_default();
+        kernel::clone_process(&CloneRequest { namespaces, cgroup: None })
+    };
+    match make(NAMESPACES | libc::CLONE_NEWCGROUP) {
+        // Within the sandbox of another agent, whose namespace of control groups is the only one.
+        Err(Errno::NOSPC) => make(NAMESPACES),
+        made => made,
+    }
+}
+
+/// Forbids an agent to make namespaces of control groups: in one of its own it could mount the groups that it is in, and
+/// change them where they are its user's, as all of them are where root runs it.
+fn bound_cgroup_namespaces() -> Result<(), Errno> {
+    if is_read_only("/proc") {
+        // Within the sandbox of another agent of root, which has the same bound.
+        return Ok(());
+    }
+    write_setting("/proc/sys/user/max_cgroup_namespaces", CGROUP_NAMESPACES)
 }
 
 /// Leaves the host's users, mounts and host name, and its network where the agent has none of it.
@@ -98,6 +123,7 @@ fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     if covered_proc(&mounts).is_some() {
         return Err(SetupError { step: Step::Proc, errno: Errno::PERM });
     }
+    bound_cgroup_namespaces().at(Step::Limits)?;
     let mut root = Root::build(false, HostView::Bound)?;
     root.show_device(&system::TERMINAL).at(Step::Device)?;
     machine_files::write_system_files(&mut root).at(Step::Machine)?;
@@ -175,21 +201,25 @@ fn bind_onto_itself(
     root::attach_over(&copy, found.as_fd())
 }
 
-/// Gives it a home directory and a `/tmp`, in memory.
+/// Gives it a home directory and a `/tmp`, in memory; without a `/tmp`, memory that processes share all the same.
 fn make_private_directories(root: &Root, request: &AgentRequest) -> Result<(), SetupError> {
     let tmp = Path::new("tmp");
-    let mut directories = vec![(relative(bytes_to_path(&request.home)), "0700", Step::Tmp)];
-    if request.has_tmp {
-        // A home directory may lie in it.
-        directories.insert(0, (tmp, "1777", Step::Tmp));
+    let home = relative(bytes_to_path(&request.home));
+    // A home directory may lie in the first of them.
+    let first = if request.has_tmp {
+        (tmp, "1777", MEMORY_BYTES)
     } else {
         unlinkat(&root.tree, tmp, AtFlags::REMOVEDIR).at(Step::Tmp)?;
-    }
-    for (path, mode, step) in directories {
-        root.make_directory(path).at(step)?;
-        let memory = root::memory_file_system(MEMORY_BYTES, mode).at(step)?;
+        // Links that lead there.
+        unlinkat(&root.tree, "var/tmp", AtFlags::empty()).at(Step::Tmp)?;
+        unlinkat(&root.tree, "dev/shm", AtFlags::empty()).at(Step::Tmp)?;
+        (Path::new("dev/shm"), "1777", SHARED_MEMORY_BYTES)
+    };
+    for (path, mode, bytes) in [first, (home, "0700", MEMORY_BYTES)] {
+        root.make_directory(path).at(Step::Tmp)?;
+        let memory = root::memory_file_system(bytes, mode).at(Step::Tmp)?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(&memory, "", &root.tree, path, flags).at(step)?;
+        move_mount(&memory, "", &root.tree, path, flags).at(Step::Tmp)?;
     }
     Ok(())
 }
