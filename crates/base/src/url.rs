@@ -134,6 +134,12 @@ impl HttpUrl {
         self.0.port_or_known_default().unwrap_or(0)
     }
 
+    /// Host and port: `registry.example.org:443`.
+    #[must_use]
+    pub fn host_and_port(&self) -> String {
+        alloc::format!("{}:{}", self.host(), self.port())
+    }
+
     /// Host and path, for a line on a screen.
     #[must_use]
     pub fn display_short(&self) -> String {

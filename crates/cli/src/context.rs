@@ -80,6 +80,13 @@ impl CliContext {
         }
     }
 
+    /// Whether everything of the user lies in a directory, given by its real path: such a one is no workspace. The home
+    /// directory is one where the user names it.
+    pub(crate) fn is_too_wide(&self, real: &Path) -> bool {
+        let is_home = || self.home.canonicalize().is_ok_and(|home| home == real);
+        real == Path::new("/") || self.workspace.is_none() && is_home()
+    }
+
     /// The folder that was named.
     pub(crate) fn named_workspace(&self) -> Option<PathBuf> {
         self.workspace.as_ref().map(|named| self.cwd.join(named))

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// What the policy is for [default: a starter that reads, and writes documents]
+    /// The use of the policy [default: a starter that reads, and writes documents]
     #[arg(long, value_name = "PRESET", value_parser = ["developer", "python", "node", "rust", "readonly"])]
     pub(crate) preset: Option<String>,
     /// What the record is called in what is signed, such as `acme/laptop-3` [default: by its key]

@@ -42,7 +42,7 @@ pub(crate) enum SandboxBackendArg {
 /// The network of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SandboxNetworkArg {
-    /// What the host reaches, its own loopback included
+    /// All that the host reaches, its own loopback included
     Open,
     /// None but a loopback of its own
     None,

@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 pub(crate) enum StatsCommand {
     /// Refused calls by code, rule, tool and program
     Denials(StatsArgs),
-    /// What people were asked, what they said, and how long they looked
+    /// Questions to people, their answers, and how long they looked
     Approvals(StatsArgs),
-    /// What was prevented, and what people called wrong
+    /// Calls that were prevented, and decisions that people called wrong
     Safety(StatsArgs),
-    /// What refusals cost: how many and how long until a call was accepted
+    /// The cost of refusals: how many and how long until a call was accepted
     Friction(StatsArgs),
 }
 

@@ -1,8 +1,7 @@
 //! `capsule connect`: writes our hook into the settings of an agent, or takes it out.
 
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, Permissions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,6 +16,7 @@ use crate::card;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::hook::{AgentSettings, DialectName};
+use crate::new_file::write_new;
 use crate::screen::{HINT, SUCCESS, Screen};
 
 /// The policy of an agent whose user has none.
@@ -97,7 +97,7 @@ fn hook_words(args: &ConnectArgs, ctx: &CliContext) -> Result<Vec<String>, Failu
     let mut words = vec![binary, "hook".to_owned(), args.agent.dialect().name.to_owned()];
     let offered = (!ctx.has_user_policy()).then(|| OFFERED_POLICY.to_owned());
     if let Some(policy) = args.policy.policy.clone().or(offered) {
-        // What cannot be read denies everything; told now rather than at every call.
+        // A policy that cannot be read would deny every call: the user learns it now.
         ctx.load_policy(&args.policy_for(&policy), None)?;
         let is_builtin = policy.starts_with("builtin:");
         let path = ctx.cwd.join(&policy).display().to_string();
@@ -112,14 +112,14 @@ fn hook_words(args: &ConnectArgs, ctx: &CliContext) -> Result<Vec<String>, Failu
 
 /// Writes the settings, whole or not at all, and what was there before beside them where that is to be kept; gives the
 /// place of that. Settings that are empty are removed.
-fn write(path: &Path, before: Option<&str>, after: &str) -> std::io::Result<Option<PathBuf>> {
+fn write(path: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
+    // A link leads to the file that is meant, which may be on another file system than the link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
     };
-    // A link leads to the file that is meant.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
@@ -127,7 +127,7 @@ fn write(path: &Path, before: Option<&str>, after: &str) -> std::io::Result<Opti
     let permissions = fs::metadata(&path).ok().map(|there| there.permissions());
     let backup = before.map(|before| (beside(".before-capsule"), before));
     if let Some((backup, before)) = &backup {
-        write_new(backup, before, permissions.as_ref())?;
+        write_again(backup, before, permissions.as_ref())?;
     }
     let backup = backup.map(|(backup, _)| backup);
     if after.is_empty() {
@@ -135,36 +135,23 @@ fn write(path: &Path, before: Option<&str>, after: &str) -> std::io::Result<Opti
         return Ok(backup);
     }
     let new = beside(".new-by-capsule");
-    write_new(&new, after, permissions.as_ref())?;
+    write_again(&new, after, permissions.as_ref())?;
     fs::rename(&new, &path)?;
     Ok(backup)
 }
 
-/// Writes a file anew, with these permissions; without any, for its owner alone.
-fn write_new(
-    path: &Path,
-    text: &str,
-    permissions: Option<&fs::Permissions>,
-) -> std::io::Result<()> {
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        return Err(error);
+/// Writes a file in place of one that an earlier try may have left.
+fn write_again(path: &Path, text: &str, permissions: Option<&Permissions>) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => write_new(path, text, permissions),
     }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    if let Some(permissions) = permissions {
-        file.set_permissions(permissions.clone())?;
-    }
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
     let message = format!("the settings `{}` cannot be changed: {why}", path.display());
     CodedError::new(Code::Usage, message)
-        .with_suggestion(
-            "`--print` shows what belongs into them where they are empty; put it there by hand",
-        )
+        .with_suggestion("mend the file, or move it away, and connect the agent again")
         .into()
 }
 

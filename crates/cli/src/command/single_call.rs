@@ -45,7 +45,7 @@ pub(crate) struct SingleCall<'o> {
     pub(crate) resumption: Option<&'o Resumption>,
     /// The session that it belongs to, if it is no run of its own.
     pub(crate) session: Option<SessionChoice>,
-    /// Who asked for it.
+    /// The caller: a person or a model.
     pub(crate) origin: Origin,
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::context::CliContext;
-use crate::hook::dialect::{Dialect, DialectName, OnFailure};
+use crate::hook::dialect::{Dialect, DialectName};
 use crate::hook::json_edit::{with_element, without_elements};
 use crate::hook::rewrite::quote;
 
 /// How long the agent waits for the hook, in seconds: six times as long as the hook takes at most.
 const HOST_WAIT_SECONDS: u64 = 60;
-/// What the agent's shell says to the model where the hook cannot be started or ends badly.
+/// The words of the agent's shell to the model where the hook cannot be started or ends badly.
 const FAILED: &str = "Capsule denies this call: its hook failed. Tell the user: capsule doctor";
 
 /// The settings of an agent.
@@ -53,7 +53,7 @@ impl AgentSettings {
         self.name.dialect()
     }
 
-    /// What is in them now; nothing where there are none.
+    /// The text that they have now; empty where there are none.
     pub(crate) fn read(&self) -> std::io::Result<String> {
         match std::fs::read_to_string(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -142,8 +142,6 @@ impl AgentSettings {
 
     /// How far the hook reaches, and what it does not cover, in lines.
     pub(crate) fn coverage(&self) -> Vec<String> {
-        let open = self.dialect().failures.iter().filter(|row| row.1 == OnFailure::Continues);
-        let open: Vec<&str> = open.map(|row| row.0).collect();
         let guard = match self.name {
             DialectName::Opencode => "the plugin file denies then",
             _ => "the shell line of the hook denies where it crashes or is missing",
@@ -154,7 +152,7 @@ impl AgentSettings {
             "not covered: what the agent does without its hook (its start, its memory files, its MCP servers' own processes), \
              and redirects of what it fetches"
                 .to_owned(),
-            format!("by itself the agent goes ahead when a hook fails ({}); {guard}", open.join(", ")),
+            format!("by itself the agent goes ahead when a hook fails ({}); {guard}", self.dialect().fails_open.join(", ")),
         ];
         if self.name == DialectName::Codex {
             lines.push(

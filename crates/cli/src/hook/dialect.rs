@@ -23,18 +23,6 @@ pub(crate) enum DialectName {
     Opencode,
 }
 
-/// What a host does with the call when its hook fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    /// The call goes ahead.
-    Continues,
-    /// The call does not.
-    Denies,
-}
-
-/// A kind of failure of a hook, with what the host does then by itself.
-pub(crate) type FailureRow = (&'static str, OnFailure);
-
 /// How a program asks and is answered.
 #[derive(Debug)]
 pub(crate) struct Dialect {
@@ -52,20 +40,13 @@ pub(crate) struct Dialect {
     pub(crate) deny: &'static str,
     /// The answer that changes the arguments of a call, with `$input`.
     pub(crate) rewrite: &'static str,
-    /// What the host does when the hook crashes, hangs, prints nothing, prints no JSON, or is missing, where it is
-    /// called without the shell line that `capsule connect` writes.
-    pub(crate) failures: [FailureRow; 5],
+    /// The failures of the hook after which the host goes ahead by itself, where it is called without the shell line that
+    /// `capsule connect` writes.
+    pub(crate) fails_open: &'static [&'static str],
 }
 
-const fn failures(crash: OnFailure, hang: OnFailure, missing: OnFailure) -> [FailureRow; 5] {
-    [
-        ("crash", crash),
-        ("hang", hang),
-        ("nothing", OnFailure::Continues),
-        ("rubbish", OnFailure::Continues),
-        ("missing", missing),
-    ]
-}
+/// All kinds of failure: the hook prints nothing, or no JSON, among them.
+const FAILURES: [&str; 5] = ["crash", "hang", "nothing", "rubbish", "missing"];
 
 const CLAUDE_DENY: &str = r#"{"hookSpecificOutput": {"hookEventName": "PreToolUse",
     "permissionDecision": "deny", "permissionDecisionReason": "$reason"}}"#;
@@ -80,7 +61,7 @@ static CLAUDE_CODE: Dialect = Dialect {
     allow: r#"{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}"#,
     deny: CLAUDE_DENY,
     rewrite: CLAUDE_REWRITE,
-    failures: failures(OnFailure::Continues, OnFailure::Continues, OnFailure::Continues),
+    fails_open: &FAILURES,
 };
 
 static CODEX: Dialect = Dialect {
@@ -92,7 +73,7 @@ static CODEX: Dialect = Dialect {
     allow: "",
     deny: CLAUDE_DENY,
     rewrite: CLAUDE_REWRITE,
-    failures: failures(OnFailure::Continues, OnFailure::Continues, OnFailure::Continues),
+    fails_open: &FAILURES,
 };
 
 static GEMINI: Dialect = Dialect {
@@ -104,7 +85,7 @@ static GEMINI: Dialect = Dialect {
     deny: r#"{"decision": "deny", "reason": "$reason"}"#,
     rewrite: r#"{"decision": "allow",
         "hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": "$input"}}"#,
-    failures: failures(OnFailure::Continues, OnFailure::Continues, OnFailure::Continues),
+    fails_open: &FAILURES,
 };
 
 static OPENCODE: Dialect = Dialect {
@@ -116,7 +97,7 @@ static OPENCODE: Dialect = Dialect {
     deny: r#"{"decision": "deny", "reason": "$reason"}"#,
     rewrite: r#"{"decision": "allow", "args": "$input"}"#,
     // Whatever throws in a plugin denies, and a missing plugin file is no plugin.
-    failures: failures(OnFailure::Denies, OnFailure::Continues, OnFailure::Continues),
+    fails_open: &["hang", "nothing", "rubbish", "missing"],
 };
 
 impl DialectName {

@@ -44,7 +44,7 @@ pub(super) fn answer(
     }
     let name = checked_name(&format!("{}:{}", dialect.name, input.session))?;
     let ctx = CliContext::read(globals)?;
-    let workspace = workspace(input, dialect, (globals, &ctx.home))?;
+    let workspace = workspace(input, dialect, &ctx)?;
     let ctx = ctx.with_workspace(&workspace);
     let bound = ctx.load_policy(&args.policy, None)?;
     if bound.policy.audit.payloads != PayloadRetention::Full {
@@ -104,19 +104,17 @@ fn unknown_tool(input: &HookInput, dialect: &Dialect) -> CodedError {
 fn workspace(
     input: &HookInput,
     dialect: &Dialect,
-    (globals, home): (&Globals, &Path),
+    ctx: &CliContext,
 ) -> Result<PathBuf, CodedError> {
-    let named = globals.workspace.clone();
     let project = || {
         let project = (!dialect.project.is_empty()).then(|| CliContext::variable(dialect.project));
         project.flatten().map(PathBuf::from).filter(|project| input.cwd.starts_with(project))
     };
-    let is_named = named.is_some();
+    let named = ctx.named_workspace();
     let chosen = named.or_else(project).unwrap_or_else(|| input.cwd.clone());
     // A directory that is not there is refused with the policy.
     let Ok(real) = chosen.canonicalize() else { return Ok(chosen) };
-    let is_home = home.canonicalize().is_ok_and(|home| home == real);
-    if real == Path::new("/") || (is_home && !is_named) {
+    if ctx.is_too_wide(&real) {
         let shown = escape::line(&real.display().to_string()).into_owned();
         let message = format!("`{shown}` is no workspace: everything of the user lies in it");
         return Err(CodedError::new(Code::Usage, message)

@@ -25,8 +25,8 @@ pub(super) const CONFIGURATION: &str = "/run/capsule/config";
 const REFUSED: u8 = 8;
 /// The exit status where the program is not there, as shells have it.
 const NOT_FOUND: u8 = 127;
-/// Signals show in exit statuses from here on.
-const SIGNAL_STATUS: i32 = 128;
+/// Signals show in exit statuses from here on, as in shells.
+pub(super) const SIGNAL_STATUS: i32 = 128;
 
 /// Lives the whole life of that process.
 pub(crate) fn main() -> ExitCode {

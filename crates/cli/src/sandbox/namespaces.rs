@@ -15,6 +15,7 @@ use capsule_sandbox::{
 use rustix::fs::{Mode, OFlags};
 
 use super::attach;
+use super::lease::SIGNAL_STATUS;
 use super::plan::{AgentPlan, CAPSULE_DIRECTORY, inside};
 use super::program::ProgramSearch;
 use crate::args::SandboxNetworkArg;
@@ -34,8 +35,6 @@ const NETWORK_FILES: [&str; 3] = ["/etc/services", "/etc/protocols", "/etc/gai.c
 /// Where the agent finds this program, behind all others.
 const CAPSULE_PROGRAMS: &str = "/run/capsule/bin";
 const CAPSULE_PROGRAM: &str = "/run/capsule/bin/capsule";
-/// Signals show in exit statuses from here on, as in shells.
-const SIGNAL_STATUS: i32 = 128;
 
 pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let launch = launch(plan, ctx)?;

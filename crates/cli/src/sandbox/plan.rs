@@ -118,8 +118,7 @@ fn workspace(ctx: &CliContext) -> Result<PathBuf, Failure> {
             return Err(refuse(format!("the workspace `{shown}` cannot be opened: {error}")));
         }
     };
-    let is_home = ctx.home.canonicalize().is_ok_and(|home| home == real);
-    if real == Path::new("/") || (is_home && ctx.named_workspace().is_none()) {
+    if ctx.is_too_wide(&real) {
         return Err(refuse(format!("`{shown}` is no workspace: everything of yours lies in it")));
     }
     Ok(real)

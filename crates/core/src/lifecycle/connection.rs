@@ -1,8 +1,7 @@
 //! The connections of a running command: written down before they are dialled, and asked about where the
 //! policy says so.
 
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use serde_json::{Map, Value, json};
@@ -17,7 +16,7 @@ use crate::journal::{
 };
 use crate::lifecycle::approval::{answer_event, refusal_problem, shown_event};
 use crate::lifecycle::redacted::RedactedCall;
-use crate::lifecycle::run::{ConnectionRecord, EndWriter, RunningCall};
+use crate::lifecycle::run::{AllowedBy, ConnectionRecord, EndWriter, RunningCall};
 use crate::outcome::CodedError;
 use crate::policy::HostQuestion;
 use capsule_base::json;
@@ -52,8 +51,8 @@ impl<J: Journal> EndWriter<'_, J> {
         question: &HostQuestion,
         confinement: Option<Confinement>,
         running: &mut RunningCall<'_>,
-    ) -> Result<Result<String, CodedError>, J::Error> {
-        let host = format!("{}:{}", question.address.host(), question.address.port());
+    ) -> Result<Result<AllowedBy, CodedError>, J::Error> {
+        let host = question.address.host_and_port();
         let args = self.redactor.value(question_arguments(&host, running.call), &mut 0);
         let url = UrlTarget { asked: host, parsed: ParsedUrl::Url(question.address.clone()) };
         let action = Action::Fetch { url, headers: Vec::new() };
@@ -70,7 +69,7 @@ impl<J: Journal> EndWriter<'_, J> {
         match running.approver.resolve(&request) {
             ApprovalRoute::Granted(used) => {
                 let (call, grant) = (self.number, used.id().to_string());
-                let allowed = format!("grant {grant}");
+                let allowed = AllowedBy::Grant(grant.clone());
                 let event = Event::GrantUsed(GrantUsed { call, grant, left: used.remaining() });
                 self.journal.append(event, Durability::CrashSafe)?;
                 Ok(Ok(allowed))
@@ -90,14 +89,14 @@ impl<J: Journal> EndWriter<'_, J> {
         &mut self,
         card: &Card,
         approver: &mut dyn Approver,
-    ) -> Result<Result<String, CodedError>, J::Error> {
+    ) -> Result<Result<AllowedBy, CodedError>, J::Error> {
         let shown = shown_event(self.number, card, self.journal)?;
         self.journal.append(Event::ConnectionShown(shown), Durability::CrashSafe)?;
         let given = approver.ask(card);
         let event = answer_event(self.number, &given, self.redactor, self.journal)?;
         self.journal.append(Event::ConnectionAnswered(event), Durability::CrashSafe)?;
         Ok(match given.answer {
-            ApprovalAnswer::Approved(..) => Ok("a person".into()),
+            ApprovalAnswer::Approved(..) => Ok(AllowedBy::Person),
             other => Err(refusal_problem(other)),
         })
     }

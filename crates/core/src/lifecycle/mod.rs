@@ -28,7 +28,7 @@ pub use approval::{
 pub use plan::{PlanApproval, PlannedCall, request_plan_approval};
 pub use redacted::recorded_action;
 pub use run::{
-    ConnectionRecord, FinishedCall, Operation, Permit, Preview, RunningCall, SavedUndo,
+    AllowedBy, ConnectionRecord, FinishedCall, Operation, Permit, Preview, RunningCall, SavedUndo,
     UnconfinedPermit, run,
 };
 pub use stages::{

@@ -121,13 +121,22 @@ pub struct RunningCall<'a> {
     pub approver: &'a mut dyn Approver,
 }
 
+/// Who allowed a command to reach a host that the policy asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowedBy {
+    /// A person, now.
+    Person,
+    /// A grant that a person gave before, by its name.
+    Grant(String),
+}
+
 /// Where a running call writes down what its command connects to, and asks about it.
 trait ConnectionJournal {
     /// Says whether it was written.
     fn record(&self, record: ConnectionRecord<'_>) -> bool;
 
     /// Gives the answer; none where something could not be written.
-    fn ask(&self, question: &HostQuestion) -> Option<Result<String, CodedError>>;
+    fn ask(&self, question: &HostQuestion) -> Option<Result<AllowedBy, CodedError>>;
 }
 
 /// Leave to run one call, now, within bounds.
@@ -169,7 +178,7 @@ impl<'p> Permit<'p> {
     /// # Errors
     /// The reason why it may not be reached: a person said no, or nobody is there; or the question could not be
     /// written, with which the call ends.
-    pub fn ask(&self, question: &HostQuestion) -> Result<String, CodedError> {
+    pub fn ask(&self, question: &HostQuestion) -> Result<AllowedBy, CodedError> {
         self.journal.ask(question).unwrap_or_else(|| Err(unwritten()))
     }
 
@@ -374,7 +383,7 @@ impl<J: Journal> ConnectionJournal for RefCell<EndGuard<'_, J>> {
         failure.is_none()
     }
 
-    fn ask(&self, question: &HostQuestion) -> Option<Result<String, CodedError>> {
+    fn ask(&self, question: &HostQuestion) -> Option<Result<AllowedBy, CodedError>> {
         let mut guard = self.borrow_mut();
         let EndGuard { end: Some(end), running, confinement, failure: failure @ None, .. } =
             &mut *guard

@@ -118,12 +118,11 @@ impl RecordedOperation {
     fn requested_address(&self) -> Option<HttpUrl> {
         let recording = self.recording.borrow();
         let events = (1..).map_while(|place| Some((place, recording.peek(place)?)));
-        let requested = events.take_while(|(_, event)| !matches!(event, Event::CallFinished(_)));
-        let bytes = requested.filter_map(|(place, event)| match event {
+        let mut events = events.take_while(|(_, event)| !matches!(event, Event::CallFinished(_)));
+        let bytes = events.find_map(|(place, event)| match event {
             Event::ConnectionRequested(request) => Some(recording.payload(place, &request.target)),
             _ => None,
-        });
-        let bytes = { bytes }.next()??;
+        })??;
         let target: ConnectionTarget = serde_json::from_slice(&bytes).ok()?;
         HttpUrl::parse(&format!("https://{}/", target.host)).ok()
     }

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use capsule_core::journal::ConnectionTarget;
+use capsule_core::lifecycle::AllowedBy;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::HostJudgement;
 
@@ -108,7 +109,11 @@ fn judge(
         HostJudgement::Allowed(rule) => (rule, None),
         // Nothing is looked up before the answer.
         HostJudgement::NeedsApproval(rule, question) => {
-            (rule, Some(shared.ask(messages, question)?))
+            let allowed_by = match shared.ask(messages, question)? {
+                AllowedBy::Person => "a person".to_owned(),
+                AllowedBy::Grant(id) => format!("grant {id}"),
+            };
+            (rule, Some(allowed_by))
         }
     };
     let (host, rule) = (request.host_and_port(), Some(rule));

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::journal::ConnectionTarget;
-use capsule_core::lifecycle::{ConnectionRecord, Permit};
+use capsule_core::lifecycle::{AllowedBy, ConnectionRecord, Permit};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{HostQuestion, HostScope};
 use capsule_sandbox::{CommandListeners, Launch, LaunchStage};
@@ -63,7 +63,7 @@ pub(crate) struct CommandNetwork {
     /// How many connections were written down.
     recorded: u64,
     /// The answers about hosts that hold for the whole command.
-    answers: BTreeMap<String, Result<String, CodedError>>,
+    answers: BTreeMap<String, Result<AllowedBy, CodedError>>,
     /// Why the command is ended, where a person said that nothing may follow.
     stopped: Option<CodedError>,
     /// The hosts that were refused, as JSON, each with the first reason.
@@ -146,8 +146,8 @@ impl CommandNetwork {
         question: &HostQuestion,
         permit: &Permit<'_>,
         pause: &mut dyn FnMut(),
-    ) -> Result<String, CodedError> {
-        let host = format!("{}:{}", question.address.host(), question.address.port());
+    ) -> Result<AllowedBy, CodedError> {
+        let host = question.address.host_and_port();
         if let Some(answer) = self.answers.get(&host) {
             return answer.clone();
         }
@@ -163,7 +163,7 @@ impl CommandNetwork {
             self.stopped = Some(problem.clone());
         }
         // A grant may be taken back while the command runs.
-        let is_of_grant = answer.as_ref().is_ok_and(|who| who.starts_with("grant "));
+        let is_of_grant = matches!(answer, Ok(AllowedBy::Grant(_)));
         let is_kept = !question.is_asked_each_time() && !is_of_grant;
         if is_kept && self.answers.len() < limits::PROXY_CONNECTIONS {
             self.answers.insert(host, answer.clone());

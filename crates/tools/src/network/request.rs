@@ -73,7 +73,7 @@ impl ProxyRequest {
 
     /// `registry.example.org:443`.
     pub(super) fn host_and_port(&self) -> String {
-        format!("{}:{}", self.target.host(), self.target.port())
+        self.target.host_and_port()
     }
 
     /// The bytes that are sent to the host first.
@@ -214,8 +214,8 @@ fn http_request(request: &Request<'_, '_>, rest: &[u8]) -> Result<ProxyRequest, 
     }
     let has_body = is_coded || lengths.first().is_some_and(|length| *length != b"0");
     let only_fetches = matches!(method, "GET" | "HEAD" | "OPTIONS") && !has_body;
-    let authority = format!("{}:{}", url.host(), url.port());
-    let target = parse_authority(&authority).ok_or_else(|| bad_request("no host and port"))?;
+    let target =
+        parse_authority(&url.host_and_port()).ok_or_else(|| bad_request("no host and port"))?;
     let kind = RequestKind::Page { only_fetches };
     Ok(ProxyRequest { target, kind, first_bytes: page_head(request, &url) })
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::journal::ConnectionTarget;
+use capsule_core::lifecycle::AllowedBy;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{HostQuestion, HostScope};
 
@@ -17,7 +18,7 @@ use super::upstream::UpstreamProxy;
 /// The words of a thread of a connection to the thread of the call.
 pub(super) enum Message {
     /// The command wants to reach a host that a person is asked about; the answer is who allowed it.
-    Asked { question: Box<HostQuestion>, reply: SyncSender<Result<String, CodedError>> },
+    Asked { question: Box<HostQuestion>, reply: SyncSender<Result<AllowedBy, CodedError>> },
     /// The command wants to reach a host; the answer is the number of the connection once that is written down, and
     /// none if it cannot be.
     Requested { target: ConnectionTarget, refused: Option<Code>, reply: SyncSender<Option<u64>> },
@@ -114,7 +115,7 @@ impl Shared {
         &self,
         messages: &Sender<Message>,
         question: HostQuestion,
-    ) -> Result<String, CodedError> {
+    ) -> Result<AllowedBy, CodedError> {
         let (reply, answer) = sync_channel(1);
         self.send(messages, Message::Asked { question: Box::new(question), reply });
         let ended = CodedError::new(Code::NetConnect, "the command has ended");

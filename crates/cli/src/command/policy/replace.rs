@@ -1,7 +1,6 @@
 //! Writing a policy file: at once, over the text that was read, and never while somebody works by it.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use capsule_base::code::Code;
@@ -12,6 +11,7 @@ use capsule_runtime::{PendingQuestion, now_micros, read_text, real_path};
 use capsule_store::{RunFilter, RunState, Store};
 
 use crate::failure::Failure;
+use crate::new_file::write_new;
 
 /// Replaces a file that holds a text by one with another text, at once and with the rights of the old
 /// one.
@@ -27,10 +27,8 @@ pub(super) fn replace_policy(path: &Path, before: &str, text: &str) -> Result<()
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
     let lay = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&new)?;
-        file.set_permissions(fs::metadata(&path)?.permissions())?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        let permissions = fs::metadata(&path)?.permissions();
+        write_new(&new, text, Some(&permissions))
     };
     let written = lay().map_err(|error| Failure::from(wrong(error))).and_then(|()| {
         // As late as can be: what somebody wrote meanwhile is not lost.

@@ -137,7 +137,7 @@ pub(crate) fn judge_host(hosts: &HostRules, address: &HttpUrl) -> Finding {
     let named = hosts.rules.iter().filter(|rule| rule.pattern.matches(address));
     let found = named.map(|rule| rule_finding(rule, rule.decision.unwrap_or_default()));
     found.max_by_key(|finding| finding.verdict).unwrap_or_else(|| {
-        let reason = format!("the policy names no host `{}:{}`", address.host(), address.port());
+        let reason = format!("the policy names no host `{}`", address.host_and_port());
         match &hosts.others {
             Some((verdict, source)) if *verdict != Verdict::Deny => {
                 Finding::with_verdict(*verdict, reason).under_rule(OTHER_HOSTS, source)
