@@ -338,15 +338,16 @@ fn scene(row: &Row) -> Scene {
     let mut kept: Vec<Box<dyn std::any::Any>> = Vec::new();
     let mut word = None;
     for (path, content) in &row.files {
-        capsule.write_file(path, content);
+        if row.executable.contains(path) {
+            let _ = capsule.write_program(path, content);
+        } else {
+            let _ = capsule.write_file(path, content);
+        }
     }
     for (path, content) in &row.outside {
         let path = capsule.directory().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
-    }
-    for path in &row.executable {
-        fs::set_permissions(root.join(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
     for (link, target) in &row.links {
         symlink(target, root.join(link)).unwrap();

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -389,8 +389,7 @@ fn outputs_are_judged_where_they_become_words() {
 #[test]
 fn an_activated_environment_has_its_programs() {
     let capsule = capsule();
-    let tool = capsule.write_file(".venv/bin/tool", "#!/bin/sh\necho used\n");
-    fs::set_permissions(tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let _ = capsule.write_program(".venv/bin/tool", "#!/bin/sh\necho used\n");
     capsule.write_file(".venv/bin/activate", "");
     let policy = capsule.write_policy(OPEN);
     for command in ["source .venv/bin/activate && tool", ". .venv/bin/activate; cd src; tool"] {

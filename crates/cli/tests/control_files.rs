@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel, write_program};
 use serde_json::{Value, json};
 use toml::Table;
 
@@ -203,10 +203,7 @@ fn programs_obey_what_is_listed() {
         let (root, mark) = (folder.path(), folder.path().join("mark"));
         let is_variable = listed.chars().all(|c| c.is_ascii_uppercase() || c == '_');
         let file = root.join(if is_variable { "named" } else { listed });
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, text.replace("MARK", mark.to_str().unwrap()) + "\n").unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&file, mode).unwrap();
+        let file = write_program(file, text.replace("MARK", mark.to_str().unwrap()) + "\n");
         if !root.join(".gitconfig").exists() && is_variable {
             fs::write(root.join(".gitconfig"), "[user]\nname = n\n").unwrap();
         }

@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
@@ -397,16 +397,14 @@ fn idle(capsule: &Capsule) {
     for hook in
         ["post-index-change", "fsmonitor-watchman", "post-checkout", "reference-transaction"]
     {
-        let path = capsule.write_file(&format!("hooks/{hook}"), EVIL);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let _ = capsule.write_program(&format!("hooks/{hook}"), EVIL);
     }
     config(capsule, "core.hooksPath", "/workspace/hooks");
 }
 
 fn hostile(done: fn(&Capsule)) -> Capsule {
     let capsule = repository();
-    let evil = capsule.write_file("evil", EVIL);
-    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
+    let _ = capsule.write_program("evil", EVIL);
     done(&capsule);
     // Not as git has written it down, so that it has to look at what is in there, and not only where the clock
     // has not gone on since.

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
+use capsule_testkit::{Capsule, CommandOutput, run_in_parallel, write_program};
 use serde_json::{Value, json};
 
 #[path = "hooks/reach.rs"]
@@ -337,8 +337,7 @@ fn the_line_of_the_hook_denies_what_the_hook_cannot() {
         let binary = env!("CARGO_BIN_EXE_capsule");
         assert!(line.starts_with(binary), "{line}");
         let script = agent.capsule.directory().join("crash");
-        fs::write(&script, "#!/bin/sh\nkill -9 $$\n").unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let script = write_program(script, "#!/bin/sh\nkill -9 $$\n");
         let lines = [
             ("crash", line.replace(binary, &script.display().to_string())),
             ("missing", line.replace(binary, "/nowhere/capsule")),

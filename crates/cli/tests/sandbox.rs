@@ -6,13 +6,15 @@ mod agents;
 mod terminal;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use agents::leftover_processes;
 use agents::scenarios::{capsule, failures, run_line};
-use capsule_testkit::{CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn};
+use capsule_testkit::{
+    CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn, write_program,
+};
 use serde_json::json;
 use terminal::Terminal;
 
@@ -261,8 +263,7 @@ fn refusals_say_what_to_do() {
     };
     let ran = docker(&path).exits(8);
     assert!(ran.stderr.contains("Docker is required"), "{ran:?}");
-    fs::write(path.join("docker"), "#!/bin/sh\nexit 1\n").unwrap();
-    fs::set_permissions(path.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
+    let _ = write_program(path.join("docker"), "#!/bin/sh\nexit 1\n");
     let ran = docker(&path).exits(8);
     assert!(ran.stderr.contains("does not answer") && ran.stderr.contains("start it"), "{ran:?}");
     let ran = capsule.run_without_namespaces(&["sandbox", "--", "true"]).exits(8);

@@ -392,8 +392,7 @@ fn policies_are_told_apart_by_their_place() {
 #[test]
 fn programs_that_cannot_be_shown_are_named() {
     let capsule = capsule();
-    let script = capsule.write_file(".venv/bin/pytest", "#!/bin/sh\necho hi\n");
-    Command::new("chmod").arg("+x").arg(&script).status().unwrap();
+    let _ = capsule.write_program(".venv/bin/pytest", "#!/bin/sh\necho hi\n");
     for (text, place) in [
         ("test.run: { decision: allow, command: [.venv/bin/pytest] }", "policy.yaml:3:"),
         ("test.run: { decision: allow, command: [./run.sh] }", "policy.yaml:3:"),

@@ -119,8 +119,7 @@ steps:
     let runs = || capsule.run(&["list-runs", "--json"]).json().as_array().unwrap().len();
     let before = runs();
     let evil = "#!/bin/sh\ntouch EVIL\n";
-    let script = capsule.write_file(".git/evil", evil);
-    fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let _ = capsule.write_program(".git/evil", evil);
     git(&capsule, &root, &["config", "core.fsmonitor", ".git/evil"]);
     let told = capsule.run(&["changes", "latest"]).exits(0);
     assert!(told.stdout.contains("M a  3 B") && told.stdout.contains("A dir/new  3 B"), "{told:?}");

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 use capsule_testkit::Capsule;
 use serde_json::{Value, json};
@@ -65,8 +64,7 @@ fn a_filter_is_never_an_option() {
 #[test]
 fn what_comes_of_the_tests_is_told() {
     let capsule = capsule();
-    let program = capsule.write_file("check", "#!/bin/sh\necho one failed >&2\nexit 3\n");
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let _ = capsule.write_program("check", "#!/bin/sh\necho one failed >&2\nexit 3\n");
     let own = policy(&capsule, "{ decision: allow, command: [sh, ./check] }");
     let answer = call(&capsule, &own, &json!({}));
     assert_eq!(answer["code"], "exec.exit-nonzero", "{answer}");

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use capsule_testkit::{Capsule, CommandOutput};
+use capsule_testkit::{Capsule, CommandOutput, write_program};
 
 /// Allows project code, and asks about nothing.
 fn policy(toolchains: &str) -> String {
@@ -51,9 +51,7 @@ impl Bed {
 
     /// Writes a program of a toolchain into the home directory.
     fn write_program(&self, path: &str, content: &[u8]) -> PathBuf {
-        let path = self.write_home(path, content);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
+        write_program(self.capsule.home().join(path), content)
     }
 
     fn write_home(&self, path: &str, content: &[u8]) -> PathBuf {

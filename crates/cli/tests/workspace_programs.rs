@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use capsule_testkit::Capsule;
+use capsule_testkit::{Capsule, write_program};
 
 /// Allows project code, and asks about nothing.
 const POLICY: &str = "version: 1
@@ -24,17 +24,14 @@ fn capsule() -> (Capsule, String) {
     let policy = capsule.write_policy(POLICY);
     let script = "#!/bin/sh\necho \"$0 $*\"\n";
     for name in ["run.sh", "sub/inner.sh", ".env"] {
-        let path = capsule.write_file(name, script);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let _ = capsule.write_program(name, script);
     }
     let _plain = capsule.write_file("plain.txt", script);
     let workspace = capsule.workspace();
     symlink("sub", workspace.join("linked")).unwrap();
     symlink("/usr/bin/id", workspace.join("id")).unwrap();
     symlink("run.sh", workspace.join("again")).unwrap();
-    let outside = capsule.directory().join("outside.sh");
-    fs::write(&outside, script).unwrap();
-    fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).unwrap();
+    let outside = write_program(capsule.directory().join("outside.sh"), script);
     symlink(&outside, workspace.join("out")).unwrap();
     (capsule, policy)
 }
@@ -119,7 +116,7 @@ fn links_to_known_programs_are_judged_as_those() {
     symlink("/usr/bin/python3", workspace.join("venv/bin/python")).unwrap();
     symlink("/usr/bin/perl", workspace.join("ls")).unwrap();
     symlink("/usr/lib/git-core/git-sh-prompt", workspace.join("cat")).unwrap();
-    fs::copy("/usr/bin/true", workspace.join("true")).unwrap();
+    let _ = capsule.write_program("true", fs::read("/usr/bin/true").unwrap());
     capsule.write_file("hello.py", "print('hello')\n");
     let exec = |words: &[&str]| {
         let mut args = vec!["exec", "--unattended", "--policy", "builtin:developer", "--"];
@@ -152,8 +149,7 @@ fn installed_programs_count_as_the_projects() {
         "pytest",
         ".venv/bin/git",
     ] {
-        let path = capsule.write_file(path, hello);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let _ = capsule.write_program(path, hello);
     }
     for (words, status) in [
         (&[".venv/bin/pytest", "-q"][..], 0),

@@ -141,6 +141,14 @@ impl Capsule {
         path
     }
 
+    /// Writes a program of the workspace, as [`crate::write_program`] does; gives its path.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn write_program(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        crate::write_program(self.workspace().join(path), content)
+    }
+
     /// Writes a policy beside the workspace; gives its path.
     ///
     /// # Panics
