@@ -360,7 +360,7 @@ fn nothing_is_left_of_an_agent_that_is_killed() {
         names
     };
     let before = files();
-    for round in 0_u64..24 {
+    for round in 0_u64..51 {
         let mark = format!("9{}{round:04}", std::process::id());
         let line = format!("sleep {mark} & setsid sleep {mark} & sleep {mark}");
         let mut child = capsule
@@ -371,7 +371,7 @@ fn nothing_is_left_of_an_agent_that_is_killed() {
             .spawn()
             .unwrap();
         // From before the first process to after the last one was started.
-        std::thread::sleep(std::time::Duration::from_micros(round * round * 200));
+        std::thread::sleep(std::time::Duration::from_micros(round * round * 45));
         match round % 3 {
             0 => child.kill().unwrap(),
             1 => agents::signal(&child, rustix::process::Signal::TERM),

@@ -155,8 +155,26 @@ fn a_container_holds_the_scenarios() {
     assert_eq!(ran.stdout, format!("capsule\n/workspace\ncapsule {}\n", env!("CARGO_PKG_VERSION")));
     // SBX-9: nothing is left of those.
     assert_eq!(daemon.containers(), "");
+    has_what_a_container_gives(&daemon);
     keeps_a_terminal(&capsule);
     ends_with_the_wrapper(&capsule, &daemon);
+}
+
+/// Capsule in a container that it did not start: the levels of the page on machines.
+fn has_what_a_container_gives(daemon: &Daemon) {
+    let doctor = |options: &[&str]| {
+        let words =
+            [&["run", "--rm", "--tmpfs=/tmp:mode=1777"], options, &["capsule-sandbox", "doctor"]]
+                .concat();
+        let said = daemon.docker(&words);
+        let is_told = |line: &&str| line.contains(" tier ") || line.contains("missing");
+        said.stdout.lines().filter(is_told).collect::<Vec<_>>().join("\n")
+    };
+    let closed = doctor(&[]);
+    assert!(closed.contains("landlock:") && closed.contains("--security-opt"), "{closed}");
+    let opened = ["--security-opt=seccomp=unconfined", "--security-opt=systempaths=unconfined"];
+    let opened = doctor(&opened);
+    assert!(opened.contains("held") && opened.ends_with("namespaces"), "{opened}");
 }
 
 fn keeps_a_terminal(capsule: &Capsule) {
@@ -174,7 +192,7 @@ fn keeps_a_terminal(capsule: &Capsule) {
 /// Whatever ends the wrapper, the container is removed.
 fn ends_with_the_wrapper(capsule: &Capsule, daemon: &Daemon) {
     let leases = capsule.store().with_file_name("leases");
-    for round in 0_u64..20 {
+    for round in 0_u64..51 {
         let mark = format!("8{}{round:04}", std::process::id());
         let line = format!("sleep {mark} & exec sleep {mark}");
         let mut child = capsule
@@ -184,7 +202,7 @@ fn ends_with_the_wrapper(capsule: &Capsule, daemon: &Daemon) {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(round * round * 4));
+        std::thread::sleep(Duration::from_millis(round * round * 3 / 5));
         match round % 3 {
             0 | 1 => child.kill().unwrap(),
             _ => signal(&child, Signal::TERM),

@@ -160,7 +160,7 @@ profiles:
   mine:
     decide: { fs.read: allow, proc.exec: ask, "*": deny }
     unattended: fail
-    requires: { sandbox: enforced, workspace: disposable }
+    requires: { sandbox: enforced, workspace: disposable, isolated: yes }
 capabilities:
   fs.write: { risk: medium, label: change files }
   proc.exec: { risk: high }

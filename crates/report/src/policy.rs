@@ -267,6 +267,7 @@ fn profile_rule(profile: &Profile, chosen: SourceLocation) -> RuleLine {
     let requires = [
         requires.sandbox.then_some("sandbox enforced"),
         requires.disposable.then_some("workspace disposable"),
+        requires.isolated.then_some("isolated yes"),
     ];
     RuleLine::new("profile", name.clone(), source.as_ref().unwrap_or(&chosen))
         .with("decide", words)

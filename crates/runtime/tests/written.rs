@@ -1,17 +1,18 @@
 //! What of a run is on disk when it is seen: all that it led to by then, and never less than itself.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::RunKind;
 use capsule_runtime::plan::{Plan, execute};
 use capsule_runtime::{
-    BoundPolicy, CATALOGUE, Cancel, CommandRunner, LiveRun, LiveRunOptions, NoPrompt, NullSink,
-    Observer, PolicyLoadOptions, PolicySource, WrittenEvent,
+    BoundPolicy, CATALOGUE, Cancel, CommandRunner, LiveRun, LiveRunOptions, NoPrompt, NullObserver,
+    NullSink, Observer, OpenError, PolicyLoadOptions, PolicySource, WrittenEvent,
 };
 use capsule_store::Store;
 use serde_json::{Map, json};
@@ -53,29 +54,34 @@ steps:
   - { id: two, tool: fs.read, args: { path: a.txt } }
 ";
 
-/// Runs the plan in a run of this kind with a tool that is able to do so much, and gives each event with
-/// what was there when it was seen.
-fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static str, Option<u64>)> {
+/// The policy of a test, over a workspace with one file.
+fn load(folder: &Path, policy: &str) -> BoundPolicy {
     let (store, root) = (folder.join("state/store.db"), folder.join("ws"));
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("a.txt"), "text").unwrap();
-    std::fs::write(folder.join("policy.yaml"), POLICY).unwrap();
+    std::fs::write(folder.join("policy.yaml"), policy).unwrap();
     let lookup = PolicyLoadOptions {
         source: &PolicySource::File(folder.join("policy.yaml")),
         workspace: Some(&root),
         shell_cwd: None,
         cwd: folder,
         home: Path::new("/home/nobody"),
-        own_files: std::slice::from_ref(&store),
+        own_files: &[store],
         user_layer: &folder.join("home/policy.yaml"),
         profile: None,
     };
-    let law = BoundPolicy::load(&lookup).unwrap();
-    let mut looking = Looking { store: store.clone(), run: None, seen: Vec::new() };
-    let mut live = LiveRun::open(LiveRunOptions {
-        policy: &law,
-        store: &store,
-        kind: origin,
+    BoundPolicy::load(&lookup).unwrap()
+}
+
+fn options<'s, 'o>(
+    (policy, store): (&'s BoundPolicy, &'s Path),
+    (kind, capability): (RunKind, Capability),
+    observer: &'o mut dyn Observer,
+) -> LiveRunOptions<'s, 'o> {
+    LiveRunOptions {
+        policy,
+        store,
+        kind,
         subject: None,
         name: "two".into(),
         plan: None,
@@ -86,19 +92,60 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
         cancel: Cancel::default(),
         sink: Rc::new(NullSink),
         why_not_disposable: Box::new(|| Ok(())),
+        is_isolated: false,
         env: Box::new(|_| None),
         accepts_layer: false,
         is_gate: false,
         questions_wait: false,
-        observer: &mut looking,
+        observer,
         prompt: Box::new(NoPrompt),
-    })
-    .unwrap();
+    }
+}
+
+/// Runs the plan in a run of this kind with a tool that is able to do so much, and gives each event with
+/// what was there when it was seen.
+fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static str, Option<u64>)> {
+    let store = folder.join("state/store.db");
+    let law = load(folder, POLICY);
+    let mut looking = Looking { store: store.clone(), run: None, seen: Vec::new() };
+    let mut live =
+        LiveRun::open(options((&law, &store), (origin, capability), &mut looking)).unwrap();
     let plan = Plan::parse(PLAN, "two", CATALOGUE).unwrap();
     let executed = execute(&mut live.run, &plan, Map::new()).unwrap();
     assert_eq!(executed.exit, Exit::Ok);
     live.finish(executed.exit, None, None).unwrap();
     looking.seen
+}
+
+/// APR-10: a profile may want a machine apart; without one nothing begins.
+#[test]
+fn a_profile_that_wants_a_machine_apart_begins_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "\
+profile: apart
+profiles:
+  apart: { decide: { \"*\": allow }, requires: { isolated: yes } }
+";
+    let law = load(folder.path(), &format!("{POLICY}{profile}"));
+    let store = folder.path().join("state/store.db");
+    for is_isolated in [false, true] {
+        let mut silent = NullObserver;
+        let read = (RunKind::Call, Capability::FsRead);
+        let options = options((&law, &store), read, &mut silent);
+        match LiveRun::open(LiveRunOptions { is_isolated, ..options }) {
+            Ok(live) => {
+                assert!(is_isolated);
+                live.finish(Exit::Ok, None, None).unwrap();
+            }
+            Err(OpenError::Refused(problem)) => {
+                assert!(!is_isolated && !store.exists());
+                assert_eq!(problem.code, Code::ProfileRequires);
+                let text = format!("{problem:?}");
+                assert!(text.contains("the profile `apart` wants a machine apart"), "{text}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
 }
 
 #[test]

@@ -33,7 +33,11 @@ fn by_capability(more: &[&str], value: &Value) -> Value {
 pub(super) fn profiles() -> Value {
     let requires = object(
         &[],
-        [("sandbox", enum_schema(["enforced"])), ("workspace", enum_schema(["disposable"]))],
+        [
+            ("sandbox", enum_schema(["enforced"])),
+            ("workspace", enum_schema(["disposable"])),
+            ("isolated", enum_schema(["yes"])),
+        ],
     );
     let profile = object(
         &["decide"],

@@ -168,7 +168,7 @@ fn check_tier(status: &SandboxStatus) -> Check {
     let name = String::from("tier");
     // Without Landlock neither tier can be had, whatever else is missing.
     let gap = status.missing_layer(SandboxTier::Basic).or(status.missing_layer(SandboxTier::Full));
-    let remedy = gap.map_or("", |gap| remedy_text(gap));
+    let remedy = gap.map(remedy_text).unwrap_or_default();
     let (hold, detail) = match status.tier {
         SandboxTier::Full if gap.is_none() => (EnforcementLevel::Held, "namespaces".to_owned()),
         SandboxTier::Basic if status.meets(SandboxTier::Basic) => {
@@ -200,12 +200,12 @@ fn check_toolchain(found: &FoundToolchain) -> Check {
 
 /// What the owner of the machine can do about a layer that is missing. In containers the two filters
 /// come first, since what they rule out looks like a setting of the kernel.
-fn remedy_text(gap: &LayerStatus) -> &'static str {
+fn remedy_text(gap: &LayerStatus) -> String {
     let setting = |name: &str| {
         let value = std::fs::read_to_string(Path::new("/proc/sys").join(name));
         value.unwrap_or_default().trim().to_owned()
     };
-    match gap.layer {
+    let remedy = match gap.layer {
         SandboxLayer::SeparateUsers if setting("user/max_user_namespaces") == "0" => {
             "`sysctl user.max_user_namespaces=10000`"
         }
@@ -215,8 +215,8 @@ fn remedy_text(gap: &LayerStatus) -> &'static str {
         SandboxLayer::SeparateUsers | SandboxLayer::SeparateFiles
             if setting("kernel/apparmor_restrict_unprivileged_userns") == "1" =>
         {
-            "give this program an AppArmor profile with `userns,`, or \
-             `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
+            let program = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/capsule".into());
+            return apparmor_remedy(&program);
         }
         SandboxLayer::SeparateUsers | SandboxLayer::SeparateFiles => {
             "start the container with a seccomp profile that allows `unshare`, `clone3` and `mount` \
@@ -227,7 +227,17 @@ fn remedy_text(gap: &LayerStatus) -> &'static str {
             "a kernel of Linux 6.12 or newer, with `landlock` in the boot option `lsm=`"
         }
         _ => "the layer below that is missing says why",
-    }
+    };
+    remedy.to_owned()
+}
+
+/// The lines that give this program a profile of AppArmor with which it may use user namespaces.
+fn apparmor_remedy(program: &Path) -> String {
+    format!(
+        "as root, type `printf 'abi <abi/4.0>,\\nprofile capsule \"%s\" flags=(unconfined) {{ userns, }}\\n' \
+         '{}' > /etc/apparmor.d/capsule` and `apparmor_parser -r /etc/apparmor.d/capsule`",
+        escape::line(&program.display().to_string())
+    )
 }
 
 /// A limit, and what the owner of the machine can do where it is only kept by looking.

@@ -43,6 +43,7 @@ pub(crate) fn run_options<'s, 'o>(
         cancel: cancel.clone(),
         sink: Rc::new(NullSink),
         why_not_disposable: Box::new(|| require_clean_copy(ctx, policy.workspace.path())),
+        is_isolated: crate::isolation::isolation().is_some(),
         env: Box::new(CliContext::variable),
         prompt,
         accepts_layer: false,

@@ -43,6 +43,8 @@ pub struct ProfileRequirements {
     pub sandbox: bool,
     /// What the run changes is staged, so that it can be dropped.
     pub disposable: bool,
+    /// Capsule itself runs in a sandbox, a container or a virtual machine; unknown counts as no (APR-10).
+    pub isolated: bool,
 }
 
 impl Profile {
@@ -110,7 +112,7 @@ impl Profile {
             };
             (capability, word)
         });
-        let requires = ProfileRequirements { sandbox: true, disposable: true };
+        let requires = ProfileRequirements { sandbox: true, disposable: true, isolated: false };
         Self { requires, ..Self::of("autonomous", &words) }
     }
 
@@ -138,6 +140,7 @@ impl Profile {
         let requires = ProfileRequirements {
             sandbox: self.requires.sandbox || other.requires.sandbox,
             disposable: self.requires.disposable || other.requires.disposable,
+            isolated: self.requires.isolated || other.requires.isolated,
         };
         Self { unattended, requires, ..self }
     }

@@ -15,7 +15,7 @@ use capsule_base::suggestion::closest;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
 
 const PROFILE: &[KeySpec] = &[key("decide"), key("unattended"), key("requires")];
-const REQUIRES: &[KeySpec] = &[key("sandbox"), key("workspace")];
+const REQUIRES: &[KeySpec] = &[key("sandbox"), key("workspace"), key("isolated")];
 
 /// The profiles that a policy defines. One that has the name of a built-in one takes its place.
 pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profile> {
@@ -70,17 +70,16 @@ fn unattended(context: &mut Context<'_>, section: &Section<'_>) -> Unattended {
 }
 
 fn requires(context: &mut Context<'_>, node: &YamlNode) -> ProfileRequirements {
-    let mut requires = ProfileRequirements::default();
-    let Some(section) = context.reader.section(node, "`requires`", REQUIRES) else {
-        return requires;
+    let section = context.reader.section(node, "`requires`", REQUIRES);
+    let mut wants = |name, word| {
+        let node = section.as_ref().and_then(|section| section.get(name));
+        node.is_some_and(|node| context.reader.keyword(node, &[word]).is_some())
     };
-    if let Some(node) = section.get("sandbox") {
-        requires.sandbox = context.reader.keyword(node, &["enforced"]).is_some();
+    ProfileRequirements {
+        sandbox: wants("sandbox", "enforced"),
+        disposable: wants("workspace", "disposable"),
+        isolated: wants("isolated", "yes"),
     }
-    if let Some(node) = section.get("workspace") {
-        requires.disposable = context.reader.keyword(node, &["disposable"]).is_some();
-    }
-    requires
 }
 
 /// The profile that holds where none is chosen. A layer that names none has no opinion.

@@ -98,6 +98,8 @@ impl Root {
         for folder in COVERED {
             root.cover_directory(Path::new(folder.path)).at(Step::SystemFolder)?;
         }
+        // An image of a container may have none.
+        root.make_directory(Path::new("etc")).at(Step::Configuration)?;
         let names = names_in("/etc");
         // Once for all: a new one each time would be cleared again.
         let mut buffer = vec![0; COPIED_BYTES];
