@@ -100,17 +100,18 @@ impl Daemon {
         );
         let context = self.directory.path().join("context");
         fs::create_dir(&context).unwrap();
-        fs::copy("../../Dockerfile", context.join("Dockerfile")).unwrap();
-        let context = context.display().to_string();
-        let built = self.docker(&[
-            "build",
-            "--network=none",
-            "--tag=capsule-sandbox",
-            "--build-arg=BUILDER=base",
-            "--build-arg=BASE=base",
-            "--build-arg=PACKAGES=",
-            &context,
-        ]);
+        for name in ["Dockerfile", "compose.yaml"] {
+            fs::copy(Path::new("../..").join(name), context.join(name)).unwrap();
+        }
+        let arguments = ["BUILDER=base", "BASE=base", "PACKAGES="];
+        let built: CommandOutput = Command::new("docker-compose")
+            .current_dir(&context)
+            .arg("build")
+            .args(arguments.iter().flat_map(|argument| ["--build-arg", argument]))
+            .env("DOCKER_HOST", self.host())
+            .output()
+            .expect("docker-compose, of the package of this name, is needed")
+            .into();
         assert_eq!(built.status, 0, "{built:?}");
     }
 
