@@ -3,6 +3,8 @@
 
 #![expect(clippy::indexing_slicing, reason = "a missing key of JSON reads as null")]
 
+mod sandbox;
+
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -40,9 +42,14 @@ pub(crate) fn run(root: &Path) -> TaskResult<bool> {
         |name: &str| Client::make(&target.join("clients").join(name), target.join("debug/capsule"));
     let modules = packages.join("node_modules");
     let claude = find_program(&modules.join("@anthropic-ai"), "claude")?;
-    let claude = make("claude-code")?.check_claude_code(&claude)?;
-    let codex = make("codex")?.check_codex(&find_program(&modules.join("@openai"), "codex")?)?;
-    Ok(claude && codex)
+    let codex = find_program(&modules.join("@openai"), "codex")?;
+    let checks = [
+        make("claude-code")?.check_claude_code(&claude)?,
+        make("codex")?.check_codex(&codex)?,
+        make("confined-claude-code")?.check_confined_claude_code(&claude)?,
+        make("confined-codex")?.check_confined_codex(&codex)?,
+    ];
+    Ok(checks.iter().all(|is_good| *is_good))
 }
 
 /// The program of this name in a directory, at any depth.
