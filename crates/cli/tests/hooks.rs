@@ -22,7 +22,7 @@ mod reach;
 
 const POLICY: &str = "version: 1
 name: hooks
-budgets: { run: { calls: 500 } }
+budgets: { run: { calls: 2000 } }
 tools:
   fs.read: { decision: allow, paths: { allow: [\"**\"], hidden: allow } }
   fs.search: allow
@@ -268,6 +268,29 @@ fn whatever_goes_wrong_is_a_denial() {
             "store.",
         ),
         (
+            "a store that is locked",
+            |agent| {
+                let call = || (agent.host.read)(&agent.path("a.txt"));
+                let _ = agent.ask(call()).exits(0);
+                let lock = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); \
+                            c.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()";
+                let mut other = Command::new("python3")
+                    .args(["-c", lock])
+                    .arg(agent.capsule.store())
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                let said = other.stdout.as_mut().unwrap().read(&mut [0; 8]).unwrap();
+                assert!(said > 0, "the store was not locked");
+                let output = agent.ask(call());
+                drop(other.stdin.take());
+                other.wait().unwrap();
+                output
+            },
+            "hook.deadline",
+        ),
+        (
             "an outside file",
             |agent| agent.ask((agent.host.read)("/etc/passwd")),
             "path.outside-workspace",
@@ -488,7 +511,9 @@ fn what_a_command_changes_is_applied_or_dropped() {
 #[test]
 fn hooks_at_once_are_all_recorded() {
     let agent = Agent::new(&HOSTS[0]);
-    let (threads, each) = (6, 5);
+    // A thousand from sixteen processes at once in the nightly part.
+    let is_nightly = std::env::var_os("CAPSULE_NIGHTLY").is_some();
+    let (threads, each) = if is_nightly { (16, 63) } else { (6, 5) };
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -500,6 +525,7 @@ fn hooks_at_once_are_all_recorded() {
         }
     });
     assert_eq!(agent.record()["calls"].as_array().unwrap().len(), threads * each);
+    let _ = agent.capsule.run(&["verify"]).exits(0);
 }
 
 /// The hook goes into the settings beside whatever is there, once, and out again.

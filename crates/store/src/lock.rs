@@ -132,6 +132,16 @@ impl SessionLock {
         Ok(Err(holder))
     }
 
+    /// Waits for the lock behind all that wait for it already.
+    ///
+    /// # Errors
+    /// When its file cannot be made or locked.
+    pub fn wait(store: &Path, session: &str) -> Result<Self, StoreError> {
+        let file = open_lasting(store, &format!("{session}.session"))?;
+        flock(&file, FlockOperation::LockExclusive).map_err(StoreError::write)?;
+        Ok(Self { file })
+    }
+
     /// The note that the last holder left.
     ///
     /// # Errors

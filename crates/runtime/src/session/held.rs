@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,8 @@ use crate::session::error::SessionError;
 use crate::session::recovery::recover_state;
 use crate::session::state::SessionState;
 
-/// How long a process that waits for a lock sleeps between two looks, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// How long a process that waits looks away: for a person who stops it, or for another process that ends.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A session that this process works in.
 #[derive(Debug)]
@@ -122,28 +122,34 @@ impl HeldSession {
     }
 }
 
-/// Takes the lock of a session as soon as no other process has it.
+/// Takes the lock of a session as soon as no other process has it. Processes that wait take turns, so that none
+/// waits for ever: a thread stands in the kernel's queue, and gives the lock back if nothing waits for it any more.
 pub(super) fn wait_for_lock(
     store: &Path,
     session: &str,
     cancel: &Cancel,
 ) -> Result<SessionLock, SessionError> {
-    let deadline = Instant::now() + limits::SESSION_WAIT;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let holder = match SessionLock::try_take(store, session)? {
-            Ok(lock) => return Ok(lock),
-            Err(holder) => holder,
-        };
-        if Instant::now() >= deadline || cancel.is_set() {
-            let holder = holder.split_whitespace().next().unwrap_or("unknown").to_owned();
-            let message = format!("process {holder} works in the session");
-            let problem = CodedError::new(Code::SessionBusy, message);
-            return Err(problem.with_suggestion(Code::SessionBusy.next_step()).into());
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    if let Ok(lock) = SessionLock::try_take(store, session)? {
+        return Ok(lock);
     }
+    let deadline = Instant::now() + limits::SESSION_WAIT;
+    let (sender, receiver) = mpsc::channel();
+    let (path, name) = (store.to_owned(), session.to_owned());
+    thread::spawn(move || sender.send(SessionLock::wait(&path, &name)));
+    while Instant::now() < deadline && !cancel.is_set() {
+        match receiver.recv_timeout(PAUSE) {
+            Ok(taken) => return Ok(taken?),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    drop(receiver);
+    SessionLock::try_take(store, session)?.map_err(|holder| {
+        let holder = holder.split_whitespace().next().unwrap_or("unknown");
+        let problem =
+            CodedError::new(Code::SessionBusy, format!("process {holder} works in the session"));
+        problem.with_suggestion(Code::SessionBusy.next_step()).into()
+    })
 }
 
 /// The note of a process that works in a session: its number, and the number and start time of its executor.
@@ -177,7 +183,7 @@ fn wait_for_executor(note: &str) -> Result<(), SessionError> {
             let message = format!("process {executor} of a killed call of the session goes on");
             return Err(CodedError::new(Code::SessionBusy, message).into());
         }
-        thread::sleep(FIRST_PAUSE);
+        thread::sleep(PAUSE);
     }
     Ok(())
 }
