@@ -18,6 +18,8 @@ pub enum Origin {
     Person,
     /// A model.
     Model,
+    /// A client of the MCP server, for a model.
+    Mcp,
 }
 
 /// A request to use a tool, as it came in.

@@ -25,7 +25,8 @@ pub(crate) fn result_text(result: &CallResult) -> String {
 }
 
 /// A value as text for a model. The middle of a long one is left out, and the text says so.
-pub(crate) fn bounded_text(value: &Value) -> String {
+#[must_use]
+pub fn bounded_text(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= limits::MODEL_RESULT_BYTES {
         return text;

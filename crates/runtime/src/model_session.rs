@@ -16,7 +16,7 @@ use capsule_base::json;
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{
-    Event, Journal as _, ModelAnswered, ModelRequested, PayloadClass, PayloadRef,
+    Event, Journal as _, ModelAnswered, ModelRequested, PayloadClass, PayloadRef, RunKind,
 };
 use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
@@ -42,6 +42,8 @@ use crate::unsent_results::UnsentResults;
 /// A session in which a model calls tools.
 pub struct ModelSession<'o> {
     live: LiveRun<'o>,
+    /// The origin of its calls.
+    origin: Origin,
     turns: u64,
     /// Whether a result was delivered that the policy does not vouch for: every later argument may derive
     /// from it.
@@ -94,6 +96,7 @@ impl<'o> ModelSession<'o> {
         request: SessionRequest<'_>,
     ) -> Result<Self, OpenError> {
         let store = start.store.to_owned();
+        let origin = if start.kind == RunKind::Mcp { Origin::Mcp } else { Origin::Model };
         let person_time = Rc::new(Cell::new(Duration::ZERO));
         let prompt = Box::new(TimedPrompt { prompt: start.prompt, time: Rc::clone(&person_time) });
         let mut live = LiveRun::join(LiveRunOptions { prompt, ..start }, request)?;
@@ -106,7 +109,7 @@ impl<'o> ModelSession<'o> {
             }
         };
         let ConversationState { turns, is_tainted } = state;
-        Ok(Self { live, turns, is_tainted, person_time, store })
+        Ok(Self { live, origin, turns, is_tainted, person_time, store })
     }
 
     /// Has the questions of the model shown to a person.
@@ -151,12 +154,7 @@ impl<'o> ModelSession<'o> {
     /// The tools that the policy does not deny as a whole, and questions where a person can answer them.
     #[must_use]
     pub fn tools(&self) -> Vec<ModelTool> {
-        let policy = &self.live.run.policy;
-        let can_ask = self.live.run.backend.can_ask_questions();
-        let is_offered = |tool: &&ToolSignature| {
-            is_offered(policy, tool) && (can_ask || tool.id != QUESTION_TOOL)
-        };
-        CATALOGUE.0.iter().copied().filter(is_offered).map(ModelTool::from).collect()
+        offered_tools(&self.live.run.policy, self.live.run.backend.can_ask_questions())
     }
 
     /// Masks the text of an answer while it comes, like what is recorded of it.
@@ -270,7 +268,8 @@ impl<'o> ModelSession<'o> {
                 return Ok(self.malformed(tool, &CodedError::new(Code::ArgsInvalid, message)));
             }
         };
-        self.submit(model_call((tool, args), self.is_tainted))
+        let call = model_call((tool, args), self.is_tainted);
+        self.submit(ToolCall { origin: self.origin, ..call })
     }
 
     /// What the policy says of a call now. Nothing is recorded, and nothing can run from it.
@@ -406,6 +405,15 @@ impl LiveRun<'_> {
         };
         Ok(model_call((tool, args), state.is_tainted))
     }
+}
+
+/// The tools that a policy does not deny as a whole, and questions where a person can answer them.
+#[must_use]
+pub fn offered_tools(policy: &Policy, can_ask_questions: bool) -> Vec<ModelTool> {
+    let is_offered = |tool: &&ToolSignature| {
+        is_offered(policy, tool) && (can_ask_questions || tool.id != QUESTION_TOOL)
+    };
+    CATALOGUE.0.iter().copied().filter(is_offered).map(ModelTool::from).collect()
 }
 
 /// Whether some call of the tool may be allowed or asked about.

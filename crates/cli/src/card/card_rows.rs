@@ -75,6 +75,11 @@ impl Rows {
         self.rows.push(Row { tone, text: text.into() });
     }
 
+    /// The lines as one text.
+    pub(crate) fn into_text(self) -> String {
+        self.rows.into_iter().map(|row| row.text + "\n").collect()
+    }
+
     /// A text behind a label, in as many lines as it needs.
     pub(super) fn push_labelled(&mut self, tone: LineStyle, label: &str, text: &str) {
         self.push_hanging(tone, &format!("{label:<LABEL_COLUMNS$}"), text);

@@ -20,6 +20,7 @@ use capsule_core::approval::{AnswerSurface, Card};
 use capsule_runtime::{Cancel, NoPrompt, Prompt, PromptAnswer, PromptReply};
 use rustix::fs::{FileType, fstat, stat};
 
+pub(crate) use crate::card::card_rows::card_subject;
 pub(crate) use crate::card::card_state::RulePatchLookup;
 #[cfg(test)]
 pub(crate) use crate::card::key_decoder::Motion;
@@ -62,6 +63,17 @@ pub(crate) fn make_prompt(
         rule_patch: rules,
         once,
     })
+}
+
+/// Every row of a card as text; none where something of it would be hidden.
+pub(crate) fn text_of(card: &Card, columns: usize) -> Option<String> {
+    let rows = card_rows::body_rows(card, columns, true);
+    (!rows.hides_something).then(|| rows.into_text())
+}
+
+/// The lines in which a file will differ, as text.
+pub(crate) fn diff_text(card: &Card, columns: usize) -> String {
+    diff::diff_rows(card, columns).into_text()
 }
 
 /// Asks the person at the terminal for a line, if one is there.

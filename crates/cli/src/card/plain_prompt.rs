@@ -9,7 +9,7 @@ use capsule_base::escape;
 use capsule_core::approval::Card;
 use capsule_runtime::{Cancel, PromptAnswer};
 
-use crate::card::card_rows::{self, Rows};
+use crate::card::card_rows;
 use crate::card::card_state::RulePatchLookup;
 use crate::card::card_state::parse_plain_answer;
 use crate::card::choices::choices;
@@ -61,11 +61,11 @@ pub(crate) fn show(
                 hides = false;
                 card_text(card, columns, opened, word)
             }
-            "e" => rows_text(card_rows::explanation_rows(card, columns)),
-            "d" => rows_text(diff::diff_rows(card, columns)),
-            "g" => rows_text(card_rows::coverage_rows(card, columns)),
+            "e" => card_rows::explanation_rows(card, columns).into_text(),
+            "d" => diff::diff_rows(card, columns).into_text(),
+            "g" => card_rows::coverage_rows(card, columns).into_text(),
             "p" => match &card.previously_allowed {
-                Some(before) => rows_text(diff::rule_rows(card, &rules(before), columns)),
+                Some(before) => diff::rule_rows(card, &rules(before), columns).into_text(),
                 None => "the same was not allowed here before\n".into(),
             },
             typed => match parse_answer(card, typed, word, hides) {
@@ -114,8 +114,8 @@ pub(crate) fn card_text(card: &Card, columns: usize, opened: bool, word: &str) -
         card.attention
             .map_or_else(String::new, |(shown, most)| format!("Prompt {shown} of {most}."))
     );
-    all.push_str(&rows_text(card_rows::body_rows(card, columns, opened)));
-    all.push_str(&rows_text(card_rows::answer_rows(card, columns)));
+    all.push_str(&card_rows::body_rows(card, columns, opened).into_text());
+    all.push_str(&card_rows::answer_rows(card, columns).into_text());
     all.push_str(match (card.steps, card.waits_unanswered) {
         (0, true) => "0  Decide later\n",
         (0, false) => "0  Not now\n",
@@ -129,10 +129,6 @@ pub(crate) fn card_text(card: &Card, columns: usize, opened: bool, word: &str) -
     all.push_str(&format!("Write your reason after the word of 4{changes}.\n"));
     all.push_str(&format!("Answer with a number and the word `{word}`:\n"));
     all
-}
-
-fn rows_text(rows: Rows) -> String {
-    rows.rows.into_iter().map(|row| row.text + "\n").collect()
 }
 
 fn print_text(terminal: &Terminal, text: &str) -> Option<()> {

@@ -21,6 +21,7 @@ use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::{escape, limits};
 use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_report::{network_text, time_text, wrap};
 use capsule_runtime::{
@@ -338,8 +339,9 @@ impl Chat<'_> {
             None => prompt,
         };
         let (place, steered) = ((*bound, *ctx), (commands, &self.cancel));
+        let how = (RunKind::Chat, args.layer);
         let mut session =
-            open_model_session(args, place, &choice, steered, prompt, observer, &screen)?;
+            open_model_session(how, place, &choice, steered, prompt, observer, &screen)?;
         if let Some(keys) = self.keys.as_ref().filter(|_| !args.ask.unattended) {
             session.set_question_prompt(keys.questions(self.view.clone(), self.cancel.clone()));
         }

@@ -10,6 +10,7 @@ use capsule_base::units::counted;
 use capsule_core::call::Origin;
 use capsule_core::change::Change;
 use capsule_core::journal::RunKind;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::APPLY_TOOL;
 use capsule_report::{change_count, change_json, change_lines};
 use capsule_runtime::{CommandRunner, HeldSession, NullSink, StagedRun};
@@ -187,13 +188,32 @@ fn apply_changes(
     Ok(done)
 }
 
-/// Makes what a command of an agent changed in the workspace, as far as no person has to say yes, and drops the rest;
-/// says what is dropped. Gives the exit that it means.
+/// What became of the changes of an agent's call.
+#[derive(Debug)]
+pub(crate) struct SettledChanges {
+    /// The changes that were dropped: refused, or asked about.
+    pub(crate) dropped: Vec<Change>,
+    /// Why the others were dropped too, if they were.
+    pub(crate) problem: Option<CodedError>,
+}
+
+impl SettledChanges {
+    /// Whether all of them are in the workspace.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.dropped.is_empty() && self.problem.is_none()
+    }
+}
+
+/// Makes what a call of an agent changed in the workspace, as far as no person has to say yes, and drops the rest.
 ///
 /// # Errors
 /// When the store cannot be read or written.
-pub(super) fn settle(run: &str, ctx: &CliContext, screen: &Screen) -> Result<Exit, Failure> {
-    let (subject, label, mut session) = take_subject(run, ctx, screen)?;
+pub(crate) fn settle_changes(
+    run: &str,
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<SettledChanges, Failure> {
+    let (subject, _, mut session) = take_subject(run, ctx, screen)?;
     subject.check_state()?;
     let (changes, dropped): (Vec<Change>, Vec<Change>) = subject
         .changes
@@ -201,11 +221,6 @@ pub(super) fn settle(run: &str, ctx: &CliContext, screen: &Screen) -> Result<Exi
         .values()
         .cloned()
         .partition(|change| change.refused.is_none() && change.asked.is_none());
-    for Change { path, refused, asked, .. } in &dropped {
-        let why = refused.as_deref().or(asked.as_deref()).unwrap_or_default();
-        let line = escape::line(&format!("`{path}`: {why}")).into_owned();
-        screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {line}"));
-    }
     let problem = match changes.is_empty() {
         true => None,
         false => {
@@ -213,16 +228,34 @@ pub(super) fn settle(run: &str, ctx: &CliContext, screen: &Screen) -> Result<Exi
             done.delivered.problem
         }
     };
-    if let Some(problem) = &problem {
-        screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {}", problem_text(problem)));
-    }
     if changes.is_empty() || problem.is_some() {
         match &mut session {
             Some(session) => session.release_changes(None)?,
             None => subject.discard(&mut Store::open(&ctx.store)?)?,
         }
     }
-    if dropped.is_empty() && problem.is_none() {
+    Ok(SettledChanges { dropped, problem })
+}
+
+/// The same for the command of an agent; says what is dropped. Gives the exit that it means.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub(super) fn settle(
+    (run, label): (&str, &str),
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<Exit, Failure> {
+    let settled = settle_changes(run, ctx, screen)?;
+    for Change { path, refused, asked, .. } in &settled.dropped {
+        let why = refused.as_deref().or(asked.as_deref()).unwrap_or_default();
+        let line = escape::line(&format!("`{path}`: {why}")).into_owned();
+        screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {line}"));
+    }
+    if let Some(problem) = &settled.problem {
+        screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {}", problem_text(problem)));
+    }
+    if settled.is_whole() {
         return Ok(Exit::Ok);
     }
     screen.eprint(&format!("what was not applied is dropped · capsule show-run {label}"));

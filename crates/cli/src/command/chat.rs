@@ -7,11 +7,12 @@ use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_base::units::{parse_duration, parse_usd};
+use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
 use capsule_runtime::{BoundPolicy, CommandRunner, ModelSession, NullObserver, SessionChoice};
 
-use crate::args::{ChatArgs, Globals};
+use crate::args::{ChatArgs, Globals, PolicyArg};
 use crate::card;
 use crate::chat::{self, AttachedFile, ChatSetup, Demo, RunCommand};
 use crate::command::run::RunEnding;
@@ -55,7 +56,7 @@ pub(crate) fn run(
         Err(problem) => return Err(problem.into()),
     };
     let ctx = args.path.as_ref().map_or_else(|| ctx.clone(), |path| ctx.with_workspace(path));
-    let bound = load_policy(args, &ctx, ctx.has_user_policy())?;
+    let bound = load_session_policy(&args.policy, &ctx, ctx.has_user_policy())?;
     let asked = Asked { model: Box::new(provider), limits: may_use, demo: None };
     match &args.task {
         Some(task) => run_tasks(args, &[read_task(task)?], asked, (&bound, &ctx), screen),
@@ -105,7 +106,7 @@ fn run_demo(
     let named = args.path.as_ref().filter(|_| args.demo).map(|path| ctx.cwd.join(path));
     let workspace = chat::make_workspace(named.as_deref())?;
     let ctx = ctx.with_workspace(&workspace);
-    let bound = load_policy(args, &ctx, false)?;
+    let bound = load_session_policy(&args.policy, &ctx, false)?;
     let demo = Demo::new(workspace);
     let texts: Vec<String> = demo.messages().into_iter().map(str::to_owned).collect();
     let model = Box::new(Demo::silent_model());
@@ -162,8 +163,9 @@ fn run_tasks(
     let mut timeline = Timeline::new(*screen, screen.json);
     let prompt = prompt_for_calls(args.ask, (bound, ctx), &cancel, screen);
     let (place, steered) = ((bound, ctx), (&commands, &cancel));
+    let how = (RunKind::Chat, args.layer);
     let mut session =
-        open_model_session(args, place, &choice, steered, prompt, &mut timeline, screen)?;
+        open_model_session(how, place, &choice, steered, prompt, &mut timeline, screen)?;
     let Asked { model, limits, mut demo } = asked;
     let mut conversation = match args.session {
         Some(_) => Conversation::resume(model, limits, &session)?,
@@ -240,19 +242,23 @@ fn task_limits(args: &ChatArgs) -> Result<TaskLimits, Failure> {
     })
 }
 
-/// The policy: the one that is named, else the user's own, else the one for chats.
-fn load_policy(
-    args: &ChatArgs,
+/// The policy of a model's session: the one that is named, else the user's own, else the one for chats.
+///
+/// # Errors
+/// When it cannot be read, or keeps less on record than a session needs.
+pub(crate) fn load_session_policy(
+    named: &PolicyArg,
     ctx: &CliContext,
     has_user_policy: bool,
 ) -> Result<BoundPolicy, Failure> {
-    let mut named = args.policy.clone();
+    let mut named = named.clone();
     if named.policy.is_none() && !has_user_policy {
         named.policy = Some(DEFAULT_POLICY.to_owned());
     }
     let bound = ctx.load_policy(&named, None)?;
     if bound.policy.audit.payloads != PayloadRetention::Full {
-        let message = "a chat needs `audit.payloads: full`, and the policy keeps less";
+        let message =
+            "the session of a model needs `audit.payloads: full`, and the policy keeps less";
         return Err(usage_failure(message));
     }
     Ok(bound)

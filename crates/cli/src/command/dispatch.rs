@@ -12,6 +12,7 @@ use crate::chat::RunCommand;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::hook;
+use crate::mcp;
 use crate::sandbox;
 use crate::screen::Screen;
 
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(
         Command::Sandbox(args) => sandbox::run(args, &arguments.globals, &ctx()?, screen),
         Command::Connect(args) => connect::run(args, &ctx()?, screen),
         Command::Hook(args) => hook::run(args, &arguments.globals),
+        Command::Mcp(of) => mcp::run(of, &ctx()?, screen),
         Command::Replay(args) => replay::run(args, &ctx()?, screen),
         Command::Report(args) => report::run(args, &ctx()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &ctx()?, screen),

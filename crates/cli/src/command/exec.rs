@@ -96,7 +96,7 @@ fn settle_agent_changes(
     screen: &Screen,
 ) -> Result<Exit, Failure> {
     match args.agent && done.staged.take().is_some() {
-        true => changes::settle(&done.run.to_string(), ctx, screen),
+        true => changes::settle((&done.run.to_string(), &done.label), ctx, screen),
         false => Ok(Exit::Ok),
     }
 }

@@ -40,7 +40,10 @@ mod stats;
 mod undo;
 mod verify;
 
+pub(crate) use changes::{SettledChanges, settle_changes};
+pub(crate) use chat::load_session_policy;
 pub(crate) use dispatch::dispatch;
+pub(crate) use policy::policy_texts;
 pub(crate) use single_call::{SingleCall, SingleCallResult};
 use std::io::Read as _;
 use std::path::Path;

@@ -11,7 +11,7 @@ use capsule_runtime::{
 };
 use serde_json::json;
 
-use crate::args::{ChatArgs, UnattendedArg};
+use crate::args::{LayerArg, UnattendedArg};
 use crate::card;
 use crate::command::layers::{show_layer_changes, tell_key};
 use crate::command::rule_hints::rule_patch_lookup;
@@ -69,7 +69,7 @@ pub(crate) fn prompt_for_calls(
 /// # Errors
 /// As [`ModelSession::open`].
 pub(crate) fn open_model_session<'o>(
-    args: &ChatArgs,
+    (kind, layer): (RunKind, LayerArg),
     (bound, ctx): (&BoundPolicy, &CliContext),
     choice: &SessionChoice,
     steered: (&CommandRunner, &Cancel),
@@ -78,8 +78,10 @@ pub(crate) fn open_model_session<'o>(
     screen: &Screen,
 ) -> Result<ModelSession<'o>, Failure> {
     let options = LiveRunOptions {
-        accepts_layer: args.layer.accept_layer,
-        ..run_options((bound, ctx), RunKind::Chat, steered, prompt, observer)
+        accepts_layer: layer.accept_layer,
+        // The client of a server is told of a question that waits.
+        questions_wait: kind == RunKind::Mcp,
+        ..run_options((bound, ctx), kind, steered, prompt, observer)
     };
     let request = SessionRequest { choice, policy: bound, idle: limits::SESSION_IDLE };
     let session = ModelSession::open(options, request)?;

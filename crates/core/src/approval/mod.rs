@@ -154,6 +154,8 @@ pub enum AnswerSurface {
     Plain,
     /// `capsule approvals answer`, from another terminal.
     Command,
+    /// A form of a client of the MCP server.
+    Mcp,
 }
 
 /// An answer, and how it came.

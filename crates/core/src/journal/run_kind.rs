@@ -28,12 +28,15 @@ pub enum RunKind {
     Session,
     /// `capsule chat`: the calls of a model, in a session.
     Chat,
+    /// `capsule mcp serve`: the calls of a client, in a session.
+    Mcp,
 }
 
 capsule_base::words! {
     RunKind::name:
     Plan = "plan", Call = "call", Exec = "exec", Apply = "apply", Feedback = "feedback",
     Undo = "undo", Answer = "answer", Resume = "resume", Session = "session", Chat = "chat",
+    Mcp = "mcp",
 }
 
 /// Staged changes of earlier runs in the same workspace that nobody has applied or discarded.

@@ -58,7 +58,7 @@ impl<'o> LiveRun<'o> {
             }
         };
         live.write_joined(command)?;
-        if command != RunKind::Chat {
+        if !matches!(command, RunKind::Chat | RunKind::Mcp) {
             live.conversation = None;
         }
         Ok(live)

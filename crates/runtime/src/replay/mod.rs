@@ -237,6 +237,7 @@ fn replay_single_call(
         | RunKind::Answer
         | RunKind::Session
         | RunKind::Chat
+        | RunKind::Mcp
         | RunKind::Resume => exit.status(),
     };
     let progress = run.waiting().map(|_| Box::default());

@@ -46,7 +46,7 @@ pub(super) fn probing_backend(bound: &BoundPolicy, ctx: &CliContext) -> LiveBack
 }
 
 /// The texts that a policy was read from, each behind how its place is shown.
-fn policy_texts(bound: &BoundPolicy) -> Vec<(&str, &str)> {
+pub(crate) fn policy_texts(bound: &BoundPolicy) -> Vec<(&str, &str)> {
     let item = (bound.text.name.as_str(), bound.text.text.as_str());
     let under = bound.extended.iter().map(|policy| (policy.name.as_str(), policy.text.as_str()));
     std::iter::once(item).chain(under).collect()
