@@ -165,6 +165,16 @@ pub const TASK_MALFORMED: u64 = 5;
 pub const TASK_SAME_CALL: u64 = 5;
 /// The largest task that is read from standard input.
 pub const TASK_BYTES: usize = 1_000_000;
+/// Requests of an MCP client that wait while one is served: a client that sends more is told to wait.
+pub const MCP_WAITING: usize = 64;
+/// How long the user of an MCP client is waited for; then the question waits for `capsule approvals`.
+pub const MCP_ANSWER_TIME: Duration = Duration::from_secs(600);
+/// The text of a question to the user of an MCP client: a form is no place for more.
+pub const MCP_QUESTION_BYTES: usize = 20_000;
+/// How often an MCP client hears that a call goes on; clients give up after a minute without a word.
+pub const MCP_PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// How often an idle MCP server looks whether it is to end.
+pub const MCP_POLL: Duration = Duration::from_millis(100);
 /// The most edits in one text of a model.
 pub const EDIT_BLOCKS: usize = 256;
 /// The most entries of a folder that `fs.delete` removes with it: each is judged, recorded and shown.

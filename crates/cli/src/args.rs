@@ -7,6 +7,7 @@ mod chat;
 mod exec_fast_path;
 mod exit_codes;
 mod hook;
+mod mcp;
 mod plan;
 mod sandbox;
 mod session;
@@ -28,6 +29,7 @@ pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 pub(crate) use chat::ChatArgs;
 use exit_codes::EXIT_CODES;
 pub(crate) use hook::{ConnectArgs, HookArgs};
+pub(crate) use mcp::{McpCommand, McpServeArgs};
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxBackendArg, SandboxNetworkArg};
 pub(crate) use session::{SessionArg, SessionCommand, SessionId, SessionStartArgs};
@@ -104,6 +106,9 @@ pub(crate) enum Command {
     Connect(ConnectArgs),
     /// Answer the hook of an agent: judge a call that it is about to make
     Hook(HookArgs),
+    /// Serve the tools of a policy to an MCP client
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Serve a recorded run again; executes nothing
     Replay(ReplayArgs),
     /// Show what a run did

@@ -11,6 +11,7 @@ mod failure;
 mod failure_report;
 mod hook;
 mod isolation;
+mod mcp;
 mod new_file;
 mod output_relay;
 mod repository;

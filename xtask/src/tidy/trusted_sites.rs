@@ -22,13 +22,14 @@ const APPROVERS: &[&str] = &[
     "crates/runtime/src/backend/answers.rs",
 ];
 
-/// The only places that may make the token that says that a person answered: cards in a terminal, and
-/// the record of what was said.
+/// The only places that may make the token that says that a person answered: cards in a terminal,
+/// forms of an MCP client, and the record of what was said.
 const PERSONS: &[&str] = &[
     "crates/cli/src/card/card_state.rs",
     "crates/runtime/src/backend/answers.rs",
     "crates/runtime/src/approval/pending.rs",
     "crates/runtime/src/session/approvals.rs",
+    "crates/serve/src/mcp/elicitation.rs",
 ];
 
 /// Where permits come from.

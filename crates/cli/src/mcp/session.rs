@@ -1,0 +1,181 @@
+//! The session of an MCP client.
+
+use capsule_base::code::Code;
+use capsule_base::exit::Exit;
+use capsule_core::approval::Card;
+use capsule_core::journal::RunKind;
+use capsule_core::outcome::CodedError;
+use capsule_report::{network_text, policy_lines, policy_rules};
+use capsule_runtime::{
+    BoundPolicy, Cancel, CommandRunner, ModelSession, ModelTool, NullObserver, Prompt,
+    SessionChoice, end_session, now_micros, offered_tools,
+};
+use capsule_serve::{CallAnswer, McpHost};
+use serde_json::{Value, json};
+
+use crate::args::McpServeArgs;
+use crate::command::run_end::show_staged;
+use crate::command::run_start::open_model_session;
+use crate::command::{SettledChanges, policy_texts, settle_changes};
+use crate::context::CliContext;
+use crate::failure::Failure;
+use crate::mcp::card_text::card_text;
+use crate::screen::Screen;
+use crate::signal;
+
+/// The session of an MCP client; it is opened by the first call.
+pub(super) struct McpSession<'c> {
+    args: &'c McpServeArgs,
+    bound: &'c BoundPolicy,
+    ctx: &'c CliContext,
+    screen: &'c Screen,
+    cancel: Cancel,
+    name: String,
+    /// The full id of its run, and its label.
+    run: Option<(String, String)>,
+}
+
+impl<'c> McpSession<'c> {
+    pub(super) fn new(
+        args: &'c McpServeArgs,
+        (bound, ctx): (&'c BoundPolicy, &'c CliContext),
+        screen: &'c Screen,
+    ) -> Self {
+        let name = format!("mcp:{}:{}", std::process::id(), now_micros());
+        let cancel = signal::cancel_on_signal();
+        Self { args, bound, ctx, screen, cancel, name, run: None }
+    }
+
+    /// Ends the session: its run is sealed.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
+        let Some((run, label)) = self.run.take() else { return Ok(()) };
+        // What stopped the last call does not stop this.
+        match end_session(&self.ctx.store, &run, &Cancel::default()).map_err(Failure::from) {
+            Ok(ended) => {
+                show_staged(ended.staged, &label, self.screen);
+                Ok(())
+            }
+            // It was ended elsewhere, or with its last call.
+            Err(Failure::Problem(problem)) if problem.code == Code::SessionUnknown => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Makes a call in the session, and leaves the session again.
+    fn call_once(
+        &mut self,
+        (tool, args): (&str, &str),
+        prompt: Box<dyn Prompt>,
+    ) -> Result<CallAnswer, Failure> {
+        let commands = CommandRunner::default();
+        commands.start();
+        let mut silent = NullObserver;
+        // One that was ended elsewhere is followed by a new one.
+        let choice = SessionChoice::Named(self.name.clone());
+        let (place, steered) = ((self.bound, self.ctx), (&commands, &self.cancel));
+        let how = (RunKind::Mcp, self.args.layer);
+        let screen = self.screen;
+        let mut session =
+            open_model_session(how, place, &choice, steered, prompt, &mut silent, screen)?;
+        let (run, label) = (session.live().id.to_string(), session.live().label.clone());
+        self.run = Some((run.clone(), label.clone()));
+        let called = session.call(tool, args);
+        let made = called.map(|answer| call_answer(&session, answer.result, &answer.text));
+        let finished = session.leave(Exit::Ok)?;
+        commands.detach();
+        let mut answer = made?;
+        if finished.staged.is_some() {
+            let settled = settle_changes(&run, self.ctx, screen)?;
+            if let (Some(map), false) = (answer.value.as_object_mut(), settled.is_whole()) {
+                map.insert("not_applied".into(), settled.to_json());
+                answer.is_error = true;
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// What a client is told of a call. A question that waits comes with the command that answers it.
+fn call_answer(
+    session: &ModelSession<'_>,
+    result: Option<capsule_runtime::CallResult>,
+    text: &str,
+) -> CallAnswer {
+    let Some(mut result) = result else {
+        let value =
+            serde_json::from_str(text).unwrap_or_else(|_| json!({ "status": "tool_error" }));
+        return CallAnswer { value, is_error: true };
+    };
+    let call = format!("{}:{}", session.live().label, result.call);
+    if let Some(problem) = &mut result.problem
+        && problem.code == Code::ApprovalWaiting
+    {
+        problem.suggestion = Some(format!(
+            "ask the user to run `capsule approvals answer {call} --allow once`, then make the same call again"
+        ));
+    }
+    CallAnswer { is_error: result.problem.is_some(), value: result.to_json() }
+}
+
+impl McpHost for McpSession<'_> {
+    fn tools(&self) -> Vec<ModelTool> {
+        offered_tools(&self.bound.policy, false)
+    }
+
+    fn policy_text(&self) -> String {
+        let policy = &self.bound.policy;
+        let network = network_text(policy.sandbox_in_force().network);
+        let head = format!(
+            "Policy {}, profile {}. Commands: {network}. Paths are relative to the workspace. A call is denied unless a \
+             rule below allows it, or the user does when asked. Credentials and what other programs obey are closed \
+             whatever the rules say.",
+            policy.name, policy.profile.name
+        );
+        let mut rules = policy_rules(policy, &policy_texts(self.bound));
+        rules.retain(|rule| rule.section == "tools");
+        let lines = policy_lines(&rules, self.screen.layout());
+        format!("{head}\n{}", lines.join("\n"))
+    }
+
+    fn card_text(&self) -> fn(&Card) -> Option<String> {
+        card_text
+    }
+
+    fn interrupter(&self) -> fn() {
+        signal::interrupt
+    }
+
+    fn resumer(&self) -> fn() {
+        signal::resume_after_interrupt
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.cancel.is_set()
+    }
+
+    fn call(
+        &mut self,
+        call: (&str, &str),
+        prompt: Box<dyn Prompt>,
+    ) -> Result<CallAnswer, CodedError> {
+        self.call_once(call, prompt).map_err(CodedError::from)
+    }
+}
+
+impl SettledChanges {
+    fn to_json(&self) -> Value {
+        let change = |change: &capsule_core::change::Change| {
+            let why = change.refused.as_deref().or(change.asked.as_deref());
+            json!({ "path": change.path, "why": why })
+        };
+        let dropped: Vec<Value> = self.dropped.iter().map(change).collect();
+        json!({
+            "dropped": dropped,
+            "reason": self.problem.as_ref().map(|problem| &problem.message),
+            "note": "these changes are not in the workspace and were dropped",
+        })
+    }
+}

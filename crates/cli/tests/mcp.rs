@@ -1,0 +1,603 @@
+//! The MCP server: what it answers to a client that is a script, and what is on record of it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panics"
+)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use capsule_testkit::{Capsule, run_in_parallel};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const POLICY: &str = "version: 1
+name: mcp
+tools:
+  fs.read: { decision: allow, paths: { allow: [\"**\"] } }
+  fs.list: allow
+  fs.edit: { decision: allow, paths: { allow: [\"**\"], deny: [\"closed/**\"] } }
+  fs.write: { decision: ask, paths: { allow: [\"**\"], deny: [\"closed/**\"] } }
+  fs.search: deny
+  shell.run:
+    form: command
+    executables:
+      cat: allow
+      sleep: allow
+      touch: { decision: allow, capabilities: [proc.exec, fs.write], writes: [\"*.txt\"] }
+";
+
+/// A client at the other end of a server.
+struct Client {
+    capsule: Capsule,
+    server: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// The last message of the server.
+    last: Value,
+}
+
+impl Client {
+    fn new() -> Self {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        capsule.write_file("a.txt", "one\ntwo\n");
+        capsule.write_file("closed/b.txt", "three\n");
+        let policy = format!("--policy={}", capsule.write_policy(POLICY));
+        let mut command = capsule.command(&["mcp", "serve", &policy]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let input = server.stdin.take();
+        let output = BufReader::new(server.stdout.take().unwrap());
+        Self { capsule, server, input, output, last: Value::Null }
+    }
+
+    /// A client that began with `initialize`.
+    fn begun(capabilities: &Value) -> Self {
+        let mut client = Self::new();
+        client.send(&initialize("2025-11-25", capabilities).to_string());
+        client.receive();
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+    }
+
+    /// Sends a line, in which `$ID` is the id and `$STATE` the state of the last message of the server.
+    fn send(&mut self, line: &str) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let line = line
+            .replace("$ID", &text(&self.last["id"]))
+            .replace("$STATE", &text(&self.last["result"]["requestState"]));
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        self.last = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"));
+        self.last.clone()
+    }
+
+    /// Ends the connection; gives the record.
+    fn end(&mut self) -> Value {
+        drop(self.input.take());
+        assert!(self.server.wait().unwrap().success());
+        let _ = self.capsule.run(&["verify"]).exits(0);
+        self.record()
+    }
+
+    /// The report of the session.
+    fn record(&self) -> Value {
+        let runs = self.capsule.run(&["list-runs", "--json"]).exits(0).json();
+        let runs = runs.as_array().unwrap();
+        let is_session =
+            |run: &&Value| run["name"].as_str().unwrap_or_default().starts_with("mcp:");
+        let run = runs.iter().find(is_session).unwrap_or_else(|| panic!("{runs:?}"));
+        let id = run["run"].as_str().unwrap();
+        self.capsule.run(&["report", id, "--format", "json"]).exits(0).json()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        // It ends with its input, or has ended.
+        let _ = self.server.wait();
+    }
+}
+
+fn initialize(version: &str, capabilities: &Value) -> Value {
+    let params = json!({
+        "protocolVersion": version,
+        "capabilities": capabilities,
+        "clientInfo": { "name": "script", "version": "1" },
+    });
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
+}
+
+fn request(id: &Value, method: &str, params: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+fn call(id: u64, tool: &str, args: &Value) -> String {
+    request(&json!(id), "tools/call", &json!({ "name": tool, "arguments": args }))
+}
+
+/// A call of a client whose requests speak for themselves.
+fn stateless_call(id: u64, tool: &str, args: &Value, repeated: &Value) -> String {
+    let mut params = json!({
+        "name": tool,
+        "arguments": args,
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+        },
+    });
+    params.as_object_mut().unwrap().extend(repeated.as_object().unwrap().clone());
+    request(&json!(id), "tools/call", &params)
+}
+
+fn answer(action: &str, allow: bool) -> String {
+    let content = json!({ "allow": allow });
+    json!({ "jsonrpc": "2.0", "id": "$ID", "result": { "action": action, "content": content } })
+        .to_string()
+}
+
+/// A line of the client, and what the next message of the server holds; nothing where none comes.
+type Step = (String, Expected);
+
+/// Places in a message, and a text that each holds.
+type Expected = &'static [(&'static str, &'static str)];
+
+/// Sends each line, and looks at the message that comes for it.
+#[track_caller]
+fn follow(client: &mut Client, what: &str, steps: &[Step]) {
+    for (line, expected) in steps {
+        client.send(line);
+        if expected.is_empty() {
+            continue;
+        }
+        let message = client.receive();
+        for (pointer, value) in *expected {
+            let found = message.pointer(pointer).cloned().unwrap_or_default();
+            let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+            assert!(found.contains(value), "{what}: {line}\n{pointer} is not {value}: {message}");
+        }
+    }
+}
+
+const STATUS: &str = "/result/structuredContent/status";
+const CODE: &str = "/result/structuredContent/code";
+const ERROR: &str = "/error/code";
+
+/// FR-2, FR-3: every revision is answered in its own form, and a call is judged, carried out, recorded and replayed.
+#[test]
+fn tools_are_listed_and_called_under_the_policy() {
+    let write = json!({ "path": "new.txt", "content": "x", "mode": "create" });
+    let none = json!({});
+    let versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2024-01-01"];
+    run_in_parallel(versions, |version| {
+        let mut client = Client::new();
+        let steps: &[Step] = &[
+            (request(&json!(1), "tools/list", &none), &[(ERROR, "-32600")]),
+            (initialize(version, &none).to_string(), &[("/result/serverInfo/name", "capsule")]),
+        ];
+        follow(&mut client, version, steps);
+        let given = client.last["result"]["protocolVersion"].as_str().unwrap();
+        assert_eq!(given, if version == "2024-01-01" { "2025-11-25" } else { version });
+        let steps: &[Step] = &[
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into(), &[]),
+            (request(&json!("t"), "tools/list", &none), &[("/id", "t")]),
+        ];
+        follow(&mut client, version, steps);
+        let tools = client.last["result"]["tools"].as_array().unwrap().clone();
+        let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["fs_list", "fs_read", "fs_write", "fs_edit", "shell_run"]);
+        let hints = |at: usize, hint: &str| tools[at]["annotations"][hint].as_bool().unwrap();
+        assert!(
+            hints(1, "readOnlyHint") && !hints(1, "destructiveHint") && !hints(1, "openWorldHint")
+        );
+        assert!(!hints(3, "readOnlyHint") && hints(3, "destructiveHint"));
+        assert!(!hints(4, "readOnlyHint") && hints(4, "openWorldHint"));
+        let steps: &[Step] = &[
+            (
+                call(3, "fs_read", &json!({ "path": "a.txt" })),
+                &[
+                    (STATUS, "ok"),
+                    ("/result/structuredContent/result/text", "one\ntwo\n"),
+                    ("/result/content/0/text", "one\\ntwo"),
+                    ("/result/isError", "false"),
+                ],
+            ),
+            (
+                call(4, "fs_edit", &json!({ "path": "a.txt", "search": "two", "replace": "2" })),
+                &[(STATUS, "ok")],
+            ),
+            (
+                call(5, "shell_run", &json!({ "command": "cat a.txt" })),
+                &[("/result/structuredContent/result/stdout", "one\n2\n")],
+            ),
+            (
+                call(6, "shell_run", &json!({ "command": "touch c.txt; touch d.md" })),
+                &[(STATUS, "")],
+            ),
+            (
+                call(
+                    7,
+                    "fs_edit",
+                    &json!({ "path": "closed/b.txt", "search": "three", "replace": "3" }),
+                ),
+                &[(STATUS, "denied"), (CODE, "path.not-allowed"), ("/result/isError", "true")],
+            ),
+            (
+                call(8, "fs_read", &json!({ "path": "../policy.yaml" })),
+                &[(STATUS, "denied"), (CODE, "path.outside-workspace")],
+            ),
+            (call(9, "fs_search", &none), &[(STATUS, "denied")]),
+            (call(10, "rm", &none), &[(STATUS, "denied"), (CODE, "tool.unknown")]),
+            (call(11, "shell_run", &json!({ "command": "rm -r ." })), &[(STATUS, "denied")]),
+            (
+                call(12, "fs_write", &write),
+                &[
+                    (STATUS, "denied"),
+                    (CODE, "approval.waiting"),
+                    ("/result/structuredContent/suggestion", "capsule approvals answer r-"),
+                ],
+            ),
+            (
+                call(13, "fs_read", &json!({ "file": 7 })),
+                &[(STATUS, "tool_error"), (CODE, "args.invalid")],
+            ),
+            (
+                request(&json!(14), "prompts/list", &none),
+                &[("/result/prompts/0/name", "capsule-policy")],
+            ),
+            (
+                request(&json!(15), "prompts/get", &json!({ "name": "capsule-policy" })),
+                &[("/result/messages/0/content/text", "fs.edit")],
+            ),
+        ];
+        follow(&mut client, version, steps);
+        let workspace = client.capsule.workspace();
+        assert_eq!(fs::read_to_string(workspace.join("a.txt")).unwrap(), "one\n2\n");
+        assert_eq!(fs::read_to_string(workspace.join("closed/b.txt")).unwrap(), "three\n");
+        assert!(!workspace.join("new.txt").exists() && !workspace.join("d.md").exists());
+        let record = client.end();
+        let calls = record["calls"].as_array().unwrap();
+        // The parts of a list are calls of their own.
+        assert_eq!(calls.len(), 13);
+        let store = rusqlite::Connection::open(client.capsule.store()).unwrap();
+        let of_client = "SELECT count(*) FROM tool_calls WHERE origin = 'mcp'";
+        let count: i64 = store.query_row(of_client, [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 13);
+        let label = record["run"].as_str().unwrap();
+        let replayed = client.capsule.run(&["replay", label]).exits(0);
+        assert!(replayed.stderr.contains("nothing was executed"), "{replayed:?}");
+    });
+}
+
+/// APR-4, APR-6: a question is answered by a form of the client, in either revision, or waits; only a plain yes allows, and
+/// only what was asked about.
+#[test]
+fn a_question_is_answered_by_the_clients_form_or_waits() {
+    let args = |name: &str| json!({ "path": name, "content": "x", "mode": "create" });
+    let ask = |id| call(id, "fs_write", &args("new.txt"));
+    const FORM: &[(&str, &str)] = &[
+        ("/method", "elicitation/create"),
+        ("/params/message", "new.txt"),
+        ("/params/requestedSchema/properties/allow/type", "boolean"),
+    ];
+    const WANTS: &[(&str, &str)] = &[
+        ("/result/resultType", "input_required"),
+        ("/result/inputRequests/approval/method", "elicitation/create"),
+    ];
+    let given = json!({
+        "requestState": "$STATE",
+        "inputResponses": { "approval": { "action": "accept", "content": { "allow": true } } },
+    });
+    let stateless =
+        |id, name: &str, repeated: &Value| stateless_call(id, "fs_write", &args(name), repeated);
+    let none = json!({});
+    let cases: Vec<(&str, Value, Vec<Step>, bool)> = vec![
+        (
+            "yes",
+            json!({ "elicitation": {} }),
+            vec![(ask(1), FORM), (answer("accept", true), &[(STATUS, "ok")])],
+            true,
+        ),
+        (
+            "no",
+            json!({ "elicitation": { "form": {} } }),
+            vec![(ask(1), FORM), (answer("accept", false), &[(CODE, "approval.denied")])],
+            false,
+        ),
+        (
+            "declined",
+            json!({ "elicitation": {} }),
+            vec![(ask(1), FORM), (answer("decline", true), &[(CODE, "approval.denied")])],
+            false,
+        ),
+        (
+            "dismissed",
+            json!({ "elicitation": {} }),
+            vec![(ask(1), FORM), (answer("cancel", true), &[(CODE, "approval.waiting")])],
+            false,
+        ),
+        (
+            "once",
+            json!({ "elicitation": {} }),
+            vec![
+                (ask(1), FORM),
+                (answer("accept", true), &[(STATUS, "ok")]),
+                (call(2, "fs_write", &args("other.txt")), &[("/method", "elicitation/create")]),
+                (answer("decline", false), &[(CODE, "approval.denied")]),
+            ],
+            true,
+        ),
+        (
+            "an error",
+            json!({ "elicitation": {} }),
+            vec![
+                (ask(1), FORM),
+                (
+                    r#"{"jsonrpc":"2.0","id":"$ID","error":{"code":-1,"message":"x"}}"#.into(),
+                    &[(CODE, "approval.waiting")],
+                ),
+            ],
+            false,
+        ),
+        (
+            "another id",
+            json!({ "elicitation": {} }),
+            vec![
+                (ask(1), FORM),
+                (answer("accept", true).replace("$ID", "capsule-1-0"), &[]),
+                (answer("decline", false), &[(CODE, "approval.denied")]),
+            ],
+            false,
+        ),
+        (
+            "no forms",
+            json!({ "elicitation": { "url": {} } }),
+            vec![(ask(1), &[(CODE, "approval.waiting")])],
+            false,
+        ),
+        ("no elicitation", json!({}), vec![(ask(1), &[(CODE, "approval.waiting")])], false),
+        (
+            "stateless yes",
+            json!({}),
+            vec![
+                (stateless(1, "new.txt", &none), WANTS),
+                (
+                    stateless(2, "new.txt", &given),
+                    &[(STATUS, "ok"), ("/id", "2"), ("/result/resultType", "complete")],
+                ),
+            ],
+            true,
+        ),
+        (
+            "stateless, something else",
+            json!({}),
+            vec![
+                (stateless(1, "other.txt", &none), WANTS),
+                (stateless(2, "new.txt", &given), &[(ERROR, "-32602")]),
+            ],
+            false,
+        ),
+        (
+            "stateless, a guess",
+            json!({}),
+            vec![
+                (stateless(1, "new.txt", &none), WANTS),
+                (
+                    stateless(
+                        2,
+                        "new.txt",
+                        &json!({ "requestState": "capsule-0-0", "inputResponses": given["inputResponses"] }),
+                    ),
+                    &[(ERROR, "-32602")],
+                ),
+            ],
+            false,
+        ),
+        (
+            "stateless, no question",
+            json!({}),
+            vec![
+                (
+                    stateless_call(2, "fs_read", &json!({ "path": "a.txt" }), &none),
+                    &[(STATUS, "ok")],
+                ),
+                (stateless(1, "new.txt", &json!({ "requestState": "x" })), &[(ERROR, "-32602")]),
+            ],
+            false,
+        ),
+        (
+            "stateless, goes on",
+            json!({}),
+            vec![
+                (stateless(1, "new.txt", &none), WANTS),
+                (
+                    stateless_call(2, "fs_read", &json!({ "path": "a.txt" }), &none),
+                    &[(CODE, "approval.waiting")],
+                ),
+            ],
+            false,
+        ),
+    ];
+    run_in_parallel(&cases, |(what, capabilities, steps, is_made)| {
+        let mut client = Client::begun(capabilities);
+        follow(&mut client, what, steps);
+        drop(client.input.take());
+        let made = client.capsule.workspace().join("new.txt");
+        assert_eq!(made.exists(), *is_made, "{what}");
+        assert!(client.server.wait().unwrap().success(), "{what}");
+        let _ = client.capsule.run(&["verify"]).exits(0);
+    });
+}
+
+/// F14: a message that is none, comes at the wrong time, is too long or too deep is refused by its own error, and the
+/// next one is answered.
+#[test]
+fn hostile_messages_are_refused() {
+    let none = json!({});
+    let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{}\"}}", "x".repeat(4_000_000));
+    let deep = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}",
+        "{\"a\":".repeat(100_000)
+    );
+    let twice = call(1, "fs_read", &json!({ "path": "a.txt" }))
+        .replace("\"path\":\"a.txt\"", "\"path\":\"a.txt\",\"path\":\"closed/b.txt\"");
+    let meta = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2099-01-01" } });
+    let bare = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+    let cases: Vec<(&str, String, Expected)> = vec![
+        ("huge", long, &[(ERROR, "-32600"), ("/error/message", "at most 4000000 bytes")]),
+        ("deep", deep, &[(ERROR, "-32700")]),
+        ("no JSON", "Content-Length: 12".into(), &[(ERROR, "-32700"), ("/id", "null")]),
+        ("a key twice", twice, &[(ERROR, "-32700")]),
+        (
+            "a batch",
+            format!("[{}]", call(1, "fs_list", &json!({ "path": "." }))),
+            &[(ERROR, "-32600")],
+        ),
+        (
+            "no version",
+            r#"{"id":1,"method":"tools/list"}"#.into(),
+            &[(ERROR, "-32600"), ("/id", "1")],
+        ),
+        ("no method", r#"{"jsonrpc":"2.0","id":1}"#.into(), &[(ERROR, "-32600")]),
+        (
+            "an unknown method",
+            request(&json!(1), "tools/delete\u{1b}[2J", &none),
+            &[(ERROR, "-32601")],
+        ),
+        (
+            "an id that is none",
+            r#"{"jsonrpc":"2.0","id":[1],"method":"tools/list"}"#.into(),
+            &[(ERROR, "-32600")],
+        ),
+        (
+            "a long id",
+            request(&json!("x".repeat(201)), "tools/list", &none),
+            &[(ERROR, "-32600"), ("/id", "null")],
+        ),
+        (
+            "parameters that are none",
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":7}"#.into(),
+            &[(ERROR, "-32600")],
+        ),
+        (
+            "a name that is none",
+            request(&json!(1), "tools/call", &json!({ "name": 7 })),
+            &[(ERROR, "-32602")],
+        ),
+        (
+            "a long name",
+            request(&json!(1), "tools/call", &json!({ "name": "x".repeat(201) })),
+            &[(ERROR, "-32602")],
+        ),
+        (
+            "arguments that are none",
+            request(&json!(1), "tools/call", &json!({ "name": "fs_read", "arguments": [] })),
+            &[(ERROR, "-32602")],
+        ),
+        (
+            "a page",
+            request(&json!(1), "tools/list", &json!({ "cursor": "x" })),
+            &[(ERROR, "-32602")],
+        ),
+        (
+            "an unknown prompt",
+            request(&json!(1), "prompts/get", &json!({ "name": "x" })),
+            &[(ERROR, "-32602")],
+        ),
+        ("a second beginning", initialize("2025-11-25", &none).to_string(), &[(ERROR, "-32600")]),
+        (
+            "an unknown revision",
+            request(&json!(1), "tools/list", &meta),
+            &[(ERROR, "-32022"), ("/error/data/supported/0", "2026-07-28")],
+        ),
+        ("no capabilities", request(&json!(1), "tools/list", &bare), &[(ERROR, "-32602")]),
+    ];
+    let mut client = Client::begun(&none);
+    for (what, line, expected) in &cases {
+        follow(&mut client, what, &[(line.clone(), expected)]);
+        follow(&mut client, what, &[(request(&json!("p"), "ping", &none), &[("/id", "p")])]);
+    }
+    // What wants no answer gets none.
+    for silent in [
+        "",
+        r#"{"jsonrpc":"2.0","method":"notifications/unknown","params":{"x":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#,
+        r#"{"jsonrpc":"2.0","id":"capsule-0","result":{"action":"accept","content":{"allow":true}}}"#,
+    ] {
+        follow(&mut client, silent, &[(silent.into(), &[])]);
+        follow(&mut client, silent, &[(request(&json!("p"), "ping", &none), &[("/id", "p")])]);
+    }
+    drop(client.input.take());
+    assert!(client.server.wait().unwrap().success());
+    assert!(!client.capsule.store().exists(), "nothing was called");
+}
+
+/// EI-5: what is cancelled stops, and what waits behind it is served; an id that is in use is refused.
+#[test]
+fn a_cancelled_call_is_stopped() {
+    let none = json!({});
+    let mut client = Client::begun(&none);
+    let cancel = |id: u64| {
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string()
+    };
+    client.send(&call(1, "shell_run", &json!({ "command": "sleep 8" })));
+    let steps: &[Step] = &[
+        (
+            call(1, "fs_list", &json!({ "path": "." })),
+            &[(ERROR, "-32600"), ("/error/message", "goes on")],
+        ),
+        (request(&json!(2), "ping", &none), &[("/id", "2")]),
+        (call(3, "fs_read", &json!({ "path": "a.txt" })), &[]),
+        (call(4, "fs_list", &json!({ "path": "." })), &[]),
+        (cancel(3), &[]),
+        (cancel(1), &[("/id", "4"), (STATUS, "ok")]),
+    ];
+    let began = std::time::Instant::now();
+    follow(&mut client, "cancelled", steps);
+    assert!(began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
+    let record = client.end();
+    assert_eq!(record["calls"].as_array().unwrap().len(), 2, "{record}");
+    assert_eq!(record["calls"][0]["problem"]["code"], json!("exec.cancelled"), "{record}");
+}
+
+/// A client that goes, or a server that is asked to end, stops the call that goes on and seals the session.
+#[test]
+fn the_session_ends_with_its_client() {
+    run_in_parallel([None, Some(Signal::TERM), Some(Signal::INT)], |signal| {
+        let mut client = Client::begun(&json!({}));
+        follow(
+            &mut client,
+            "read",
+            &[(call(1, "fs_read", &json!({ "path": "a.txt" })), &[(STATUS, "ok")])],
+        );
+        client.send(&call(2, "shell_run", &json!({ "command": "sleep 8" })));
+        let began = std::time::Instant::now();
+        // The call has begun where a request behind it is refused for its id.
+        follow(
+            &mut client,
+            "begun",
+            &[(call(2, "fs_list", &json!({ "path": "." })), &[(ERROR, "-32600")])],
+        );
+        match signal {
+            None => drop(client.input.take()),
+            Some(signal) => kill_process(Pid::from_child(&client.server), signal).unwrap(),
+        }
+        let _ = client.server.wait().unwrap();
+        assert!(began.elapsed().as_secs() < 8, "{signal:?}");
+        assert_eq!(client.record()["exit"], json!(0), "{signal:?}: {}", client.record());
+        let open = client.capsule.run(&["session", "list"]).exits(0);
+        assert!(open.stdout.contains("no session is open"), "{signal:?}: {open:?}");
+        let _ = client.capsule.run(&["verify"]).exits(0);
+    });
+}

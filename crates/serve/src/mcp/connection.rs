@@ -1,0 +1,285 @@
+//! A connection: what its two threads know of each other.
+//!
+//! The thread that reads puts requests into a bounded queue, and sees at once that one is cancelled or a question
+//! answered. The thread that serves takes the requests one after another.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use capsule_base::limits;
+use serde_json::{Map, Value, json};
+
+use crate::mcp::message::{BUSY, INVALID_REQUEST, Request, RpcError};
+use crate::mcp::outlet::Outlet;
+use crate::mcp::revision::Client;
+
+/// What the thread that serves finds.
+pub(crate) enum Next {
+    Request(Request),
+    /// Nothing, within the time.
+    Idle,
+    /// The client is not there any more.
+    Ended,
+}
+
+/// What came of a question to the user of the client.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    /// The client's result; none where it could not ask.
+    Given(Option<Value>),
+    /// The client asks for something else instead of answering.
+    Abandoned,
+    /// The call was cancelled, or the client is not there any more.
+    Withdrawn,
+}
+
+/// The request that is served now.
+struct Running {
+    id: Value,
+    outlet: Outlet,
+    client: Client,
+    /// Its parameters without what a repeated request adds, which has to ask for the same.
+    call: Map<String, Value>,
+    is_cancelled: bool,
+}
+
+/// A question that waits for an answer.
+struct Question {
+    /// The id of our request, or the state that a repeated request brings back.
+    key: String,
+    reply: Option<Reply>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Request>,
+    running: Option<Running>,
+    question: Option<Question>,
+    questions: u64,
+    has_ended: bool,
+}
+
+/// A connection of a client.
+pub(crate) struct Connection {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Stops the call that goes on.
+    interrupt: fn(),
+}
+
+/// The name of the one question of an answer that wants input.
+const QUESTION: &str = "approval";
+
+impl Connection {
+    pub(crate) fn new(interrupt: fn()) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), interrupt }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a request into the queue.
+    ///
+    /// # Errors
+    /// When too many wait, its id is in use, or it answers a question that nothing asks.
+    pub(crate) fn accept(&self, mut request: Request) -> Result<(), RpcError> {
+        let state = &mut *self.state();
+        let is_same = |id: &Value| *id == request.id;
+        if state.running.as_ref().is_some_and(|running| is_same(&running.id))
+            || state.queue.iter().any(|waiting| is_same(&waiting.id))
+        {
+            return Err(RpcError::new(INVALID_REQUEST, "the id is that of a request that goes on"));
+        }
+        if request.params.contains_key("requestState") {
+            state.take_repeated(&mut request)?;
+        } else if state.queue.len() >= limits::MCP_WAITING {
+            return Err(RpcError::new(BUSY, "too many requests wait"));
+        } else {
+            // A client that goes on without an answer leaves the question open.
+            let is_stateless =
+                state.running.as_ref().is_some_and(|running| running.client.is_stateless);
+            if is_stateless && request.method == "tools/call" {
+                state.reply(Reply::Abandoned);
+            }
+            state.queue.push_back(request);
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Cancels a request.
+    pub(crate) fn cancel(&self, id: &Value) {
+        let state = &mut *self.state();
+        state.queue.retain(|waiting| waiting.id != *id);
+        if let Some(running) = state.running.as_mut().filter(|running| running.id == *id) {
+            running.is_cancelled = true;
+            state.reply(Reply::Withdrawn);
+            (self.interrupt)();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Takes the answer to a request of ours.
+    pub(crate) fn answer(&self, id: &str, result: Option<Value>) {
+        let state = &mut *self.state();
+        let is_asked = state.question.as_ref().is_some_and(|question| question.key == id);
+        let is_stateless =
+            state.running.as_ref().is_some_and(|running| running.client.is_stateless);
+        if is_asked && !is_stateless {
+            state.reply(Reply::Given(result));
+        }
+        self.changed.notify_all();
+    }
+
+    /// The client is not there any more: what it asked for is not finished.
+    pub(crate) fn end(&self) {
+        let state = &mut *self.state();
+        state.has_ended = true;
+        state.queue.clear();
+        state.reply(Reply::Withdrawn);
+        if state.running.is_some() {
+            (self.interrupt)();
+        }
+        self.changed.notify_all();
+    }
+
+    /// The next request, which is served from now on, once there is one or the time is over.
+    pub(crate) fn next(&self, wait: Duration) -> Next {
+        let mut state = self.state();
+        if state.queue.is_empty() && !state.has_ended {
+            (state, _) =
+                self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+        }
+        match state.queue.pop_front() {
+            Some(request) => {
+                // From here on it can be stopped.
+                state.running = Some(Running {
+                    id: request.id.clone(),
+                    outlet: request.outlet.clone(),
+                    client: Client::default(),
+                    call: same_call(&request.params),
+                    is_cancelled: false,
+                });
+                Next::Request(request)
+            }
+            None if state.has_ended => Next::Ended,
+            None => Next::Idle,
+        }
+    }
+
+    /// Notes the client of the request that is served.
+    pub(crate) fn set_client(&self, client: Client) {
+        if let Some(running) = &mut self.state().running {
+            running.client = client;
+        }
+    }
+
+    /// Answers the request that was served, unless it was cancelled. Whether the client stopped it.
+    pub(crate) fn finish(&self, answer: impl FnOnce(&Value) -> Value) -> bool {
+        let running = self.state().running.take();
+        let Some(running) = running else { return false };
+        if !running.is_cancelled {
+            running.outlet.send(&answer(&running.id));
+        }
+        running.is_cancelled
+    }
+
+    /// Whether the user of the client can be asked now.
+    pub(crate) fn can_ask(&self) -> bool {
+        let state = self.state();
+        state
+            .running
+            .as_ref()
+            .is_some_and(|running| running.client.has_forms && !running.is_cancelled)
+    }
+
+    /// Asks the user of the client, and waits for the answer.
+    pub(crate) fn ask(&self, params: &Value, chance: u64) -> Reply {
+        let mut state = self.state();
+        let number = state.questions;
+        state.questions += 1;
+        let Some(running) = state.running.as_ref().filter(|running| !running.is_cancelled) else {
+            return Reply::Withdrawn;
+        };
+        // A repeated request shows that it is meant by what no other client was told.
+        let key = format!("capsule-{number}-{chance:016x}");
+        let (id, outlet, client) = (running.id.clone(), running.outlet.clone(), running.client);
+        let method = "elicitation/create";
+        let message = match client.is_stateless {
+            false => json!({ "jsonrpc": "2.0", "id": key, "method": method, "params": params }),
+            true => crate::mcp::message::result(
+                &id,
+                &json!({
+                    "resultType": "input_required",
+                    "inputRequests": { QUESTION: { "method": method, "params": params } },
+                    "requestState": key,
+                }),
+            ),
+        };
+        state.question = Some(Question { key, reply: None });
+        drop(state);
+        outlet.send(&message);
+        self.wait_for_reply()
+    }
+
+    fn wait_for_reply(&self) -> Reply {
+        let deadline = Instant::now() + limits::MCP_ANSWER_TIME;
+        let mut state = self.state();
+        loop {
+            if let Some(reply) = state.question.as_ref().and_then(|question| question.reply.clone())
+            {
+                state.question = None;
+                return reply;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.question = None;
+                return Reply::Abandoned;
+            }
+            (state, _) =
+                self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl State {
+    /// Answers the question that waits, if one does. The first answer counts.
+    fn reply(&mut self, reply: Reply) {
+        if let Some(question) = &mut self.question {
+            question.reply.get_or_insert(reply);
+        }
+    }
+
+    /// Takes a request that is made again with the answer to the question of the one before.
+    fn take_repeated(&mut self, request: &mut Request) -> Result<(), RpcError> {
+        let responses = request.params.remove("inputResponses");
+        let asked = request.params.remove("requestState");
+        let unknown = || RpcError::params("`requestState` names no question that waits");
+        let (Some(running), Some(question)) = (&mut self.running, &self.question) else {
+            return Err(unknown());
+        };
+        let is_known = asked.as_ref().and_then(Value::as_str) == Some(question.key.as_str());
+        if !is_known || !running.client.is_stateless || question.reply.is_some() {
+            return Err(unknown());
+        }
+        if request.method != "tools/call" || same_call(&request.params) != running.call {
+            return Err(RpcError::params(
+                "the request is another one than the one that was asked about",
+            ));
+        }
+        (running.id, running.outlet) = (request.id.clone(), request.outlet.clone());
+        let response = responses.and_then(|mut all| all.get_mut(QUESTION).map(Value::take));
+        self.reply(Reply::Given(response));
+        Ok(())
+    }
+}
+
+/// The parameters by which a repeated request is the same.
+fn same_call(params: &Map<String, Value>) -> Map<String, Value> {
+    let is_kept =
+        |(name, _): &(&String, &Value)| name.as_str() == "name" || name.as_str() == "arguments";
+    let kept = params.iter().filter(is_kept);
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}

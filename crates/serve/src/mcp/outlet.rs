@@ -1,0 +1,47 @@
+//! Where messages to a client go.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// Takes messages to a client, whole and one at a time.
+pub(crate) trait MessageSink: Send {
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// When the client cannot be reached any more.
+    fn send(&mut self, message: &Value) -> io::Result<()>;
+}
+
+/// Where messages to a client go, from any thread.
+#[derive(Clone)]
+pub(crate) struct Outlet(Arc<Mutex<dyn MessageSink>>);
+
+impl fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outlet")
+    }
+}
+
+impl Outlet {
+    pub(crate) fn new(sink: impl MessageSink + 'static) -> Self {
+        Self(Arc::new(Mutex::new(sink)))
+    }
+
+    /// Sends a message. A client that is not there any more ends its connection where it is read from.
+    pub(crate) fn send(&self, message: &Value) {
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(message);
+    }
+}
+
+/// Messages as lines.
+pub(crate) struct LineSink<W>(pub(crate) W);
+
+impl<W: Write + Send> MessageSink for LineSink<W> {
+    fn send(&mut self, message: &Value) -> io::Result<()> {
+        self.0.write_all(format!("{message}\n").as_bytes())?;
+        self.0.flush()
+    }
+}

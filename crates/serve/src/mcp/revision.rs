@@ -1,0 +1,82 @@
+//! The revisions of the protocol.
+//!
+//! Up to 2025-11-25 a connection begins with `initialize`, which says for all that follows what the client can do. From
+//! 2026-07-28 on there is no beginning: each request says so for itself, and the server asks by an answer that wants the
+//! request made again.
+
+use serde_json::{Value, json};
+
+use crate::mcp::message::{Request, RpcError, UNSUPPORTED_VERSION};
+
+/// Revisions that begin with `initialize`, the newest first.
+const WITH_INITIALIZE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The revision in which each request speaks for itself.
+const STATELESS: &str = "2026-07-28";
+
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// What a client said that it can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// Whether its requests speak for themselves.
+    pub(crate) is_stateless: bool,
+    /// Whether it can ask its user with a form.
+    pub(crate) has_forms: bool,
+}
+
+impl Client {
+    fn new(is_stateless: bool, capabilities: Option<&Value>) -> Self {
+        let elicitation = capabilities.and_then(|all| all.get("elicitation")?.as_object());
+        // A client that names no mode has forms.
+        let has_forms =
+            elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"));
+        Self { is_stateless, has_forms }
+    }
+
+    /// The client of a request that speaks for itself; none of any other.
+    ///
+    /// # Errors
+    /// When it speaks of a revision that is not known, or leaves out what it has to say.
+    pub(crate) fn of_request(request: &Request) -> Result<Option<Self>, RpcError> {
+        let Some(version) = request.meta(VERSION_KEY) else { return Ok(None) };
+        if version.as_str() != Some(STATELESS) {
+            let data = json!({ "requested": version, "supported": supported() });
+            let error =
+                RpcError::new(UNSUPPORTED_VERSION, "the revision of the protocol is not known");
+            return Err(RpcError { data: Some(data), ..error });
+        }
+        let capabilities = request.meta(CAPABILITIES_KEY).filter(|all| all.is_object());
+        if capabilities.is_none() {
+            let message = format!("`_meta` lacks `{CAPABILITIES_KEY}`");
+            return Err(RpcError::params(message));
+        }
+        Ok(Some(Self::new(true, capabilities)))
+    }
+
+    /// The client that begins with `initialize`, and the revision that it is answered in.
+    pub(crate) fn of_initialize(request: &Request) -> Result<(Self, &'static str), RpcError> {
+        let asked = request.text("protocolVersion")?;
+        let [newest, ..] = WITH_INITIALIZE;
+        let version = WITH_INITIALIZE.into_iter().find(|known| *known == asked).unwrap_or(newest);
+        Ok((Self::new(false, request.params.get("capabilities")), version))
+    }
+}
+
+/// The revisions that are known, the newest first.
+pub(crate) fn supported() -> Vec<&'static str> {
+    [STATELESS].into_iter().chain(WITH_INITIALIZE).collect()
+}
+
+/// The same answer with what the newest revision wants beside it: that it is complete, and for a list that it is the
+/// client's alone and to be asked for again.
+pub(crate) fn complete(mut answer: Value, is_list: bool) -> Value {
+    if let Some(map) = answer.as_object_mut() {
+        map.insert("resultType".into(), "complete".into());
+        if is_list {
+            map.insert("ttlMs".into(), 0.into());
+            map.insert("cacheScope".into(), "private".into());
+        }
+    }
+    answer
+}

@@ -1,0 +1,135 @@
+//! The transport over standard input and output: a message a line.
+
+use std::io::{self, BufRead};
+use std::sync::Arc;
+use std::thread;
+
+use capsule_base::code::Code;
+use capsule_base::limits;
+use capsule_core::outcome::CodedError;
+use serde_json::{Value, json};
+
+use crate::mcp::connection::Connection;
+use crate::mcp::message::{INVALID_REQUEST, Message, Request, RpcError, parse};
+use crate::mcp::outlet::{LineSink, Outlet};
+use crate::mcp::server::{McpHost, McpServer};
+
+/// Serves the client at the other end of standard input and output until it goes, or the process is asked to end.
+///
+/// # Errors
+/// When no thread can be started.
+pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
+    let connection = Arc::new(Connection::new(host.interrupter()));
+    let outlet = Outlet::new(LineSink(io::stdout()));
+    let reader = Arc::clone(&connection);
+    let read = move || {
+        read_lines(&mut io::stdin().lock(), &reader, &outlet);
+        reader.end();
+    };
+    // The thread blocks for as long as the client says nothing, so the process does not wait for it to end.
+    thread::Builder::new().name("client".into()).spawn(read).map_err(|error| {
+        CodedError::new(Code::EngineFault, format!("no thread can be started: {error}"))
+    })?;
+    McpServer::new(host, connection).run();
+    Ok(())
+}
+
+fn read_lines(input: &mut dyn BufRead, connection: &Connection, outlet: &Outlet) {
+    let mut line = Vec::new();
+    loop {
+        match read_line(input, &mut line) {
+            Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
+            Line::Whole => receive(&line, connection, outlet),
+            Line::TooLong => {
+                let most = limits::ARGUMENT_BYTES;
+                let error =
+                    RpcError::new(INVALID_REQUEST, format!("a message has at most {most} bytes"));
+                outlet.send(&error.answer(&Value::Null));
+            }
+            Line::End => return,
+        }
+    }
+}
+
+enum Line {
+    /// A line that ended.
+    Whole,
+    /// A line with more than a message may have, of which nothing was kept.
+    TooLong,
+    /// No more lines. A last line without an end is no message.
+    End,
+}
+
+/// Reads a line, and keeps no more of it than a message may have.
+fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>) -> Line {
+    line.clear();
+    let mut is_too_long = false;
+    loop {
+        let available = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(available) if !available.is_empty() => available,
+            Ok(_) | Err(_) => return Line::End,
+        };
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let piece = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
+        is_too_long |= line.len().saturating_add(piece.len()) > limits::ARGUMENT_BYTES;
+        if is_too_long {
+            *line = Vec::new();
+        } else {
+            line.extend_from_slice(piece);
+        }
+        let used = end.map_or(available.len(), |end| end + 1);
+        input.consume(used);
+        match (end, is_too_long) {
+            (Some(_), true) => return Line::TooLong,
+            (Some(_), false) => return Line::Whole,
+            (None, _) => {}
+        }
+    }
+}
+
+/// Takes one message.
+pub(crate) fn receive(bytes: &[u8], connection: &Connection, outlet: &Outlet) {
+    match parse(bytes) {
+        Err((id, error)) => outlet.send(&error.answer(&id)),
+        Ok(Message::Response { id, result }) => connection.answer(&id, result),
+        Ok(Message::Notification { method, params }) => {
+            if let Some(id) =
+                params.get("requestId").filter(|_| method == "notifications/cancelled")
+            {
+                connection.cancel(id);
+            }
+        }
+        // A ping is answered while a call goes on.
+        Ok(Message::Request { id, method, .. }) if method == "ping" => {
+            outlet.send(&crate::mcp::message::result(&id, &json!({})));
+        }
+        Ok(Message::Request { id, method, params }) => {
+            let request = Request { id: id.clone(), method, params, outlet: outlet.clone() };
+            if let Err(error) = connection.accept(request) {
+                outlet.send(&error.answer(&id));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Read};
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_kept_up_to_the_size_of_a_message() {
+        let most = limits::ARGUMENT_BYTES;
+        let long = io::repeat(b'x').take(u64::try_from(most).unwrap_or(0) + 1);
+        let input = long.chain(&b"\nshort\n\nwithout an end"[..]);
+        let (mut input, mut line) = (BufReader::new(input), Vec::new());
+        assert!(matches!(read_line(&mut input, &mut line), Line::TooLong));
+        assert_eq!(line.capacity(), 0);
+        assert!(matches!(read_line(&mut input, &mut line), Line::Whole));
+        assert_eq!(line, b"short");
+        assert!(matches!(read_line(&mut input, &mut line), Line::Whole));
+        assert!(matches!(read_line(&mut input, &mut line), Line::End));
+    }
+}
