@@ -7,7 +7,8 @@ use core::ops::Range;
 use crate::specs::parsed_argv::new_level;
 use crate::specs::{
     ANY_SUBCOMMAND, ArgKind, CommandLevel, CommandSpec, Effect, EffectSpec, Effects, MatchedEffect,
-    OptionSpec, OptionStyle, ParsedArgv, ParsedFlag, PathUse, argument_paths, effect, module,
+    OptionSpec, OptionStyle, ParsedArgv, ParsedFlag, PathUse, argument_paths, effect,
+    matches_wildcard, module,
 };
 
 impl ParsedArgv {
@@ -347,9 +348,9 @@ impl ArgvParser {
         }
         let adds = &option.effect;
         let is_none = adds.effects.is_empty()
-            || record_value
-                .as_ref()
-                .is_some_and(|record_value| option.except.contains(record_value));
+            || record_value.as_ref().is_some_and(|value| {
+                option.except.iter().any(|name| matches_wildcard(name, value))
+            });
         let added = (!is_none).then(|| self.match_effect(adds, spelled));
         let added = added.map(|added| self.as_program_start(added));
         self.parsed.argument_effects.extend(added.clone());
