@@ -752,6 +752,17 @@ mod tests {
             "cat <<E > out\n$(cat f) x\nE\ncat out; cat <<< \"$(cat a/f)\"",
             "! cat missing; echo $?; ! true && echo never; (exit 3); echo $?; exit 4",
             "cd a; touch -- -f; for f in *; do cat \"$f\"; done; rm ./*; ls",
+            "x=; printf 'a b\\nc  d e \\nf' > l1; while read -r x y; do echo \"$y.$x\"; done < l1; echo \"[$x]\"",
+            "x=; printf ' a \\n\\nb' > l1; while IFS= read -r x || [ -n \"$x\" ]; do echo \"[$x]\"; done < l1; echo \"[$x]\"",
+            "while IFS== read -r k v; do echo \"$k\"; [ \"$k\" = b ] && break; done <<'E'\na=1\nb=2\nc=3\nE",
+            "while read -r d; do cat \"$d/f\"; done < missing; echo $?; pwd -P",
+            "set -e; while read -r x; do echo \"$x\"; done < missing; echo never",
+            "set -e; if while read -r x; do echo \"$x\"; done < missing; then echo a; else echo b; fi",
+            "ls | while read -r x; do echo \"$x\"; y=$x; done; echo end; while read -r x; do false; done < f; echo $?",
+            "v=f; while read -r x; do for z in 1 2; do while read -r w; do echo $z \"$w$x\"; done < \"$v\"; done; done < a/f",
+            "while read -r x; do echo \"$x\"; done <<< \"$(cat f a/f)\" | sort > out; cat out",
+            "false && while read -r x; do echo \"$x\"; done < f; while read -r x; do continue; done < f || echo never",
+            "x=; for z in 1 2; do while read -r x; do echo $x; break; done < f; [ $z = 1 ] || break; done; echo $z $x",
         ] {
             let is_ours = compare(text);
             assert_eq!(is_ours, !text.contains(" | cd"), "{text:?}");
@@ -910,6 +921,8 @@ mod tests {
                 (words, list())
                     .prop_map(|(words, list)| format!("for v in {words}; do {list}\ndone")),
                 list().prop_map(|list| format!("while [ ! -e s ]; do {list}\ntouch s\ndone")),
+                list().prop_map(|list| format!("while read -r v; do {list}\ndone <<< 'a b'")),
+                list().prop_map(|list| format!("echo a b | while read -r v w; do {list}\ndone")),
                 list().prop_map(|list| format!("w=$(echo \"$(cat f)\"\n{list}\n)")),
             ]
         });

@@ -101,6 +101,27 @@ pub enum ElementKind {
         /// Where it goes on behind the last one.
         end: usize,
     },
+    /// The lines of what was captured under a name are kept under the number of a loop.
+    Lines {
+        /// The number of the loop.
+        number: usize,
+        /// What they were captured under.
+        name: String,
+        /// Whether a last line without a line end counts.
+        keeps_last: bool,
+    },
+    /// The fields of the next of them become the values of variables; if there is none, the loop goes on at another
+    /// element.
+    EachLine {
+        /// The number of the loop.
+        number: usize,
+        /// The variables; the last one gets all that is left of a line.
+        names: Vec<String>,
+        /// What parts the fields; white space if it is not said.
+        separators: Option<String>,
+        /// Where it goes on behind the last line.
+        end: usize,
+    },
     /// An option of the list is switched.
     Option(ListOption, bool),
     /// The list ends, or the innermost group, with this status or the last one.
@@ -373,8 +394,12 @@ impl ScriptElement {
             ElementKind::Jump(to) => *to += base,
             ElementKind::Note(number) | ElementKind::Recall(number) => *number += first,
             ElementKind::Items(number, _) => *number += first,
-            ElementKind::Each { number, end, .. } => {
+            ElementKind::Each { number, end, .. } | ElementKind::EachLine { number, end, .. } => {
                 (*number, *end) = (*number + first, *end + base)
+            }
+            ElementKind::Lines { number, name, .. } => {
+                *number += first;
+                rename(name);
             }
             ElementKind::Leave(Some(name)) => rename(name),
             _ => {}

@@ -57,6 +57,12 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "until [ -f done ]; do sleep 1; done",
     ),
     rule(
+        "LIST: while read -r NAME ..; do LIST; done < FILE, PIPELINE | while read -r ..; do LIST; done",
+        "the list runs once for each line of the file, or of what the pipeline prints, which must only read; also with \
+         `IFS=..` before `read` and `|| [ -n \"$NAME\" ]` behind it; programs in the list find nothing on their input",
+        "while read -r name; do wc -l \"src/$name\"; done < names.txt",
+    ),
+    rule(
         "LIST: ( LIST )",
         "a group that leaves directory and variables as they were",
         "( cd src && make ); ls",

@@ -22,6 +22,7 @@ mod grammar;
 mod lexer;
 mod parser;
 mod quotes;
+mod read_loop;
 mod refusal;
 mod reserved_words;
 mod statements;
@@ -36,6 +37,7 @@ pub use ast::{
     Script, ScriptElement, ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
 pub use grammar::{GRAMMAR, GrammarRule};
+pub(crate) use read_loop::fields;
 pub use refusal::SyntaxRefusal;
 pub use reserved_words::{RESERVED_COMMANDS, SHELL_VARIABLES};
 pub use unparse::quote_argv;
@@ -116,6 +118,10 @@ mod tests {
             }
             ElementKind::Each { number, name, end } => {
                 alloc::format!("{name} of {number} else {end}")
+            }
+            ElementKind::Lines { number, name, .. } => alloc::format!("lines {number} {name}"),
+            ElementKind::EachLine { number, names, end, .. } => {
+                alloc::format!("{} of {number} else {end}", names.join(","))
             }
             other => alloc::format!("{other:?}"),
         }
@@ -264,16 +270,16 @@ mod tests {
             ),
             (
                 "for f in a 'b c'\ndo\n  x $f\ndone",
-                "items 1 a b c ; Succeed ; Note(1) ; f of 1 else 7 ; [x]<${f}> ; Note(1) ; Jump(3) ; Recall(1)",
+                "items 1 a b c ; Note(2) ; Succeed ; Note(1) ; Recall(2) ; f of 1 else 9 ; [x]<${f}> ; Note(1) ; Jump(5) ; Recall(1)",
             ),
             (
                 "until a; do b; done",
-                "Succeed ; Note(1) ; [a] && Jump(7) ; [b] ; Note(1) ; Jump(2) ; Recall(1)",
+                "Note(2) ; Succeed ; Note(1) ; Recall(2) ; [a] && Jump(9) ; [b] ; Note(1) ; Jump(4) ; Recall(1)",
             ),
             (
                 "for f in *.c; do x; done",
-                "Subshell captured ; [printf][%s\\0]<*.c> ; leave *1 ; items 1 *.c ; Succeed ; Note(1) ; \
-                 f of 1 else 10 ; [x] ; Note(1) ; Jump(6) ; Recall(1)",
+                "Subshell captured ; [printf][%s\\0]<*.c> ; leave *1 ; items 1 *.c ; Note(2) ; Succeed ; Note(1) ; \
+                 Recall(2) ; f of 1 else 12 ; [x] ; Note(1) ; Jump(8) ; Recall(1)",
             ),
             (
                 "a && x \"$(b | c)\"",

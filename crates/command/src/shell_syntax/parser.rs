@@ -112,7 +112,7 @@ pub(super) struct Parser {
     pub(super) depth: usize,
     /// How many groups are open, and how many commands whose output is put in.
     pub(super) groups: usize,
-    captured: usize,
+    pub(super) captured: usize,
     /// The last number that was given to something.
     numbers: usize,
 }
@@ -231,7 +231,23 @@ impl Parser {
                 break;
             }
             self.skip_lines();
+            if input.is_none()
+                && let Some(place) = self.take_word("while")
+            {
+                let start = self.next_index();
+                self.loop_over_output(stages, &place)?;
+                return self.lead_output(start, &place);
+            }
         }
+        self.run_stages(stages, input)
+    }
+
+    /// Runs the stages of a pipeline, or does what a shell has in itself.
+    pub(super) fn run_stages(
+        &mut self,
+        stages: Vec<PipelineStage>,
+        input: Option<ShellWord>,
+    ) -> Result<(), SyntaxRefusal> {
         let start = stages.first().map_or(0, |stage| stage.span.start);
         let end = stages.last().map_or(start, |stage| stage.span.end);
         if let ([stage], None) = (stages.as_slice(), &input)
@@ -273,7 +289,7 @@ impl Parser {
     }
 
     /// Runs the commands whose output a stage needs, in the order of the text.
-    fn captures(&mut self, stage: &PipelineStage) -> Result<(), SyntaxRefusal> {
+    pub(super) fn captures(&mut self, stage: &PipelineStage) -> Result<(), SyntaxRefusal> {
         let words = stage.words.iter().chain(stage.templates.iter().map(|(_, word)| word));
         let names: Vec<String> = words.flat_map(ShellWord::variables).map(Into::into).collect();
         for name in names {

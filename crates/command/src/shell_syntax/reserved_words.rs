@@ -64,7 +64,7 @@ pub const RESERVED_COMMANDS: &[(&[&str], UnsupportedSyntax, &str)] = &[
     (
         &["read", "mapfile", "readarray", "getopts"],
         UnsupportedSyntax::Builtin,
-        "read the output of the call, then write the next one",
+        "`while read -r NAME; do COMMANDS; done < FILE` is known; else read the output, then write the next call",
     ),
     (
         &["exit", "logout", "return"],

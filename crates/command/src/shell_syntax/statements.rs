@@ -57,7 +57,10 @@ impl Parser {
         } else if self.take_word("if").is_some() {
             self.condition(&place)?;
         } else if self.take_word("while").is_some() {
-            self.conditional_loop(&place, ListOperator::Or)?;
+            match self.take_read()? {
+                Some(read) => self.loop_over_file(read, &place)?,
+                None => self.conditional_loop(&place, ListOperator::Or)?,
+            }
         } else if self.take_word("until").is_some() {
             self.conditional_loop(&place, ListOperator::And)?;
         } else if self.take_word("for").is_some() {
@@ -74,7 +77,7 @@ impl Parser {
     }
 
     /// Leads what a statement prints where its redirection or its pipe says.
-    fn lead_output(&mut self, start: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+    pub(super) fn lead_output(&mut self, start: usize, place: &Span) -> Result<(), SyntaxRefusal> {
         let mut redirects = Vec::new();
         while let Some((token, place)) =
             self.tokens.next_if(|(token, _)| matches!(token, Token::Redirect(..)))
@@ -171,7 +174,9 @@ impl Parser {
             }
             moved(&mut element.otherwise);
             match &mut element.kind {
-                ElementKind::Jump(to) | ElementKind::Each { end: to, .. } => moved(to),
+                ElementKind::Jump(to)
+                | ElementKind::Each { end: to, .. }
+                | ElementKind::EachLine { end: to, .. } => moved(to),
                 _ => {}
             }
         }
@@ -182,7 +187,7 @@ impl Parser {
     }
 
     /// Takes this word, if it comes next and nothing of it is quoted.
-    fn take_word(&mut self, word: &str) -> Option<Span> {
+    pub(super) fn take_word(&mut self, word: &str) -> Option<Span> {
         let is_it = |(token, _): &(Token, Span)| matches!(token, Token::Word(units) if is_bare(units, word));
         self.tokens.next_if(is_it).map(|(_, place)| place)
     }
@@ -204,7 +209,11 @@ impl Parser {
         }
     }
 
-    fn jump(&mut self, join: ListOperator, place: &Span) -> Result<usize, SyntaxRefusal> {
+    pub(super) fn jump(
+        &mut self,
+        join: ListOperator,
+        place: &Span,
+    ) -> Result<usize, SyntaxRefusal> {
         let index = self.emit(ElementKind::Jump(0), place.clone())?;
         if let Some(element) = self.elements.get_mut(index) {
             element.join = join;
@@ -213,12 +222,14 @@ impl Parser {
     }
 
     /// Has jumps lead to what comes next.
-    fn land(&mut self, jumps: &[usize]) {
+    pub(super) fn land(&mut self, jumps: &[usize]) {
         let here = self.next_index();
         for index in jumps {
             if let Some(element) = self.elements.get_mut(*index) {
                 match &mut element.kind {
-                    ElementKind::Jump(to) | ElementKind::Each { end: to, .. } => *to = here,
+                    ElementKind::Jump(to)
+                    | ElementKind::Each { end: to, .. }
+                    | ElementKind::EachLine { end: to, .. } => *to = here,
                     _ => {}
                 }
             }
@@ -271,16 +282,20 @@ impl Parser {
         Ok(())
     }
 
-    fn begin_loop(&mut self, note: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+    pub(super) fn begin_loop(&mut self, note: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+        // What runs first in it still finds the status before.
+        let before = self.number();
+        self.emit(ElementKind::Note(before), place.clone())?;
         self.emit(ElementKind::Succeed, place.clone())?;
         self.emit(ElementKind::Note(note), place.clone())?;
+        self.emit(ElementKind::Recall(before), place.clone())?;
         let (head, groups) = (self.next_index(), self.groups);
         self.loops.push(LoopFrame { head, note, breaks: Vec::new(), groups });
         Ok(())
     }
 
     /// From `do` to `done`. `leaves` is the jump that leaves the loop at its head.
-    fn end_loop(&mut self, leaves: usize, place: &Span) -> Result<(), SyntaxRefusal> {
+    pub(super) fn end_loop(&mut self, leaves: usize, place: &Span) -> Result<(), SyntaxRefusal> {
         self.expect("do", place)?;
         self.list(&["done"])?;
         self.expect("done", place)?;

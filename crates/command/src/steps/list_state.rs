@@ -35,7 +35,7 @@ pub struct ListState<F> {
     groups: Vec<GroupState<F>>,
     notes: BTreeMap<usize, Option<u8>>,
     /// What loops go through, and how far they are.
-    loops: BTreeMap<usize, LoopState>,
+    pub(super) loops: BTreeMap<usize, LoopState>,
     /// How many bytes the variables take.
     bytes: usize,
     /// How much may still be done without a program. All copies of a state share it.
@@ -44,10 +44,10 @@ pub struct ListState<F> {
 
 /// How far a loop is.
 #[derive(Clone, Debug, PartialEq)]
-struct LoopState {
-    items: Rc<[Value]>,
-    at: usize,
-    bytes: usize,
+pub(super) struct LoopState {
+    pub(super) items: Rc<[Value]>,
+    pub(super) at: usize,
+    pub(super) bytes: usize,
 }
 
 /// What is around a group that is open.
@@ -144,7 +144,7 @@ impl<F: Clone> ListState<F> {
     }
 
     /// Whether there is room for so many bytes of values more.
-    fn check_room(&self, bytes: usize) -> Result<(), UnsupportedStep> {
+    pub(super) fn check_room(&self, bytes: usize) -> Result<(), UnsupportedStep> {
         if self.size().saturating_add(bytes) > limits::COMMAND_VALUE_BYTES {
             return Err(UnsupportedStep::Value(ValueProblem::TooLong));
         }
@@ -338,6 +338,18 @@ impl<F: Clone> ListState<F> {
                     }
                 }
             }
+            ElementKind::Lines { number, name, keeps_last } => {
+                self.keep_lines(*number, name, *keeps_last)?;
+            }
+            ElementKind::EachLine { number, names, separators, end } => {
+                match self.next_line(*number, names, separators.as_deref())? {
+                    true => self.status = Some(0),
+                    false => {
+                        self.loops.remove(number);
+                        self.at = *end;
+                    }
+                }
+            }
             ElementKind::Option(option, on) => self.set_option(*option, *on),
             ElementKind::Exit(status) => {
                 self.status = status.map_or(self.status, Some);
@@ -411,7 +423,7 @@ impl<F: Clone> ListState<F> {
     }
 
     /// Sets a variable, which stays exported if it was.
-    fn set(&mut self, name: &str, value: Value) -> Result<(), UnsupportedStep> {
+    pub(super) fn set(&mut self, name: &str, value: Value) -> Result<(), UnsupportedStep> {
         let was = self.values.get(name).is_some_and(|value| value.is_exported);
         let is_exported = was || value.is_exported;
         self.put(name, Value { is_exported, ..value })
@@ -447,8 +459,11 @@ impl<F: Clone> ListState<F> {
         for word in words {
             let made = word.with_values(&[special, &self.values], &mut room);
             for made in made.map_err(UnsupportedStep::Value)? {
+                // How many names a pattern stands for is not known: what one round leaves, the next one meets.
+                let rounds = if made.as_glob().is_some() { 2 } else { 1 };
                 let ShellWord { pieces, is_opaque, .. } = made;
-                items.push(Value { pieces, is_opaque, is_exported: false });
+                let item = Value { pieces, is_opaque, is_exported: false };
+                items.extend(core::iter::repeat_n(item, rounds));
             }
         }
         Ok(items)

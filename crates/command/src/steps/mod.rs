@@ -4,6 +4,7 @@ mod courses;
 mod folder_change;
 mod list_state;
 mod path_target;
+mod read_lines;
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
