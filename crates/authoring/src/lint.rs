@@ -219,6 +219,9 @@ fn lint_effects(exec: &ExecRule, notes: &mut Diagnostics) {
             Effect::Starts => "a program may start any other",
             Effect::Interactive => "a program may wait for a person who is not there",
             Effect::Plumbing => "a repository may come to hold what no file shows",
+            Effect::Sends => {
+                "what a program reads may be sent to every host that `sandbox.network` names"
+            }
             Effect::Publishes
             | Effect::System
             | Effect::Destroys

@@ -125,6 +125,57 @@ fn a_person_allows_a_host_for_a_command() {
     stage.replays(0);
 }
 
+/// A yes to a command is one to the hosts that its words name, for what is sent as for what is fetched; where a
+/// redirect leads is asked about.
+#[test]
+fn a_yes_to_a_command_is_one_to_the_hosts_that_it_names() {
+    let stage = Stage::new("others: ask");
+    let policy = stage.capsule.write_policy(
+        &std::fs::read_to_string(&stage.policy)
+            .unwrap()
+            .replace("network: allow, ", "network: ask, sends: ask-each, ")
+            .replace("curl: allow, ", ""),
+    );
+    let url = stage.url();
+    for (more, requests) in [(&[][..], 1), (&["-d", "word"][..], 2)] {
+        let words = ["exec", "--policy", &policy, "--", "curl", "-sS", &url];
+        let mut screen = Terminal::start(&stage.capsule, &[&words[..], more].concat());
+        screen.card();
+        screen.press("1");
+        let (status, shown) = screen.end();
+        assert_eq!((status, shown.matches("Approve?").count()), (0, 1), "{shown}");
+        assert_eq!(stage.server.requests().len(), requests);
+        assert_eq!(stage.connections(), [(Value::Null, json!("a person"))]);
+    }
+    stage.replays(0);
+}
+
+/// Over plain HTTP it is seen what a program sends, and asked about each time.
+#[test]
+fn each_request_that_sends_is_asked_about() {
+    let stage = Stage::new("allow: [\"localhost:PORT\"]");
+    stage.capsule.write_file(
+        "send.py",
+        "import sys, urllib.request
+for _ in range(2):
+    print(urllib.request.urlopen(sys.argv[1], data=b'word').read().decode())
+",
+    );
+    let url = stage.url();
+    let words = ["exec", "--policy", &stage.policy, "--", "python3", "send.py", &url];
+    let mut screen = Terminal::start(&stage.capsule, &words);
+    for _ in 0..2 {
+        screen.until("would send something");
+        screen.card();
+        screen.press("1");
+    }
+    let (status, shown) = screen.end();
+    assert_eq!((status, shown.matches("a page").count()), (0, 2), "{shown}");
+    let requests = stage.server.requests();
+    assert!(requests.iter().all(|request| request.body == b"word"), "{requests:?}");
+    stage.replays(0);
+}
+
 /// A no is told to the program, to the model and to the record, with the person's reason; nothing is dialled.
 #[test]
 fn a_person_denies_a_host_with_a_reason() {

@@ -64,6 +64,7 @@ fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<Pa
             Some(alloc::vec![PathUse { access: PathAccess::Delete, ..PathUse::read(text) }])
         }
         (ArgKind::Url, _) => Some(file_url_path(text).map(PathUse::read).into_iter().collect()),
+        (ArgKind::Sent, _) => Some(sent_file(text).map(PathUse::read).into_iter().collect()),
         (ArgKind::Setting, _) => {
             let target = (!text.contains('=')).then(|| PathUse::outside(text)).flatten();
             Some(target.into_iter().chain(embedded::setting_paths(text)).collect())
@@ -104,6 +105,14 @@ fn file_url_path(address: &str) -> Option<&str> {
     let (scheme, rest) = address.split_once(':')?;
     let rest = rest.strip_prefix("//").unwrap_or(rest);
     scheme.eq_ignore_ascii_case("file").then(|| rest.strip_prefix("localhost").unwrap_or(rest))
+}
+
+/// The file that a text to be sent names. A form may say more behind it: `photo=@a.png;type=image/png`.
+fn sent_file(text: &str) -> Option<&str> {
+    let by_name = || text.split_once('@').filter(|(name, _)| !name.contains('='));
+    let field = || text.split_once("=@").or_else(|| text.split_once("=<")).or_else(by_name);
+    let file = text.strip_prefix('@').or_else(|| field().map(|(_, file)| file))?;
+    file.split([';', ',']).next().filter(|file| !matches!(*file, "-" | ""))
 }
 
 /// Whether a word can only be a path. A revision range such as `v1..v2` is none.

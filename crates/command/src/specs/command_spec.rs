@@ -50,6 +50,8 @@ pub enum ArgKind {
     Url,
     /// A name, or a pattern for names, that something is done with.
     Name,
+    /// A text that is sent, or `@` with the file that is: `@FILE`, `NAME@FILE`, `NAME=@FILE`, `NAME=<FILE`.
+    Sent,
 }
 
 impl ArgKind {

@@ -40,6 +40,8 @@ pub enum Effect {
     Unknown,
     /// It writes entries, objects or references of a repository by hand, past the files.
     Plumbing,
+    /// It sends data to the host that its words name.
+    Sends,
 }
 
 capsule_base::words! {
@@ -48,6 +50,7 @@ capsule_base::words! {
     Starts = "starts", Code = "code", Interactive = "interactive", Network = "network",
     Publishes = "publishes", System = "system", Destroys = "destroys", Secrets = "secrets",
     Shell = "shell", Unknown = "unknown", Plumbing = "plumbing",
+    Sends = "sends",
 }
 
 impl Effect {
@@ -71,17 +74,18 @@ impl Effect {
             Self::Shell => "is a shell, or gives text to one",
             Self::Unknown => "is not known",
             Self::Plumbing => "changes by hand what a repository holds, past the files",
+            Self::Sends => "sends data to the host that its words name",
         }
     }
 
-    const fn bit(self) -> u16 {
-        1 << self as u16
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
 /// A set of effects.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Effects(u16);
+pub struct Effects(u32);
 
 impl Effects {
     /// None at all.
@@ -115,12 +119,6 @@ impl Effects {
     #[must_use]
     pub const fn contains(self, effect: Effect) -> bool {
         self.0 & effect.bit() != 0
-    }
-
-    /// Whether all of these are among others.
-    #[must_use]
-    pub const fn is_subset(self, other: Self) -> bool {
-        self.0 & !other.0 == 0
     }
 
     /// Whether the sets have one in common.

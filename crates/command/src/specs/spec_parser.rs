@@ -83,6 +83,7 @@ const WORDS: &[(&str, ArgKind)] = &[
     ("awk", ArgKind::Awk),
     ("sql", ArgKind::Sql),
     ("url", ArgKind::Url),
+    ("sent", ArgKind::Sent),
     ("name", ArgKind::Name),
 ];
 

@@ -82,6 +82,8 @@ pub struct BatchApproval {
     programs: Vec<(String, ProgramFact)>,
     /// Its parts, in every directory and with all values that they were judged with.
     steps: Vec<CommandStep>,
+    /// Whether a person said yes, and not a grant.
+    is_by_person: bool,
 }
 
 impl BatchApproval {
@@ -159,6 +161,9 @@ impl AwaitingApproval {
         }) {
             let event = Event::ApprovalCovered { call, by: union.call };
             journal.append(event, Durability::Deferred)?;
+            if union.is_by_person {
+                self.cleared.restrictions.approve_hosts();
+            }
             return Ok(RoutedApproval::Cleared(self.cleared));
         }
         let args = redactor.value(self.call.args.clone(), &mut 0);
@@ -243,6 +248,7 @@ impl AwaitingApproval {
                 expansions: seen.record.facts.expansions,
                 programs: seen.record.facts.programs,
                 steps,
+                is_by_person: false,
             });
         }
         cleared
@@ -438,7 +444,10 @@ impl Approved {
                 let now = prepared.preview().masked(redactor);
                 if found == asking.redacted.raw_fingerprint && now.matches(diff.as_deref()) {
                     asking.cleared.operation = prepared;
-                    return Ok(Ok(asking.clear()));
+                    asking.cleared.restrictions.approve_hosts();
+                    let mut cleared = asking.clear();
+                    cleared.batch.iter_mut().for_each(|batch| batch.is_by_person = true);
+                    return Ok(Ok(cleared));
                 }
                 "what was approved is no longer what is there".into()
             }

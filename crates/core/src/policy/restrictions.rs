@@ -127,6 +127,13 @@ pub enum Restrictions {
 }
 
 impl Restrictions {
+    /// Notes that a person said yes to the command, and with that to the hosts that its words name.
+    pub(crate) fn approve_hosts(&mut self) {
+        if let Self::Run { hosts: Some(hosts), .. } = self {
+            hosts.approve_named();
+        }
+    }
+
     /// What a command is confined to.
     #[must_use]
     pub const fn confinement(&self) -> Option<Confinement> {

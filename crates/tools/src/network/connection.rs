@@ -37,7 +37,7 @@ pub(super) fn serve(
         if let Ok((number, upstream)) =
             connect(connection, messages, target, &Route::Direct(vec![address]))
         {
-            let bytes = relay((stream, &upstream), &connection.shared().ended, true);
+            let bytes = relay((stream, &upstream), &connection.shared().ended, u64::MAX);
             connection.shared().record_close(messages, number, bytes);
         }
         return;
@@ -67,7 +67,7 @@ fn serve_request(
             let begun =
                 stream.write_all(request.accepted()).and_then(|()| (&*upstream).write_all(first));
             let (sent, received) = match begun {
-                Ok(()) => relay((stream, &upstream), &shared.ended, request.sends_more()),
+                Ok(()) => relay((stream, &upstream), &shared.ended, request.left_to_send()),
                 Err(_) => (0, 0),
             };
             let sent = sent + u64::try_from(first.len()).unwrap_or_default();
@@ -103,17 +103,17 @@ fn judge(
     shared: &Shared,
     messages: &Sender<Message>,
 ) -> Result<(ConnectionTarget, Route), CodedError> {
-    let judgement = shared.scope.judge_host(request.target())?;
-    request.check_method()?;
-    let (rule, allowed_by) = match judgement {
+    let person = || Some("a person".to_owned());
+    let (rule, allowed_by) = match shared.scope.judge_host(request.target(), request.sends())? {
         HostJudgement::Allowed(rule) => (rule, None),
+        HostJudgement::Approved(rule) => (rule, person()),
         // Nothing is looked up before the answer.
         HostJudgement::NeedsApproval(rule, question) => {
             let allowed_by = match shared.ask(messages, question)? {
-                AllowedBy::Person => "a person".to_owned(),
-                AllowedBy::Grant(id) => format!("grant {id}"),
+                AllowedBy::Person => person(),
+                AllowedBy::Grant(id) => Some(format!("grant {id}")),
             };
-            (rule, Some(allowed_by))
+            (rule, allowed_by)
         }
     };
     let (host, rule) = (request.host_and_port(), Some(rule));

@@ -148,7 +148,8 @@ impl CommandNetwork {
         pause: &mut dyn FnMut(),
     ) -> Result<AllowedBy, CodedError> {
         let host = question.address.host_and_port();
-        if let Some(answer) = self.answers.get(&host) {
+        let is_each = question.is_asked_each_time();
+        if let Some(answer) = self.answers.get(&host).filter(|_| !is_each) {
             return answer.clone();
         }
         if self.shared.is_closed() {
@@ -164,7 +165,7 @@ impl CommandNetwork {
         }
         // A grant may be taken back while the command runs.
         let is_of_grant = matches!(answer, Ok(AllowedBy::Grant(_)));
-        let is_kept = !question.is_asked_each_time() && !is_of_grant;
+        let is_kept = !is_each && !is_of_grant;
         if is_kept && self.answers.len() < limits::PROXY_CONNECTIONS {
             self.answers.insert(host, answer.clone());
         }

@@ -11,16 +11,17 @@ use rustix::io::Errno;
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Passes bytes on in both directions until both have ended or one of the sockets fails; gives how many the command
-/// sent and received. Where it may not send more, what comes from it is dropped. `ended` hangs up when the command has
+/// sent and received. What comes from it behind the `left` bytes that it may send is dropped. `ended` hangs up when the command has
 /// ended: what it sent is passed on then, and nothing is waited for.
 pub(super) fn relay(
     (command, host): (&TcpStream, &TcpStream),
     ended: &OwnedFd,
-    sends_more: bool,
+    left: u64,
 ) -> (u64, u64) {
     let mut sending = Direction::new(command, host);
     let mut receiving = Direction::new(host, command);
-    sending.drops = !sends_more;
+    let sends_more = left == u64::MAX;
+    sending.left = left;
     if command.set_nonblocking(true).and_then(|()| host.set_nonblocking(true)).is_err() {
         return (0, 0);
     }
@@ -57,8 +58,8 @@ struct Direction<'s> {
     ended: bool,
     /// The end was passed on, too.
     is_closed: bool,
-    /// Nothing is passed on.
-    drops: bool,
+    /// The bytes that are passed on yet.
+    left: u64,
     total: u64,
 }
 
@@ -71,7 +72,7 @@ impl<'s> Direction<'s> {
             waiting: 0..0,
             ended: false,
             is_closed: false,
-            drops: false,
+            left: u64::MAX,
             total: 0,
         }
     }
@@ -93,8 +94,11 @@ impl<'s> Direction<'s> {
         if self.waiting.is_empty() && !self.ended {
             match again(self.from.read(&mut self.buffer))? {
                 Some(0) => self.ended = true,
-                Some(_) if self.drops => {}
-                Some(read) => self.waiting = 0..read,
+                Some(read) => {
+                    let passed = read.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+                    self.left -= passed as u64;
+                    self.waiting = 0..passed;
+                }
                 None => {}
             }
         }

@@ -46,8 +46,8 @@ enum RequestKind {
     Tunnel,
     /// A tunnel by SOCKS 5.
     Socks,
-    /// A page over plain HTTP, with a method that sends nothing, or with another.
-    Page { only_fetches: bool },
+    /// A page over plain HTTP, with the method where it sends something, and the length of what it has yet to send.
+    Page { sends: Option<String>, left: u64 },
 }
 
 /// Why there is no request to serve.
@@ -81,23 +81,20 @@ impl ProxyRequest {
         &self.first_bytes
     }
 
-    /// Whether what the command sends from now on is handed on.
-    pub(super) fn sends_more(&self) -> bool {
-        !matches!(self.kind, RequestKind::Page { .. })
+    /// The bytes that are handed on of what the command sends from now on.
+    pub(super) fn left_to_send(&self) -> u64 {
+        match &self.kind {
+            RequestKind::Tunnel | RequestKind::Socks => u64::MAX,
+            RequestKind::Page { left, .. } => *left,
+        }
     }
 
-    /// Whether the method only fetches, where it can be seen.
-    ///
-    /// # Errors
-    /// [`Code::ApprovalNeeded`] for one that sends something.
-    pub(super) fn check_method(&self) -> Result<(), CodedError> {
-        if self.kind != (RequestKind::Page { only_fetches: false }) {
-            return Ok(());
+    /// The method, where it can be seen and sends something.
+    pub(super) fn sends(&self) -> Option<&str> {
+        match &self.kind {
+            RequestKind::Page { sends, .. } => sends.as_deref(),
+            RequestKind::Tunnel | RequestKind::Socks => None,
         }
-        let host = self.host_and_port();
-        let message =
-            format!("the request to `{host}` sends something, which has to be asked about");
-        Err(CodedError::new(Code::ApprovalNeeded, message))
     }
 
     /// The answer to the command once the host is reached.
@@ -212,12 +209,29 @@ fn http_request(request: &Request<'_, '_>, rest: &[u8]) -> Result<ProxyRequest, 
     if lengths.len() > 1 || is_coded && !lengths.is_empty() {
         return Err(bad_request("the request has two lengths"));
     }
-    let has_body = is_coded || lengths.first().is_some_and(|length| *length != b"0");
-    let only_fetches = matches!(method, "GET" | "HEAD" | "OPTIONS") && !has_body;
+    if is_coded {
+        let text = "capsule: a request that sends something says how long that is";
+        return Err(RequestError::Refused(text_reply("411 Length Required", text)));
+    }
+    let length = match lengths.first() {
+        Some(length) => parse_length(length).ok_or_else(|| bad_request("no length"))?,
+        None => 0,
+    };
+    let only_fetches = matches!(method, "GET" | "HEAD" | "OPTIONS") && length == 0;
     let target =
         parse_authority(&url.host_and_port()).ok_or_else(|| bad_request("no host and port"))?;
-    let kind = RequestKind::Page { only_fetches };
-    Ok(ProxyRequest { target, kind, first_bytes: page_head(request, &url) })
+    let mut first_bytes = page_head(request, &url);
+    let came = rest.len().min(usize::try_from(length).unwrap_or(usize::MAX));
+    first_bytes.extend_from_slice(rest.get(..came).unwrap_or_default());
+    let sends = (!only_fetches).then(|| method.to_owned());
+    let kind = RequestKind::Page { sends, left: length - came as u64 };
+    Ok(ProxyRequest { target, kind, first_bytes })
+}
+
+/// The length of a body: digits and nothing else.
+fn parse_length(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// The head of a request as the host gets it.
@@ -422,8 +436,7 @@ mod tests {
         let expected =
             "GET /x?y HTTP/1.1\r\nHost: a.example\r\nAccept: */*\r\nConnection: close\r\n\r\n";
         assert_eq!(String::from_utf8_lossy(request.first_bytes()), expected);
-        assert!(!request.sends_more());
-        assert!(request.check_method().is_ok());
+        assert_eq!((request.left_to_send(), request.sends()), (0, None));
     }
 
     proptest::proptest! {
@@ -436,15 +449,31 @@ mod tests {
         }
     }
 
+    /// E16: as much of a body goes on as its length says.
     #[test]
-    fn what_sends_something_has_to_be_asked_about() {
-        for head in [
-            "POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n",
-            "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 3\r\n\r\n",
-            "DELETE http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n",
+    fn a_body_ends_where_its_length_says() {
+        for (method, rest, sends, length) in [
+            ("POST", "Content-Length: 0\r\n\r\nabc", Some("POST"), 0),
+            ("GET", "Content-Length: 3\r\n\r\na", Some("GET"), 3),
+            ("PUT", "Content-Length: 3\r\n\r\nabcGET", Some("PUT"), 3),
+            ("DELETE", "\r\nabc", Some("DELETE"), 0),
+            ("HEAD", "Content-Length: 0\r\n\r\n", None, 0),
         ] {
-            let problem = read(head.as_bytes()).unwrap().check_method().unwrap_err();
-            assert_eq!(problem.code, Code::ApprovalNeeded, "{head}");
+            let head = format!("{method} http://a.example/ HTTP/1.1\r\nHost: a.example\r\n{rest}");
+            let request = read(head.as_bytes()).unwrap();
+            let first = String::from_utf8_lossy(request.first_bytes()).into_owned();
+            let came = first.split_once("\r\n\r\n").unwrap().1.len() as u64;
+            assert_eq!((request.sends(), came + request.left_to_send()), (sends, length), "{head}");
+            assert!(!request.first_bytes().ends_with(b"GET"), "{head}");
+        }
+        for (length, status) in [
+            ("Content-Length: +3", "400 Bad Request"),
+            ("Content-Length: 3, 4", "400 Bad Request"),
+            ("Transfer-Encoding: chunked", "411 Length Required"),
+        ] {
+            let head =
+                format!("POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\n{length}\r\n\r\n");
+            assert_eq!(target(head.as_bytes()), format!("HTTP/1.1 {status}"), "{head}");
         }
     }
 }

@@ -94,12 +94,13 @@ fn command_of_text(name: &str, text: &str) -> Vec<(Effect, &'static str)> {
 }
 
 /// Effects that no build has by itself.
-const STRICTER: [Effect; 10] = [
+const STRICTER: [Effect; 11] = [
     Effect::Deletes,
     Effect::Starts,
     Effect::Code,
     Effect::Network,
     Effect::Publishes,
+    Effect::Sends,
     Effect::System,
     Effect::Destroys,
     Effect::Secrets,

@@ -44,7 +44,7 @@ pub(super) fn evaluate_call(
     ];
     let implied = ToolRule::of_user_action(policy, input.action);
     let rule = policy.tool(input.tool).or(implied.as_ref());
-    let CommandScopes { reads, writes, needs: named } =
+    let CommandScopes { reads, writes, needs: named, hosts } =
         match (rule.zip(command.as_ref()), input.action) {
             (Some((rule, command)), _) => command_scope::command_scopes(policy, rule, command),
             (None, Action::Test { .. }) => CommandScopes {
@@ -80,7 +80,7 @@ pub(super) fn evaluate_call(
     let (decision, trace) = strictest(found, capabilities, risk);
     let bounds = match rule {
         Some(rule) if decision.verdict != Verdict::Deny => {
-            restrictions(policy, rule, input, (reads, writes))
+            restrictions(policy, rule, input, (reads, writes, hosts))
         }
         _ => Restrictions::Nothing,
     };

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::action::Action;
 use crate::policy::commands::ExecRule;
@@ -11,13 +12,14 @@ use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::restrictions::{EgressScope, HostScope, ListingScope, PathScope, Restrictions};
 use capsule_base::limits;
+use capsule_base::url::HttpUrl;
 
 /// What a call that is not denied is bounded by.
 pub(super) fn restrictions(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     input: &PolicyInput<'_>,
-    (reads, writes): (Option<PathScope>, Option<PathScope>),
+    (reads, writes, named): (Option<PathScope>, Option<PathScope>, Vec<HttpUrl>),
 ) -> Restrictions {
     let (timeout_ms, left) = (rule.timeout_ms, quota::bytes_left(rule, input));
     match (&rule.constraint, input.action) {
@@ -60,7 +62,7 @@ pub(super) fn restrictions(
             timeout_ms,
         },
         (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
-            run_restrictions(policy, exec, input, (argv, *timeout_ms), (reads, writes))
+            run_restrictions(policy, exec, input, (argv, *timeout_ms), (reads, writes, named))
         }
         (Constraint::Git(git), Action::Git { query: ask }) => {
             git_and_tests::git_restrictions(policy, (rule, git), ask, left)
@@ -77,7 +79,7 @@ fn run_restrictions(
     exec: &ExecRule,
     input: &PolicyInput<'_>,
     (argv, asked_ms): (&[String], Option<u64>),
-    (reads, writes): (Option<PathScope>, Option<PathScope>),
+    (reads, writes, named): (Option<PathScope>, Option<PathScope>, Vec<HttpUrl>),
 ) -> Restrictions {
     let mut confinement = exec::confinement(policy, exec, argv, asked_ms);
     let limits = confinement.limits;
@@ -89,7 +91,7 @@ fn run_restrictions(
     if writes.is_some() {
         confinement.workspace = policy.sandbox.workspace;
     }
-    let hosts = HostScope::of(policy);
+    let hosts = HostScope::of(policy, named);
     Restrictions::Run { confinement, reads, writes, hosts, clamped, environment }
 }
 

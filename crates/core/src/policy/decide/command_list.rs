@@ -327,7 +327,7 @@ impl CombinedDecision {
     /// before.
     fn check_outputs(&mut self, step: &CommandStep, stage: &PipelineStage, line: &CommandLine<'_>) {
         let effects = line.effects();
-        if step.is_captured && !effects.is_subset(OUTPUT_SOURCES) {
+        if step.is_captured && !effects.is_subset_of(OUTPUT_SOURCES) {
             let reason = format!(
                 "`{}` does more than read, so its output cannot be put in",
                 line.display_name()
@@ -342,8 +342,8 @@ impl CombinedDecision {
         }
         // A number is no output any more once it is known; before, it may be one.
         let is_unknown = |word: &ShellWord| word.unexpanded().contains(OUTPUT_PLACEHOLDER);
-        if effects.is_subset(OUTPUT_TARGETS)
-            || effects.is_subset(OUTPUT_COUNTED) && outputs.all(is_unknown)
+        if effects.is_subset_of(OUTPUT_TARGETS)
+            || effects.is_subset_of(OUTPUT_COUNTED) && outputs.all(is_unknown)
         {
             return;
         }
@@ -404,12 +404,14 @@ impl CombinedDecision {
     ) -> Restrictions {
         let mut sum: Option<Confinement> = None;
         let (mut seen, mut written): (Option<PathScope>, Option<PathScope>) = (None, None);
-        let mut too_long = false;
+        let (mut too_long, mut named) = (false, Vec::new());
         for restriction in &self.restrictions {
-            let Restrictions::Run { confinement, clamped, reads, writes, .. } = restriction else {
+            let Restrictions::Run { confinement, clamped, reads, writes, hosts, .. } = restriction
+            else {
                 continue;
             };
             too_long |= clamped;
+            named.extend(hosts.iter().flat_map(HostScope::named).cloned());
             sum = Some(match sum {
                 Some(sum) => {
                     Confinement { limits: sum.limits.combine(confinement.limits, u64::max), ..sum }
@@ -447,7 +449,7 @@ impl CombinedDecision {
             environment: Box::new(exec.env.clone()),
             reads: seen,
             writes: written,
-            hosts: HostScope::of(policy),
+            hosts: HostScope::of(policy, named),
         }
     }
 }

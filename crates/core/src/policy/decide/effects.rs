@@ -8,21 +8,38 @@ use crate::capability::Capability;
 use crate::decision::Verdict;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::check::Finding;
+use crate::policy::decide::hosts;
 use crate::policy::model::{Constraint, Policy};
 use crate::tool::ToolName;
-use capsule_command::specs::{Effect, Effects, MatchedEffect};
+use capsule_command::specs::{Effect, Effects, ParsedArgv};
 use capsule_redact::excerpt;
 
 /// The strictest word for what a program does that no rule names.
 pub(super) fn check_effects<'r>(
     policy: &Policy,
     rule: &EffectRule,
-    reasons: impl Iterator<Item = &'r MatchedEffect>,
+    readings: impl Iterator<Item = &'r ParsedArgv>,
     (shown, id): (&str, &str),
 ) -> Option<Finding> {
-    let each = reasons.flat_map(|added| added.effects.iter().map(move |effect| (effect, added)));
-    let (effect, added) = each.max_by_key(|(effect, _)| (rule.verdict(*effect).0, *effect))?;
+    let each = readings.flat_map(|argv| {
+        let named = hosts::check(policy, argv).filter(|hosts| hosts.verdict == Verdict::Allow);
+        argv.matched_effects().flat_map(move |added| {
+            let hosts = named.clone();
+            let open = move |effect| hosts.clone().filter(|_| effect == Effect::Network);
+            added.effects.iter().map(move |effect| (effect, added, open(effect)))
+        })
+    });
+    // Where all that is contacted is named, the rules of hosts take the place of a question.
+    let word = |effect, hosts: &Option<Finding>| match (rule.verdict(effect).0, hosts) {
+        (Verdict::Ask | Verdict::AskEach, Some(hosts)) => hosts.verdict,
+        (verdict, _) => verdict,
+    };
+    let strictest = each.max_by_key(|(effect, _, hosts)| (word(*effect, hosts), *effect))?;
+    let (effect, added, hosts) = strictest;
     let (verdict, source) = rule.verdict(effect);
+    if let Some(hosts) = hosts.filter(|_| verdict != Verdict::Deny) {
+        return Some(hosts);
+    }
     let reason = match shown.ends_with(added.argument.as_str()) {
         true => format!("`{shown}` {}", added.why),
         false => format!("`{shown}`: `{}` {}", excerpt(&added.argument, QUOTED_CHARS), added.why),
@@ -96,7 +113,7 @@ fn alternative(policy: &Policy, effect: Effect) -> String {
         Effect::Code => "write the program to a file of the project, and run that",
         Effect::Interactive => "use a command that asks nothing and ends by itself",
         Effect::Network => "ask the user to fetch it",
-        Effect::Publishes => "say what is ready; the user sends it from the host",
+        Effect::Publishes | Effect::Sends => "say what is ready; the user sends it from the host",
         Effect::System => "tell the user what has to be changed on the machine, and why",
         Effect::Destroys => "tell the user what would be lost, and let them do it",
         Effect::Secrets => "ask the user for the one value that is needed",

@@ -15,7 +15,7 @@ use crate::policy::decide::files::{self, check_path_argument, outside_finding};
 use crate::policy::decide::flags::{check_flag_effect, check_flags};
 use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::{check_whole_walk, whole_workspace};
-use crate::policy::decide::{instructions, sandbox};
+use crate::policy::decide::{hosts, instructions, sandbox};
 use crate::policy::model::{Policy, ToolRule};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
@@ -92,17 +92,15 @@ fn check_program(
             .flat_map(|argv| &argv.modules)
             .filter_map(|name| module(exec, name, tool)),
     );
+    let hosts = command.line.parsed_argvs().filter_map(|argv| hosts::check(policy, argv));
+    found.extend(hosts.filter(|finding| finding.verdict == Verdict::Deny));
     let program = exec.program(command.line.argv);
     let Some(program) = program else {
         match &exec.effects {
             Some(words) => {
-                let reasons = command.line.parsed_argvs().flat_map(ParsedArgv::matched_effects);
-                found.extend(check_effects(
-                    policy,
-                    words,
-                    reasons,
-                    (&command.line.display_name(), tool),
-                ));
+                let shown = command.line.display_name();
+                let readings = command.line.parsed_argvs();
+                found.extend(check_effects(policy, words, readings, (&shown, tool)));
                 found.extend(instructions::check(words, command.line, input.usage));
             }
             None => {
@@ -334,7 +332,8 @@ fn check_command_rule(
     found.extend(check_flag_effect(program, rule, reading, &id, effects));
     found.extend(unknown_subcommand(program, reading, &id));
     if let (None, Some(words)) = (&word, effects) {
-        found.extend(check_effects(policy, words, reading.matched_effects(), (&program.name, &id)));
+        let readings = core::iter::once(reading);
+        found.extend(check_effects(policy, words, readings, (&program.name, &id)));
     }
     if let Some((verdict, id, rule)) = word {
         let shown = id.rsplit('/').next().unwrap_or(&id).to_string();

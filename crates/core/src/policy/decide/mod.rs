@@ -20,6 +20,7 @@ pub(super) mod files;
 mod flags;
 mod git_and_tests;
 mod hard_deny;
+mod hosts;
 mod instructions;
 mod judgement;
 mod layers;

@@ -74,15 +74,29 @@ impl EgressScope {
 #[derive(Clone, Debug)]
 pub struct HostScope {
     policy: Arc<Policy>,
+    /// The hosts that the words of the command name.
+    named: Vec<HttpUrl>,
+    /// Whether a person saw them, and said yes to the command.
+    is_approved: bool,
 }
 
 impl HostScope {
     /// The hosts that a policy opens; none where its commands have no network, or its profile denies that power.
-    pub(crate) fn of(policy: &Arc<Policy>) -> Option<Self> {
+    pub(crate) fn of(policy: &Arc<Policy>, named: Vec<HttpUrl>) -> Option<Self> {
         let egress = Capabilities::of(Capability::NetEgress);
         let is_open = policy.sandbox.network == NetworkAccess::Proxy
             && policy.profile.strictest_verdict(egress) != Verdict::Deny;
-        is_open.then(|| Self { policy: Arc::clone(policy) })
+        is_open.then(|| Self { policy: Arc::clone(policy), named, is_approved: false })
+    }
+
+    /// The hosts that the words of the command name.
+    pub(crate) fn named(&self) -> &[HttpUrl] {
+        &self.named
+    }
+
+    /// Has no question asked about the hosts that the words of the command name.
+    pub(crate) const fn approve_named(&mut self) {
+        self.is_approved = true;
     }
 
     /// The ports of the host's loopback that are reached: those that the policy and all of its layers name.
@@ -95,11 +109,15 @@ impl HostScope {
     }
 
     /// Judges a host and its port, given as an address over https, before the name is looked up. The strictest word
-    /// of the policy and its layers counts.
+    /// of the policy and its layers counts. A request by a method that `sends` something is asked about at least.
     ///
     /// # Errors
     /// [`Code::NetNotAllowed`] or the code of a rule where one of them denies the host.
-    pub fn judge_host(&self, address: &HttpUrl) -> Result<HostJudgement, CodedError> {
+    pub fn judge_host(
+        &self,
+        address: &HttpUrl,
+        sends: Option<&str>,
+    ) -> Result<HostJudgement, CodedError> {
         let (mut rules, mut strictest) = (Vec::new(), None::<Finding>);
         for policy in self.policy.self_and_layers() {
             let finding = judge_host(&policy.hosts, address);
@@ -113,8 +131,19 @@ impl HostScope {
             }
         }
         let rules = rules.join(", ");
-        let Some(finding) = strictest.filter(|finding| finding.verdict != Verdict::Allow) else {
-            return Ok(HostJudgement::Allowed(rules));
+        let verdict = strictest.as_ref().map_or(Verdict::Allow, |finding| finding.verdict);
+        let is_approved = self.is_approved && self.named.contains(address);
+        let finding = match (strictest, sends) {
+            (Some(finding), _) if verdict == Verdict::AskEach => finding,
+            (_, None) if verdict == Verdict::Allow => return Ok(HostJudgement::Allowed(rules)),
+            _ if is_approved => return Ok(HostJudgement::Approved(rules)),
+            (_, Some(method)) => {
+                let host = address.host_and_port();
+                let reason = format!("a request by `{method}` would send something to `{host}`");
+                Finding::with_verdict(Verdict::AskEach, reason)
+            }
+            (Some(finding), None) => finding,
+            (None, None) => return Ok(HostJudgement::Allowed(rules)),
         };
         let needed = Capabilities::of(Capability::ProcExec).with(Capability::NetEgress);
         // What is sent cannot be brought back, and a tunnel carries anything.
@@ -137,6 +166,8 @@ impl HostScope {
 pub enum HostJudgement {
     /// It may be reached, by these rules.
     Allowed(String),
+    /// A person is asked by these rules, and said yes to the command, whose words name it.
+    Approved(String),
     /// A person is asked first, by these rules.
     NeedsApproval(String, HostQuestion),
 }
