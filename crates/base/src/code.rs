@@ -393,6 +393,10 @@ codes! {
     NetRedirect = "net.redirect-denied", Policy, Denied,
         "A redirect leads where the policy does not.", "The server answered with another address.",
         "Ask for the final address if the policy names it.";
+    NetServerName = "net.server-name", Policy, Denied,
+        "A connection over TLS asked for another server than the host that was judged.",
+        "A program reached one host and named another one inside of the tunnel.",
+        "Ask for the host that the server is to be.";
     NetTooManyRedirects = "net.too-many-redirects", Environment, ToolFailed,
         "The server redirects more often than is followed.", "A redirect loop.",
         "Ask for the final address.";

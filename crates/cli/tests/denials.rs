@@ -60,6 +60,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::HookInput,
     Code::HookUnjudged,
     Code::NetRedirect,
+    Code::NetServerName,
     Code::ProfileDenied,
     Code::QuotaBytes,
     Code::QuotaCalls,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::units::show_size;
 use capsule_core::journal::{ConnectionClosed, ConnectionRequested, ConnectionTarget};
+use capsule_core::policy::NetworkUsage;
 use serde_json::{Value, json};
 
 /// A connection that a command asked for.
@@ -37,8 +39,20 @@ impl ConnectionView {
             "refused": self.requested.refused,
             "sent": self.closed.map(|closed| closed.sent),
             "received": self.closed.map(|closed| closed.received),
+            "cut": self.closed.and_then(|closed| closed.cut),
         })
     }
+}
+
+/// What the connections of a call used of the network.
+#[must_use]
+pub fn network_usage(connections: &[ConnectionView]) -> NetworkUsage {
+    let mut usage = NetworkUsage::default();
+    for connection in connections.iter().filter(|each| each.requested.refused.is_none()) {
+        *usage.hosts.entry(connection.host().to_owned()).or_default() += 1;
+        usage.received += connection.closed.map_or(0, |closed| closed.received);
+    }
+    usage
 }
 
 /// All connections to one host.
@@ -53,6 +67,7 @@ struct HostTotal<'c> {
     rule: Option<&'c str>,
     allowed_by: Option<&'c str>,
     problem: Option<&'c str>,
+    cut: Option<Code>,
 }
 
 /// A line for each host: how often it was reached and refused, how many bytes went there and came from there, by which
@@ -68,6 +83,7 @@ pub fn connection_lines(connections: &[ConnectionView]) -> Vec<String> {
         if let Some(closed) = connection.closed {
             total.sent += closed.sent;
             total.received += closed.received;
+            total.cut = closed.cut.or(total.cut);
         }
         if let Some(target) = &connection.target {
             if !target.addresses.is_empty() {
@@ -96,6 +112,7 @@ impl HostTotal<'_> {
             parts.extend(self.rule.map(|rule| format!("by `{rule}`")));
             parts.extend(self.allowed_by.map(|who| format!("allowed by {who}")));
         }
+        parts.extend(self.cut.map(|code| format!("✗ cut off: {code}")));
         if self.refused > 0 {
             let why = self.problem.unwrap_or("(not kept)");
             parts.push(format!("✗ refused {}×: {why}", self.refused));

@@ -38,7 +38,7 @@ pub use call_view::{CallView, left_running_text};
 pub use card::{age_text, card_lines, unconfined_warning};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
-pub use connections::{ConnectionView, connection_lines};
+pub use connections::{ConnectionView, connection_lines, network_usage};
 pub use console::{Console, network_text};
 pub use detail::call_detail;
 pub use distribution::Distribution;

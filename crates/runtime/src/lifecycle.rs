@@ -3,9 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use capsule_base::code::Code;
+use capsule_base::root_names::RootNames;
+use capsule_core::action::Action;
 use capsule_core::call::ToolCall;
 use capsule_core::journal::Journal;
-use capsule_core::lifecycle::{self, Judged, RunningCall};
+use capsule_core::lifecycle::{self, FinishedCall, Judged, RunningCall};
+use capsule_core::policy::Usage;
+use capsule_core::tool::ToolName;
 
 use crate::approval::{ApprovalOutcome, resolve_approval};
 use crate::backend::CallBackend;
@@ -97,6 +101,17 @@ fn run_call<J: Journal, H: CallBackend>(
         Err(_) => return Ok((call, CallResult::broken(run.calls, decision))),
         Ok(done) => done?,
     };
-    count_usage(&mut run.usage, &tool, (&action, &names), &done.value, done.micros);
+    count_finished(&mut run.usage, &tool, (&action, &names), &done);
     Ok((call, CallResult::done(run.calls, decision, done)))
+}
+
+/// Counts a call that ran, with what it used of the network.
+fn count_finished(
+    usage: &mut Usage,
+    tool: &ToolName,
+    about: (&Action, &RootNames),
+    done: &FinishedCall,
+) {
+    count_usage(usage, tool, about, &done.value, done.micros);
+    usage.count_network(tool, done.network.clone());
 }

@@ -124,10 +124,13 @@ fn quota(tool: &ToolSignature) -> Value {
             ("wall", definition_ref("duration")),
         ],
     );
-    if let (ToolShape::Fetch, Some(properties)) =
+    if let (ToolShape::Fetch | ToolShape::Exec, Some(properties)) =
         (tool.shape, quota.pointer_mut("/properties").and_then(Value::as_object_mut))
     {
-        properties.insert("per_host".into(), integer_schema("Calls to one host.", None));
+        properties.insert(
+            "per_host".into(),
+            integer_schema("Calls, or connections of commands, to one host.", None),
+        );
     }
     with_description("How much one run may use the tool.", quota)
 }

@@ -51,4 +51,7 @@ pub struct ConnectionClosed {
     pub sent: u64,
     /// How many bytes it received.
     pub received: u64,
+    /// Why it was cut off; none where one of its ends closed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Code>,
 }

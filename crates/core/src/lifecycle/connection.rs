@@ -36,8 +36,8 @@ impl<J: Journal> EndWriter<'_, J> {
                 let requested = ConnectionRequested { call, connection, refused, target };
                 (Event::ConnectionRequested(requested), Durability::CrashSafe)
             }
-            ConnectionRecord::Closed(connection, sent, received) => {
-                let closed = ConnectionClosed { call, connection, sent, received };
+            ConnectionRecord::Closed(connection, sent, received, cut) => {
+                let closed = ConnectionClosed { call, connection, sent, received, cut };
                 (Event::ConnectionClosed(closed), Durability::Deferred)
             }
         };

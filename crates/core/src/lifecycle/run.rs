@@ -18,7 +18,7 @@ use crate::journal::{
 };
 use crate::lifecycle::Cleared;
 use crate::outcome::{CodedError, Ending, Outcome, Output, Status};
-use crate::policy::{EnvironmentRule, HostQuestion, Restrictions};
+use crate::policy::{EnvironmentRule, HostQuestion, NetworkUsage, Restrictions};
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::json;
@@ -107,8 +107,8 @@ struct Receipt {
 pub enum ConnectionRecord<'r> {
     /// The command wants to reach a host: it is dialled next, or refused for a reason.
     Requested(u64, &'r ConnectionTarget, Option<Code>),
-    /// The connection ended, with so many bytes sent and received.
-    Closed(u64, u64, u64),
+    /// The connection ended, with so many bytes sent and received; with a reason where it was cut off.
+    Closed(u64, u64, u64, Option<Code>),
 }
 
 /// A running call, and the person who is asked about its connections.
@@ -235,6 +235,8 @@ pub struct FinishedCall {
     pub micros: u64,
     /// Whether what it changed was kept for an undo.
     pub has_undo: bool,
+    /// What it used of the network.
+    pub network: NetworkUsage,
 }
 
 /// Writes the intent, runs the call, writes its end.
@@ -286,7 +288,9 @@ where
     // that does nobody harm.
     let durability = if effects { Durability::CrashSafe } else { Durability::Deferred };
     let end = Some(EndWriter { number, redactor, journal, durability });
-    let guard = RefCell::new(EndGuard { end, at, running, confinement, failure: None });
+    let network = NetworkUsage::default();
+    let guard = EndGuard { end, at, running, confinement, failure: None, network };
+    let guard = RefCell::new(guard);
     let permit =
         Permit { restrictions: &bounds, journal: &guard, at: receipt.at, once: PhantomData };
     operation.start(&permit);
@@ -359,6 +363,7 @@ impl<J: Journal> EndWriter<'_, J> {
             problem,
             micros,
             has_undo: false,
+            network: NetworkUsage::default(),
         })
     }
 }
@@ -371,12 +376,21 @@ struct EndGuard<'e, J: Journal> {
     confinement: Option<Confinement>,
     /// The reason why a connection was not written down.
     failure: Option<J::Error>,
+    /// What was written of connections.
+    network: NetworkUsage,
 }
 
 impl<J: Journal> ConnectionJournal for RefCell<EndGuard<'_, J>> {
     fn record(&self, record: ConnectionRecord<'_>) -> bool {
         let mut guard = self.borrow_mut();
-        let EndGuard { end: Some(end), failure, .. } = &mut *guard else { return false };
+        let EndGuard { end: Some(end), failure, network, .. } = &mut *guard else { return false };
+        match record {
+            ConnectionRecord::Requested(_, target, None) => {
+                *network.hosts.entry(target.host.clone()).or_default() += 1;
+            }
+            ConnectionRecord::Requested(..) => {}
+            ConnectionRecord::Closed(_, _, received, _) => network.received += received,
+        }
         if failure.is_none() {
             *failure = end.record_connection(record).err();
         }
@@ -419,8 +433,10 @@ impl<J: Journal> EndGuard<'_, J> {
                 problem: Some(CodedError::new(Code::EngineFault, "a call ended twice")),
                 micros: 0,
                 has_undo: false,
+                network: NetworkUsage::default(),
             }),
         }
+        .map(|done| FinishedCall { network: self.network.clone(), ..done })
     }
 }
 

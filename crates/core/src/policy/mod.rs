@@ -55,4 +55,4 @@ pub use restrictions::{
 pub use risk_policy::{Hazard, RiskPolicy};
 pub use secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
 pub use source_location::SourceLocation;
-pub use usage::{ToolUsage, Usage};
+pub use usage::{NetworkUsage, ToolUsage, Usage};

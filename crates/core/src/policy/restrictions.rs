@@ -113,7 +113,7 @@ pub enum Restrictions {
         /// What it may change, if anything.
         writes: Option<PathScope>,
         /// The hosts that it may reach, if any.
-        hosts: Option<HostScope>,
+        hosts: Option<Box<HostScope>>,
     },
     /// Running a program with nothing around it.
     Unconfined {

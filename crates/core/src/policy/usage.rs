@@ -35,7 +35,19 @@ pub struct ToolUsage {
     pub bytes: u64,
     /// Time that they took, in microseconds.
     pub micros: u64,
-    /// Calls by host.
+    /// Calls by host; for commands, connections by host and port.
+    pub hosts: BTreeMap<String, u64>,
+    /// Bytes that its commands received over the network.
+    #[serde(default)]
+    pub received: u64,
+}
+
+/// What a command used of the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NetworkUsage {
+    /// Bytes that it received.
+    pub received: u64,
+    /// Connections that were dialled, by host and port.
     pub hosts: BTreeMap<String, u64>,
 }
 
@@ -76,6 +88,7 @@ impl Usage {
             total.calls = total.calls.saturating_add(used.calls);
             total.bytes = total.bytes.saturating_add(used.bytes);
             total.micros = total.micros.saturating_add(used.micros);
+            total.received = total.received.saturating_add(used.received);
         }
         total
     }
@@ -134,6 +147,16 @@ impl Usage {
     pub const fn count_denial(&mut self) {
         self.denied_total = self.denied_total.saturating_add(1);
         self.denied_in_a_row = self.denied_in_a_row.saturating_add(1);
+    }
+
+    /// Counts what a command used of the network.
+    pub fn count_network(&mut self, tool: &ToolName, network: NetworkUsage) {
+        let used = self.tools.entry(tool.clone()).or_default();
+        used.received = used.received.saturating_add(network.received);
+        for (host, connections) in network.hosts {
+            let known = used.hosts.entry(host).or_default();
+            *known = known.saturating_add(connections);
+        }
     }
 
     /// Counts a call that ran.

@@ -151,8 +151,8 @@ impl RecordedOperation {
                     permit.record(ConnectionRecord::Requested(number, &target, refused))?;
                 }
                 Some(Event::ConnectionClosed(closed)) => {
-                    let ConnectionClosed { connection, sent, received, .. } = closed;
-                    permit.record(ConnectionRecord::Closed(connection, sent, received))?;
+                    let ConnectionClosed { connection, sent, received, cut, .. } = closed;
+                    permit.record(ConnectionRecord::Closed(connection, sent, received, cut))?;
                 }
                 _ => return Ok(()),
             }

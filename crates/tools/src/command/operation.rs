@@ -87,7 +87,7 @@ impl Operation for CommandOperation {
         if let Restrictions::Run { confinement, environment, reads, hosts, .. } = bounds
             && confinement.workspace != WorkspaceAccess::Direct
         {
-            let scopes = (reads.as_ref(), hosts.as_ref());
+            let scopes = (reads.as_ref(), hosts.as_deref());
             let held = self.prepare_command(confinement, environment, scopes, None);
             self.progress = Some(held);
         }
@@ -124,7 +124,7 @@ impl Operation for CommandOperation {
             Err(problem) => return Outcome::failed(problem),
         };
         let ahead = ahead.unwrap_or_else(|| {
-            let scopes = (reads.as_ref(), hosts.as_ref());
+            let scopes = (reads.as_ref(), hosts.as_deref());
             self.prepare_command(confinement, environment, scopes, ground.as_mut())
         });
         let staged = confinement.workspace == WorkspaceAccess::Staged;

@@ -12,9 +12,9 @@ use capsule_core::outcome::CodedError;
 use capsule_core::policy::HostJudgement;
 
 use super::dial::{Route, dial, resolve};
-use super::relay::relay;
+use super::relay::Relay;
 use super::request::{ProxyRequest, RequestError, read_request};
-use super::shared::{Message, OpenConnection, Shared};
+use super::shared::{Ended, Message, OpenConnection, Shared};
 
 /// How long a command may take to send the next part of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,8 +37,14 @@ pub(super) fn serve(
         if let Ok((number, upstream)) =
             connect(connection, messages, target, &Route::Direct(vec![address]))
         {
-            let bytes = relay((stream, &upstream), &connection.shared().ended, u64::MAX);
-            connection.shared().record_close(messages, number, bytes);
+            let relay =
+                Relay { shared: connection.shared(), first: &[], left: u64::MAX, name: None };
+            let ended = relay.run(stream, &upstream);
+            connection.shared().record_close(
+                messages,
+                (number, format!("localhost:{port}")),
+                ended,
+            );
         }
         return;
     }
@@ -63,15 +69,13 @@ fn serve_request(
     let shared = connection.shared();
     match open(request, connection, messages) {
         Ok((number, upstream)) => {
-            let first = request.first_bytes();
-            let begun =
-                stream.write_all(request.accepted()).and_then(|()| (&*upstream).write_all(first));
-            let (sent, received) = match begun {
-                Ok(()) => relay((stream, &upstream), &shared.ended, request.left_to_send()),
-                Err(_) => (0, 0),
+            let (first, left) = (request.first_bytes(), request.left_to_send());
+            let relay = Relay { shared, first, left, name: request.server_name() };
+            let ended = match stream.write_all(request.accepted()) {
+                Ok(()) => relay.run(stream, &upstream),
+                Err(_) => Ended::default(),
             };
-            let sent = sent + u64::try_from(first.len()).unwrap_or_default();
-            shared.record_close(messages, number, (sent, received));
+            shared.record_close(messages, (number, request.host_and_port()), ended);
         }
         Err(problem) => drop(stream.write_all(&request.refused(&problem))),
     }
@@ -117,6 +121,7 @@ fn judge(
         }
     };
     let (host, rule) = (request.host_and_port(), Some(rule));
+    shared.count(&host)?;
     let target = ConnectionTarget { host, rule, allowed_by, ..ConnectionTarget::default() };
     let upstream = shared.upstream.clone()?.filter(|proxy| proxy.serves(request.target()));
     if let Some(proxy) = upstream {
@@ -140,6 +145,6 @@ fn connect(
     let dialled = dial(shared, route, &host).map(Arc::new);
     let dialled = dialled.and_then(|upstream| connection.add(&upstream).map(|()| upstream));
     dialled.map(|upstream| (number, upstream)).inspect_err(|_| {
-        shared.record_close(messages, number, (0, 0));
+        shared.record_close(messages, (number, host.clone()), Ended::default());
     })
 }

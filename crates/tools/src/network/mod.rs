@@ -7,6 +7,7 @@
 
 mod connection;
 mod dial;
+mod hello;
 mod relay;
 mod request;
 mod shared;
@@ -35,7 +36,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
-use self::shared::{Message, Shared};
+use self::shared::{Ended, Message, Shared};
 use self::upstream::UpstreamProxy;
 
 /// How long connections may go on when their command has ended: what it sent last is still on its way.
@@ -189,8 +190,14 @@ impl CommandNetwork {
                 let _ = reply.send(written.is_ok().then_some(number));
                 written
             }
-            Message::Closed { connection, sent, received } => {
-                permit.record(ConnectionRecord::Closed(connection, sent, received))
+            Message::Closed { connection, host, ended: Ended { sent, received, cut } } => {
+                let code = cut.as_ref().map(|problem| problem.code);
+                if let Some(CodedError { message, .. }) = cut {
+                    let problem = Some(message);
+                    let target = ConnectionTarget { host, problem, ..ConnectionTarget::default() };
+                    self.note_refused(&target, code);
+                }
+                permit.record(ConnectionRecord::Closed(connection, sent, received, code))
             }
         };
         // The call ends with that error.

@@ -89,6 +89,12 @@ impl ProxyRequest {
         }
     }
 
+    /// The name that a client of TLS may ask a server by; any where nothing of it could be seen.
+    pub(super) fn server_name(&self) -> Option<String> {
+        let is_tunnel = matches!(self.kind, RequestKind::Tunnel | RequestKind::Socks);
+        is_tunnel.then(|| self.target.host().to_string())
+    }
+
     /// The method, where it can be seen and sends something.
     pub(super) fn sends(&self) -> Option<&str> {
         match &self.kind {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +24,18 @@ pub(super) enum Message {
     /// none if it cannot be.
     Requested { target: ConnectionTarget, refused: Option<Code>, reply: SyncSender<Option<u64>> },
     /// A connection ended.
-    Closed { connection: u64, sent: u64, received: u64 },
+    Closed { connection: u64, host: String, ended: Ended },
+}
+
+/// How a connection ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// The bytes that the command sent.
+    pub(super) sent: u64,
+    /// The bytes that it received.
+    pub(super) received: u64,
+    /// Why it was cut off, where neither end closed it.
+    pub(super) cut: Option<CodedError>,
 }
 
 /// The state that the threads share.
@@ -32,6 +44,8 @@ pub(super) struct Shared {
     /// The proxy that the user's own connections go through, if there is one, or what is wrong with its name.
     pub(super) upstream: Result<Option<UpstreamProxy>, CodedError>,
     open: Mutex<OpenSockets>,
+    /// The bytes that the command may receive yet.
+    pub(super) bytes_left: AtomicU64,
     /// Counts the messages that were sent.
     pub(super) wake: OwnedFd,
     /// Hangs up when the command has ended.
@@ -42,6 +56,8 @@ pub(super) struct Shared {
 struct OpenSockets {
     /// How many connections came so far.
     accepted: u64,
+    /// How many connections were made to each host.
+    hosts: BTreeMap<String, u64>,
     /// The open sockets of each connection, to shut them down.
     sockets: BTreeMap<u64, Vec<Arc<TcpStream>>>,
     /// The command has ended, or nothing can be written down: nothing is looked up or dialled any more.
@@ -60,7 +76,8 @@ impl Shared {
         upstream: Result<Option<UpstreamProxy>, CodedError>,
         (wake, ended): (OwnedFd, OwnedFd),
     ) -> Self {
-        Self { scope, upstream, open: Mutex::default(), wake, ended }
+        let bytes_left = AtomicU64::new(scope.bytes_left());
+        Self { scope, upstream, open: Mutex::default(), bytes_left, wake, ended }
     }
 
     fn open(&self) -> MutexGuard<'_, OpenSockets> {
@@ -98,6 +115,24 @@ impl Shared {
         let number = open.accepted;
         open.sockets.insert(number, vec![Arc::clone(stream)]);
         Some(OpenConnection { shared: Arc::clone(self), number })
+    }
+
+    /// Counts a connection to a host.
+    ///
+    /// # Errors
+    /// The run made as many to it as it may, or received as much as it may.
+    pub(super) fn count(&self, host: &str) -> Result<(), CodedError> {
+        if self.bytes_left.load(Ordering::Relaxed) == 0 {
+            return Err(bytes_used_up());
+        }
+        let mut open = self.open();
+        let made = open.hosts.entry(host.to_owned()).or_default();
+        if *made >= self.scope.connections_left(host) {
+            let message = format!("the run made as many connections to `{host}` as it may");
+            return Err(CodedError::new(Code::QuotaPerHost, message));
+        }
+        *made += 1;
+        Ok(())
     }
 
     /// Tells the thread of the call something.
@@ -143,11 +178,16 @@ impl Shared {
     pub(super) fn record_close(
         &self,
         messages: &Sender<Message>,
-        connection: u64,
-        (sent, received): (u64, u64),
+        (connection, host): (u64, String),
+        ended: Ended,
     ) {
-        self.send(messages, Message::Closed { connection, sent, received });
+        self.send(messages, Message::Closed { connection, host, ended });
     }
+}
+
+/// The reason where a run received as much as it may.
+pub(super) fn bytes_used_up() -> CodedError {
+    CodedError::new(Code::BudgetFetched, "the run received as many bytes as it may")
 }
 
 impl OpenConnection {

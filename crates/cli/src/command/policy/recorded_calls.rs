@@ -10,7 +10,7 @@ use capsule_core::decision::Verdict;
 use capsule_core::journal::StepEnding;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::Usage;
-use capsule_report::{AnsweredBy, CallView, RunView};
+use capsule_report::{AnsweredBy, CallView, RunView, network_usage};
 use capsule_store::Store;
 
 use crate::command::{no_such_call, read_run};
@@ -134,6 +134,7 @@ pub(super) fn usage_before(view: &RunView, call: &CallView) -> Usage {
         let micros = other.micros().unwrap_or(0);
         let names = other.facts.as_ref().map(|facts| facts.root_names.clone()).unwrap_or_default();
         capsule_runtime::count_usage(&mut usage, &other.tool, (action, &names), output, micros);
+        usage.count_network(&other.tool, network_usage(&other.connections));
     }
     usage
 }

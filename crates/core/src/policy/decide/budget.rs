@@ -32,7 +32,7 @@ pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Vec<Finding> {
         check(budgets.written, over, Code::BudgetWritten, "bytes written");
     }
     if let Action::Fetch { .. } = input.action {
-        let is_met = met(budgets.fetched, used_bytes(input, "http.get"));
+        let is_met = met(budgets.fetched, fetched(input));
         check(budgets.fetched, is_met, Code::BudgetFetched, "bytes fetched");
     }
     found.extend(check_loops(policy, input));
@@ -73,8 +73,12 @@ fn used_bytes(input: &PolicyInput<'_>, tool: &str) -> u64 {
     input.usage.of_tool(&ToolName::unchecked(tool)).map_or(0, |used| used.bytes)
 }
 
+/// The bytes that the run fetched: as pages, and by commands.
+pub(crate) fn fetched(input: &PolicyInput<'_>) -> u64 {
+    used_bytes(input, "http.get").saturating_add(input.usage.total().received)
+}
+
 /// The bytes that the run may still fetch.
 pub(super) fn fetch_left(policy: &Policy, input: &PolicyInput<'_>) -> u64 {
-    let used = used_bytes(input, "http.get");
-    policy.budgets.fetched.map_or(u64::MAX, |limit| limit.saturating_sub(used))
+    policy.budgets.fetched.map_or(u64::MAX, |limit| limit.saturating_sub(fetched(input)))
 }

@@ -91,7 +91,7 @@ fn run_restrictions(
     if writes.is_some() {
         confinement.workspace = policy.sandbox.workspace;
     }
-    let hosts = HostScope::of(policy, named);
+    let hosts = HostScope::of(policy, input, named);
     Restrictions::Run { confinement, reads, writes, hosts, clamped, environment }
 }
 

@@ -404,14 +404,14 @@ impl CombinedDecision {
     ) -> Restrictions {
         let mut sum: Option<Confinement> = None;
         let (mut seen, mut written): (Option<PathScope>, Option<PathScope>) = (None, None);
-        let (mut too_long, mut named) = (false, Vec::new());
+        let (mut too_long, mut open) = (false, None);
         for restriction in &self.restrictions {
             let Restrictions::Run { confinement, clamped, reads, writes, hosts, .. } = restriction
             else {
                 continue;
             };
             too_long |= clamped;
-            named.extend(hosts.iter().flat_map(HostScope::named).cloned());
+            open = HostScope::union_optional(open, hosts.clone());
             sum = Some(match sum {
                 Some(sum) => {
                     Confinement { limits: sum.limits.combine(confinement.limits, u64::max), ..sum }
@@ -449,7 +449,7 @@ impl CombinedDecision {
             environment: Box::new(exec.env.clone()),
             reads: seen,
             writes: written,
-            hosts: HostScope::of(policy, named),
+            hosts: open,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! several that are equally strict, and where there is none the call is denied.
 
 mod apply;
-mod budget;
+pub(super) mod budget;
 mod call;
 mod call_restrictions;
 pub(super) mod check;

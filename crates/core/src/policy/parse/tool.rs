@@ -99,7 +99,7 @@ fn timeout(context: &mut Context<'_>, signature: &ToolSignature, section: &Secti
 
 fn quota(context: &mut Context<'_>, signature: &ToolSignature, node: &YamlNode) -> Quota {
     let mut keys = alloc::vec![key("calls"), key("bytes"), key("wall")];
-    if signature.shape == ToolShape::Fetch {
+    if matches!(signature.shape, ToolShape::Fetch | ToolShape::Exec) {
         keys.push(key("per_host"));
     }
     let mut quota = Quota::default();

@@ -11,10 +11,12 @@ use crate::capability::{Capabilities, Capability};
 use crate::confinement::NetworkAccess;
 use crate::decision::{Decision, Verdict};
 use crate::outcome::CodedError;
-use crate::policy::decide::check::{Finding, verdict_text};
+use crate::policy::decide::budget;
+use crate::policy::decide::check::{Finding, PolicyInput, verdict_text};
 use crate::policy::decide::fetch::{judge_address, judge_host, judge_url};
 use crate::policy::model::Policy;
 use crate::policy::secrets::SecretRule;
+use crate::policy::usage::ToolUsage;
 use crate::risk::Risk;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
@@ -78,20 +80,64 @@ pub struct HostScope {
     named: Vec<HttpUrl>,
     /// Whether a person saw them, and said yes to the command.
     is_approved: bool,
+    tool: ToolName,
+    /// What the run used of the tool before.
+    used: ToolUsage,
+    /// The bytes that the run fetched before.
+    fetched: u64,
 }
 
 impl HostScope {
     /// The hosts that a policy opens; none where its commands have no network, or its profile denies that power.
-    pub(crate) fn of(policy: &Arc<Policy>, named: Vec<HttpUrl>) -> Option<Self> {
+    pub(crate) fn of(
+        policy: &Arc<Policy>,
+        input: &PolicyInput<'_>,
+        named: Vec<HttpUrl>,
+    ) -> Option<Box<Self>> {
         let egress = Capabilities::of(Capability::NetEgress);
         let is_open = policy.sandbox.network == NetworkAccess::Proxy
             && policy.profile.strictest_verdict(egress) != Verdict::Deny;
-        is_open.then(|| Self { policy: Arc::clone(policy), named, is_approved: false })
+        let used = || input.usage.of_tool(input.tool).cloned().unwrap_or_default();
+        is_open.then(|| {
+            Box::new(Self {
+                policy: Arc::clone(policy),
+                named,
+                is_approved: false,
+                tool: input.tool.clone(),
+                used: used(),
+                fetched: budget::fetched(input),
+            })
+        })
     }
 
-    /// The hosts that the words of the command name.
-    pub(crate) fn named(&self) -> &[HttpUrl] {
-        &self.named
+    /// That of two programs of a pipeline.
+    pub(crate) fn union_optional(
+        one: Option<Box<Self>>,
+        other: Option<Box<Self>>,
+    ) -> Option<Box<Self>> {
+        match (one, other) {
+            (Some(mut one), Some(other)) => {
+                one.named.extend(other.named);
+                Some(one)
+            }
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The bytes that the command may receive.
+    #[must_use]
+    pub fn bytes_left(&self) -> u64 {
+        let budgets = self.policy.self_and_layers().filter_map(|policy| policy.budgets.fetched);
+        budgets.min().map_or(u64::MAX, |limit| limit.saturating_sub(self.fetched))
+    }
+
+    /// The connections that the command may make to a host with its port.
+    #[must_use]
+    pub fn connections_left(&self, host: &str) -> u64 {
+        let policies = self.policy.self_and_layers();
+        let quotas = policies.filter_map(|policy| policy.tool(&self.tool)?.quota.per_host);
+        let used = self.used.hosts.get(host).copied().unwrap_or(0);
+        quotas.min().map_or(u64::MAX, |limit| limit.saturating_sub(used))
     }
 
     /// Has no question asked about the hosts that the words of the command name.
