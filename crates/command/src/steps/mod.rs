@@ -11,7 +11,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::shell_syntax::{ListOperator, PipelineStage, Redirection, ValueProblem, WordPiece};
+use crate::shell_syntax::{
+    ListOperator, PipelineStage, Redirection, ShellWord, ValueProblem, WordPiece,
+};
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 
@@ -123,6 +125,40 @@ pub fn expanded_argv(
 #[must_use]
 pub fn protect_leading_dash(name: &str) -> String {
     if name.starts_with('-') { alloc::format!("./{name}") } else { name.to_string() }
+}
+
+/// Whether a pattern matches all that lies at the root, or for all of it that is hidden: a name of nothing but
+/// wildcards.
+#[must_use]
+pub fn is_everything(word: &ShellWord, cwd: &PathTarget, names: &RootNames) -> bool {
+    let Some(pieces) = word.as_glob() else { return false };
+    let mut name = Vec::new();
+    for piece in pieces.iter().rev() {
+        match piece {
+            WordPiece::Directories => break,
+            WordPiece::Text(text) => {
+                name.push(piece);
+                if text.contains('/') {
+                    break;
+                }
+            }
+            _ => name.push(piece),
+        }
+    }
+    let is_wide = |piece: &&WordPiece| match piece {
+        WordPiece::Text(text) => matches!(text.rsplit('/').next(), Some("" | ".")),
+        WordPiece::Class { negated, .. } => *negated,
+        _ => true,
+    };
+    let typed = word.unexpanded();
+    let (directory, _) = typed.rsplit_once('/').unwrap_or((".", ""));
+    // `**/` begins in the directory before it.
+    let directory = directory.strip_suffix("**").unwrap_or(directory);
+    let directory = if directory.is_empty() && !typed.starts_with('/') { "." } else { directory };
+    let at = target_from(cwd, directory.trim_end_matches('/'), names);
+    name.contains(&&WordPiece::Any)
+        && name.iter().all(is_wide)
+        && at.inside().is_some_and(WorkspacePath::is_root)
 }
 
 /// The patterns of a stage, each as its pieces and as it is typed.

@@ -30,8 +30,8 @@ use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
 
 pub use capsule_command::steps::{
     CommandStep, DEV_NULL, Expansion, FolderChange, ListPart, PathLocation, PathTarget,
-    StepContext, UnsupportedStep, expanded_argv, glob_arguments, protect_leading_dash,
-    redirect_files, target_from,
+    StepContext, UnsupportedStep, expanded_argv, glob_arguments, is_everything,
+    protect_leading_dash, redirect_files, target_from,
 };
 pub use command::{SubAction, sub_actions};
 pub use fingerprint::Fingerprint;

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::action::{
     Action, CommandStep, Facts, FileKind, PathFact, PathLocation, PathTarget, SubAction,
-    glob_arguments, redirect_files, sub_actions, target_from,
+    is_everything, redirect_files, sub_actions, target_from,
 };
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::{Confinement, WorkspaceAccess};
@@ -123,21 +123,15 @@ const OUTPUT_COUNTED: Effects = OUTPUT_TARGETS.with(Effect::Runs);
 fn check_stage(
     exec: Option<&ExecRule>,
     part: &SubAction<'_>,
-    step: &CommandStep,
+    (step, names): (&CommandStep, &RootNames),
     line: &CommandLine<'_>,
 ) -> Vec<Finding> {
     let effects = line.effects();
     let set = part.stage.variables.iter();
     let set = set.filter(|(name, value)| is_refused(exec, effects, (name, value)));
-    let at_root = step.cwd.inside().is_some_and(WorkspacePath::is_root);
-    let mut all =
-        glob_arguments(part.stage).filter(|_| at_root && line.effects().contains(Effect::Deletes));
-    let whole = all.find(|(_, typed)| {
-        let name = typed.trim_start_matches("./");
-        let name = name.strip_prefix("**/").unwrap_or(name);
-        matches!(name, "*" | ".[!.]*")
-    });
-    let whole = whole.map(|(_, typed)| whole_workspace(&typed));
+    let mut words = part.stage.words.iter().filter(|_| line.effects().contains(Effect::Deletes));
+    let whole = words.find(|word| is_everything(word, &step.cwd, names));
+    let whole = whole.map(|word| whole_workspace(&word.unexpanded()));
     let inputs = part.stage.redirects.iter().filter(|redirect| {
         matches!(redirect, Redirection::Here { .. } | Redirection::Input { .. })
     });
@@ -216,7 +210,7 @@ impl CombinedDecision {
                 self.check_fed(policy, &line, flow.effects_into(&line, from));
                 flow.record_output(&line, from);
                 self.add_input(words, &line, literal_stdin(&step.stages, part.stage));
-                let stage = check_stage(exec, &part, step, &line);
+                let stage = check_stage(exec, &part, (step, from.1), &line);
                 stage.into_iter().for_each(|finding| self.add_finding(finding));
                 self.add_part(show_argv(argv), evaluate_call(policy, &input, Some(&line)));
                 self.check_outputs(step, part.stage, &line);
