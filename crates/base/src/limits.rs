@@ -173,8 +173,8 @@ pub const MCP_ANSWER_TIME: Duration = Duration::from_secs(600);
 pub const MCP_QUESTION_BYTES: usize = 20_000;
 /// How often an MCP client hears that a call goes on; clients give up after a minute without a word.
 pub const MCP_PROGRESS_EVERY: Duration = Duration::from_secs(5);
-/// How often an idle MCP server looks whether it is to end.
-pub const MCP_POLL: Duration = Duration::from_millis(100);
+/// How often an idle MCP server looks whether it is to end: some clients kill it a tenth of a second after they ask.
+pub const MCP_POLL: Duration = Duration::from_millis(20);
 /// The most edits in one text of a model.
 pub const EDIT_BLOCKS: usize = 256;
 /// The most entries of a folder that `fs.delete` removes with it: each is judged, recorded and shown.

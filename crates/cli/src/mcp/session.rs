@@ -52,7 +52,8 @@ impl<'c> McpSession<'c> {
     /// When it cannot be.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         let Some((run, label)) = self.run.take() else { return Ok(()) };
-        // What stopped the last call does not stop this.
+        // What stopped the last call does not stop this, and a second signal of another kind does not kill it.
+        signal::resume_after_interrupt();
         match end_session(&self.ctx.store, &run, &Cancel::default()).map_err(Failure::from) {
             Ok(ended) => {
                 show_staged(ended.staged, &label, self.screen);
