@@ -48,7 +48,7 @@ struct Row {
     name: &'static str,
     /// What is in front of the program.
     wrapper: &'static [&'static str],
-    /// Whether all walls are had, so that every policy is served.
+    /// Whether the whole sandbox is had, so that every policy is served.
     is_full: bool,
     /// What `doctor` says beside the tier.
     says: &'static str,
@@ -124,7 +124,7 @@ fn faults(capsule: &Capsule, floor: &str, row: &Row) -> Vec<String> {
     let status = if row.is_full { 0 } else { 8 };
     for (what, args, status) in [
         (
-            "a policy that wants all walls",
+            "a policy that wants the whole sandbox",
             &["exec", "--policy", "builtin:developer", "--", "cat", "a"][..],
             status,
         ),

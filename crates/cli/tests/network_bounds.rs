@@ -134,9 +134,9 @@ impl Drop for Server {
 }
 
 /// A server over TLS with a certificate that nobody signed; gives its port.
-fn tls_server(folder: &std::path::Path) -> (Server, u16) {
+fn tls_server(directory: &std::path::Path) -> (Server, u16) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (key, certificate) = (folder.join("key"), folder.join("crt"));
+    let (key, certificate) = (directory.join("key"), directory.join("crt"));
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"])
         .arg("-keyout")
@@ -170,8 +170,8 @@ fn tls_server(folder: &std::path::Path) -> (Server, u16) {
 #[test]
 fn the_server_inside_of_tls_is_the_host_that_was_judged() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let folder = tempfile::tempdir().unwrap();
-    let (_server, port) = tls_server(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let (_server, port) = tls_server(directory.path());
     // One that speaks first, and no TLS.
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let plain_port = plain.local_addr().unwrap().port();

@@ -7,9 +7,10 @@ use super::ast::{
     ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, Script, ScriptElement,
     ShellWord, Span, TextPlace, WordPiece,
 };
-use super::parser::{Parser, check_count, is_assignable, parse_text};
+use super::parser::{Parser, check_count, parse_text};
 use super::refusal::SyntaxRefusal;
 use super::reserved_words::INHERITED_VARIABLES;
+use super::reserved_words::is_assignable;
 use super::unsupported::UnsupportedSyntax;
 use capsule_base::limits;
 

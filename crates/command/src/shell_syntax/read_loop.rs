@@ -10,8 +10,9 @@ use super::ast::{
     ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
     ShellWord, Span, TextPlace,
 };
-use super::parser::{Parser, is_assignable};
+use super::parser::Parser;
 use super::refusal::SyntaxRefusal;
+use super::reserved_words::is_assignable;
 use super::tokens::{CharKind, Token, Unit, is_bare};
 use super::unsupported::UnsupportedSyntax;
 

@@ -136,3 +136,17 @@ pub(super) const INHERITED_VARIABLES: &[&str] = &[
     "GIT_COMMITTER_EMAIL",
     "GOMEMLIMIT",
 ];
+
+/// Whether a text may assign a variable of this name.
+pub(super) fn is_assignable(name: &str) -> bool {
+    let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    !name.is_empty()
+        && name.chars().all(is_name)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !matches!(
+            name,
+            "PWD" | "OLDPWD" | "IFS" | "PATH" | "OPTIND" | "RANDOM" | "SECONDS" | "LINENO"
+        )
+        && !SHELL_VARIABLES.contains(&name)
+        && !name.starts_with("BASH_")
+}

@@ -7,8 +7,9 @@ use super::ast::{
     ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
     ScriptElement, ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
-use super::parser::{LoopFrame, Parser, check_count, is_assignable};
+use super::parser::{LoopFrame, Parser, check_count};
 use super::refusal::SyntaxRefusal;
+use super::reserved_words::is_assignable;
 use super::tokens::{Token, is_bare};
 use super::unsupported::UnsupportedSyntax;
 use crate::specs::{CommandLine, Effect, Effects};

@@ -97,7 +97,7 @@ pub struct OptionSpec {
     pub until: Vec<String>,
     /// What it adds to the command's own effects.
     pub effect: EffectSpec,
-    /// Values with which it adds nothing; `*` stands for any characters.
+    /// Values with which it adds nothing; `*` means any characters.
     pub except: Vec<String>,
     /// All that the command does with it, whatever it would do without.
     pub replaces_effects: Option<Effects>,

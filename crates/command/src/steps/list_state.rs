@@ -459,7 +459,7 @@ impl<F: Clone> ListState<F> {
         for word in words {
             let made = word.with_values(&[special, &self.values], &mut room);
             for made in made.map_err(UnsupportedStep::Value)? {
-                // How many names a pattern stands for is not known: what one round leaves, the next one meets.
+                // How many names match a pattern is not known: what one round leaves, the next one meets.
                 let rounds = if made.as_glob().is_some() { 2 } else { 1 };
                 let ShellWord { pieces, is_opaque, .. } = made;
                 let item = Value { pieces, is_opaque, is_exported: false };

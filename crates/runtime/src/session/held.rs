@@ -123,7 +123,7 @@ impl HeldSession {
 }
 
 /// Takes the lock of a session as soon as no other process has it. Processes that wait take turns, so that none
-/// waits for ever: a thread stands in the kernel's queue, and gives the lock back if nothing waits for it any more.
+/// waits for ever: a thread waits in the kernel's queue, and gives the lock back if nothing waits for it any more.
 pub(super) fn wait_for_lock(
     store: &Path,
     session: &str,
