@@ -2,6 +2,8 @@
 
 use capsule_core::approval::{Card, Reversibility};
 
+use capsule_runtime::CHANGES_WAIT;
+
 use crate::card;
 
 /// The whole of a card, line by line, with what cannot be seen made visible; none where the card cannot be allowed as it
@@ -14,6 +16,7 @@ pub(super) fn card_text(card: &Card) -> Option<String> {
     // A form has no keys that open parts of the card, and changes are applied when the call ends.
     shown.diff = None;
     shown.previously_allowed = None;
+    shown.prevented.retain(|prevented| prevented != CHANGES_WAIT);
     if shown.undo == Reversibility::Staged {
         shown.undo = Reversibility::Recorded;
     }

@@ -153,8 +153,8 @@ impl McpHost for McpSession<'_> {
         signal::resume_after_interrupt
     }
 
-    fn is_stopped(&self) -> bool {
-        self.cancel.is_set()
+    fn cancel(&self) -> Cancel {
+        self.cancel.clone()
     }
 
     fn call(

@@ -317,6 +317,9 @@ fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibili
     }
 }
 
+/// What a command with staged changes cannot do, where nothing applies them when it ends.
+pub const CHANGES_WAIT: &str = "change the workspace before you apply it";
+
 /// What will be prevented, of what the command is confined to.
 fn prevented_effects(question: &ApprovalRequest<'_>) -> Vec<String> {
     let Some(held) = question.confinement else { return Vec::new() };
@@ -327,7 +330,7 @@ fn prevented_effects(question: &ApprovalRequest<'_>) -> Vec<String> {
     all.push("read what the policy never shows".into());
     all.push(match held.workspace {
         WorkspaceAccess::ReadOnly => "write anywhere but in its own /tmp".into(),
-        WorkspaceAccess::Staged => "change the workspace before you apply it".into(),
+        WorkspaceAccess::Staged => CHANGES_WAIT.into(),
         WorkspaceAccess::Direct => "write outside of the workspace".into(),
     });
     all

@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use capsule_base::limits;
+use capsule_runtime::Cancel;
 use serde_json::{Map, Value, json};
 
 use crate::mcp::message::{BUSY, INVALID_REQUEST, Request, RpcError};
@@ -66,14 +67,16 @@ pub(crate) struct Connection {
     changed: Condvar,
     /// Stops the call that goes on.
     interrupt: fn(),
+    /// Says that the process is asked to stop.
+    cancel: Cancel,
 }
 
 /// The name of the one question of an answer that wants input.
 const QUESTION: &str = "approval";
 
 impl Connection {
-    pub(crate) fn new(interrupt: fn()) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), interrupt }
+    pub(crate) fn new(interrupt: fn(), cancel: Cancel) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), interrupt, cancel }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -193,6 +196,7 @@ impl Connection {
             .running
             .as_ref()
             .is_some_and(|running| running.client.has_forms && !running.is_cancelled)
+            && !state.has_ended
     }
 
     /// Asks the user of the client, and waits for the answer.
@@ -200,7 +204,9 @@ impl Connection {
         let mut state = self.state();
         let number = state.questions;
         state.questions += 1;
-        let Some(running) = state.running.as_ref().filter(|running| !running.is_cancelled) else {
+        let has_ended = state.has_ended;
+        let running = state.running.as_ref();
+        let Some(running) = running.filter(|running| !running.is_cancelled && !has_ended) else {
             return Reply::Withdrawn;
         };
         // A repeated request shows that it is meant by what no other client was told.
@@ -233,13 +239,13 @@ impl Connection {
                 state.question = None;
                 return reply;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let is_stopped = self.cancel.is_set();
+            if is_stopped || Instant::now() >= deadline {
                 state.question = None;
-                return Reply::Abandoned;
+                return if is_stopped { Reply::Withdrawn } else { Reply::Abandoned };
             }
-            (state, _) =
-                self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            let (pause, changed) = (limits::MCP_POLL, &self.changed);
+            (state, _) = changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

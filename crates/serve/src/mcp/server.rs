@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capsule_base::limits;
 use capsule_core::approval::Card;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{ModelTool, Prompt, bounded_text};
+use capsule_runtime::{Cancel, ModelTool, Prompt, bounded_text};
 use serde_json::{Map, Value, json};
 
 use crate::mcp::connection::{Connection, Next};
@@ -41,8 +41,8 @@ pub trait McpHost {
     /// Lets the next call go on after one that was stopped.
     fn resumer(&self) -> fn();
 
-    /// Whether the process is asked to stop.
-    fn is_stopped(&self) -> bool;
+    /// Says that the process is asked to stop.
+    fn cancel(&self) -> Cancel;
 
     /// Makes a call, of a tool by the name and the arguments that the client gave. The prompt asks the client's user.
     ///
@@ -80,7 +80,7 @@ impl<'h> McpServer<'h> {
 
     /// Serves until the client goes, or the process is asked to stop.
     pub(crate) fn run(mut self) {
-        while !self.host.is_stopped() {
+        while !self.host.cancel().is_set() {
             match self.connection.next(limits::MCP_POLL) {
                 Next::Request(request) => {
                     // What the client stopped is over; what the user stopped is not.

@@ -19,7 +19,7 @@ use crate::mcp::server::{McpHost, McpServer};
 /// # Errors
 /// When no thread can be started.
 pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
-    let connection = Arc::new(Connection::new(host.interrupter()));
+    let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
     let outlet = Outlet::new(LineSink(io::stdout()));
     let reader = Arc::clone(&connection);
     let read = move || {
