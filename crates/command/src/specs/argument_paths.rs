@@ -64,7 +64,14 @@ fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<Pa
             Some(alloc::vec![PathUse { access: PathAccess::Delete, ..PathUse::read(text) }])
         }
         (ArgKind::Url, _) => Some(file_url_path(text).map(PathUse::read).into_iter().collect()),
-        (ArgKind::Sent, _) => Some(sent_file(text).map(PathUse::read).into_iter().collect()),
+        (ArgKind::Sent, _) => Some(read_all(text.strip_prefix('@'))),
+        (ArgKind::SentNamed, _) => {
+            let file = text.split_once('@').filter(|(name, _)| !name.contains('='));
+            Some(read_all(file.map(|(_, file)| file)))
+        }
+        (ArgKind::SentForm, _) => form_files(text).map(read_all),
+        // Braces and brackets are ranges of names.
+        (ArgKind::Upload, _) => (!text.contains(['{', '['])).then(|| read_all([text])),
         (ArgKind::Setting, _) => {
             let target = (!text.contains('=')).then(|| PathUse::outside(text)).flatten();
             Some(target.into_iter().chain(embedded::setting_paths(text)).collect())
@@ -107,12 +114,22 @@ fn file_url_path(address: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("file").then(|| rest.strip_prefix("localhost").unwrap_or(rest))
 }
 
-/// The file that a text to be sent names. A form may say more behind it: `photo=@a.png;type=image/png`.
-fn sent_file(text: &str) -> Option<&str> {
-    let by_name = || text.split_once('@').filter(|(name, _)| !name.contains('='));
-    let field = || text.split_once("=@").or_else(|| text.split_once("=<")).or_else(by_name);
-    let file = text.strip_prefix('@').or_else(|| field().map(|(_, file)| file))?;
-    file.split([';', ',']).next().filter(|file| !matches!(*file, "-" | ""))
+/// Files that are read, but for standard input.
+fn read_all<'t>(files: impl IntoIterator<Item = &'t str>) -> Vec<PathUse> {
+    files.into_iter().filter(|file| !matches!(*file, "-" | "")).map(PathUse::read).collect()
+}
+
+/// The files that a field of a form names: `photo=@a.png,b.png;type=image/png;headers=@h`, or `text=<a`. None where
+/// they cannot be told, because something is quoted.
+fn form_files(text: &str) -> Option<Vec<&str>> {
+    let (_, content) = text.split_once('=').unwrap_or(("", text));
+    let names = content.strip_prefix(['@', '<']);
+    let mut parts = content.split(';');
+    let of_field = parts.next().and_then(|part| part.strip_prefix(['@', '<'])).unwrap_or("");
+    let headers = parts.filter_map(|part| part.split_once("headers=")?.1.strip_prefix(['@', '<']));
+    let files: Vec<_> = of_field.split(',').chain(headers).collect();
+    let is_quoted = (names.is_some() || files.len() > 1) && content.contains(['"', '\\']);
+    (!is_quoted).then_some(files)
 }
 
 /// Whether a word can only be a path. A revision range such as `v1..v2` is none.
@@ -284,6 +301,31 @@ mod tests {
                 None,
                 "{text}"
             );
+        }
+    }
+
+    /// Files are found as curl finds them, and what it takes for text is none.
+    #[test]
+    fn files_that_are_sent_are_found() {
+        for (kind, text, expected) in [
+            (ArgKind::Sent, "@x,y/../k", Some(&["x,y/../k"][..])),
+            (ArgKind::Sent, "p=@~/x", Some(&[])),
+            (ArgKind::Sent, "@-", Some(&[])),
+            (ArgKind::SentNamed, "p@k", Some(&["k"])),
+            (ArgKind::SentNamed, "p=@k", Some(&[])),
+            (ArgKind::SentForm, "x=@a,k;type=text/plain", Some(&["a", "k"])),
+            (ArgKind::SentForm, "x=text;headers=@k", Some(&["k"])),
+            (ArgKind::SentForm, "x=<k", Some(&["k"])),
+            (ArgKind::SentForm, "x={\"a\":\"b@c\"}", Some(&[])),
+            (ArgKind::SentForm, "x=@\"k\"", None),
+            (ArgKind::Upload, "{a,k}", None),
+            (ArgKind::Upload, "k", Some(&["k"])),
+        ] {
+            let found = argument_paths(ArgPosition::Option, kind, text);
+            let found: Option<Vec<_>> =
+                found.map(|all| all.into_iter().map(|path| path.path).collect());
+            let expected = expected.map(|all| all.iter().map(|path| (*path).into()).collect());
+            assert_eq!(found, expected, "{text}");
         }
     }
 }

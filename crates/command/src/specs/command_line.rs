@@ -115,6 +115,16 @@ impl<'c> CommandLine<'c> {
             let wraps = command.operands.contains(&ArgKind::Command);
             let lacks = !command.subcommands.is_empty() && reading.levels.len() == 1
                 || wraps && reading.nested.is_empty();
+            // An address, an option or data may be among the words from elsewhere.
+            if command.subcommands.is_empty() && reading.effects().contains(Effect::Network) {
+                reading.base_effects.push(MatchedEffect {
+                    effects: Effects::of(Effect::Sends),
+                    argument: String::new(),
+                    why: "may send what words from elsewhere say".into(),
+                    alternative: Some("name all options in the command itself".into()),
+                    guessed: false,
+                });
+            }
             if lacks {
                 reading.base_effects.push(MatchedEffect {
                     effects: Effects::of(Effect::Starts),

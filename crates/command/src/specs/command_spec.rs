@@ -50,8 +50,14 @@ pub enum ArgKind {
     Url,
     /// A name, or a pattern for names, that something is done with.
     Name,
-    /// A text that is sent, or `@` with the file that is: `@FILE`, `NAME@FILE`, `NAME=@FILE`, `NAME=<FILE`.
+    /// A text, or `@FILE` for what is in the file.
     Sent,
+    /// A text, or `@FILE`, or `NAME@FILE`.
+    SentNamed,
+    /// A field of a form: `NAME=@FILE,FILE`, `NAME=<FILE`, `NAME=TEXT;headers=@FILE`.
+    SentForm,
+    /// A file, or several in braces and brackets, which cannot be told.
+    Upload,
 }
 
 impl ArgKind {

@@ -84,6 +84,9 @@ const WORDS: &[(&str, ArgKind)] = &[
     ("sql", ArgKind::Sql),
     ("url", ArgKind::Url),
     ("sent", ArgKind::Sent),
+    ("sent-named", ArgKind::SentNamed),
+    ("sent-form", ArgKind::SentForm),
+    ("upload", ArgKind::Upload),
     ("name", ArgKind::Name),
 ];
 

@@ -36,6 +36,8 @@ pub(super) fn read_hello(bytes: &[u8]) -> Hello {
                 rest = behind;
             }
             [HANDSHAKE] | [HANDSHAKE, 3] | [HANDSHAKE, 3, _] | [HANDSHAKE, 3, _, _] => break,
+            // Servers skip some records that come before a handshake, such as a warning.
+            [20..=24, ..] => return Hello::Unclear,
             _ if message.is_empty() => return Hello::Unnamed,
             _ => return Hello::Unclear,
         }
@@ -137,6 +139,8 @@ mod tests {
             assert_eq!(read_hello(&hello(&twice, record)), Hello::Unclear);
             assert_eq!(read_hello(&hello(&two_names, record)), Hello::Unclear);
         }
+        let warned = [&[21, 3, 1, 0, 2, 1, 90][..], &hello(&named, 4096)].concat();
+        assert_eq!(read_hello(&warned), Hello::Unclear, "a record that servers skip");
         let whole = hello(&named, 4096);
         for end in 0..whole.len() {
             assert_eq!(read_hello(&whole[..end]), Hello::Partial, "{end}");

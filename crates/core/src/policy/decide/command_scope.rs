@@ -80,7 +80,7 @@ pub(super) fn command_scopes(
 /// read; but who does no more than that does not open it to the others of a pipeline either.
 fn hidden_patterns(policy: &Policy, command: &LocatedCommand<'_>) -> (Vec<PathPattern>, bool) {
     let files = policy.file_rule(&ToolName::unchecked("fs.read"));
-    let readable = [Effect::Opens, Effect::Writes, Effect::Deletes, Effect::Network];
+    let readable = [Effect::Opens, Effect::Writes, Effect::Deletes, Effect::Network, Effect::Sends];
     let said = readable.into_iter().fold(Effects::of(Effect::Reads), Effects::with);
     let effects = command.line.effects();
     let Some(files) = files.filter(|file| !file.deny.is_empty() && effects.is_subset_of(said))
@@ -165,7 +165,8 @@ fn writes_by_effects(
     exec: &ExecRule,
     whole: &CommandLine<'_>,
 ) -> Option<Vec<Vec<PathPattern>>> {
-    let looks = Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Network);
+    let looks =
+        Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Network).with(Effect::Sends);
     let may = exec.effects.is_some()
         && policy.sandbox.writes_by_default
         && !whole.effects().is_subset_of(looks);
