@@ -45,6 +45,7 @@ pub(crate) fn run(root: &Path) -> TaskResult<bool> {
     let codex = find_program(&modules.join("@openai"), "codex")?;
     let checks = [
         make("claude-code")?.check_claude_code(&claude)?,
+        make("claude-code-mcp")?.check_claude_code_by_mcp(&claude)?,
         make("codex")?.check_codex(&codex)?,
         make("confined-claude-code")?.check_confined_claude_code(&claude)?,
         make("confined-codex")?.check_confined_codex(&codex)?,
@@ -124,17 +125,62 @@ impl Client {
         ]
     }
 
+    /// What a model asks the tools of our MCP server for that take the place of Claude Code's.
+    fn mcp_steps(&self) -> Vec<(&'static str, Value)> {
+        let command = |text: &str| ("mcp__capsule__shell_run", json!({ "command": text }));
+        let read = |path: &str| ("mcp__capsule__fs_read", json!({ "path": path }));
+        let edit = json!({ "path": "notes.md", "search": "pears", "replace": "quinces" });
+        let outside = json!({ "path": "../home/outside.txt", "content": "x", "mode": "create" });
+        vec![
+            ("mcp__capsule__fs_list", json!({ "path": "." })),
+            read("notes.md"),
+            ("mcp__capsule__fs_edit", edit),
+            command("make -s -f test.mk test && echo made > made.txt"),
+            command("git push origin main"),
+            read(&self.home.join(".ssh/id_rsa").display().to_string()),
+            command("cat ~/.ssh/id_rsa"),
+            ("mcp__capsule__fs_write", outside),
+        ]
+    }
+
+    /// Connected by its hook, with its own tools.
     fn check_claude_code(&self, program: &Path) -> TaskResult<bool> {
         let version = self.output(Command::new(program).arg("--version"))?;
         println!("{}", String::from_utf8_lossy(&version.stdout).trim());
         self.capsule(&["connect", "claude-code"])?;
-        let (steps, next) = (self.steps(), AtomicUsize::new(0));
+        self.drive_claude_code(program, &[], self.steps())
+    }
+
+    /// With the tools of our MCP server and no others.
+    fn check_claude_code_by_mcp(&self, program: &Path) -> TaskResult<bool> {
+        let config = self.home.join("capsule.json");
+        let args =
+            ["mcp", "serve", "--policy", "builtin:developer", "--workspace"].map(Value::from);
+        let args: Vec<Value> = args.into_iter().chain([json!(self.workspace)]).collect();
+        let server = json!({ "command": self.capsule, "args": args });
+        let text = json!({ "mcpServers": { "capsule": server } }).to_string();
+        fs::write(&config, text).map_err(|error| at(&config, &error))?;
+        let config = config.display().to_string();
+        let options = ["--strict-mcp-config", "--mcp-config", &config, "--tools", ""];
+        let options = [&options[..], &["--allowedTools", "mcp__capsule"]].concat();
+        self.drive_claude_code(program, &options, self.mcp_steps())
+    }
+
+    /// Runs Claude Code with a model that takes these steps, and looks at what came of them.
+    fn drive_claude_code(
+        &self,
+        program: &Path,
+        options: &[&str],
+        steps: Vec<(&'static str, Value)>,
+    ) -> TaskResult<bool> {
+        let (count, next) = (steps.len(), AtomicUsize::new(0));
         let server = HttpServer::start(move |request, stream| {
             // A client may leave before the end.
             let _ = stream_answer(request, stream, &steps, &next);
         });
         let mut agent = Command::new("timeout");
         agent.arg(SECONDS).arg(program).args(["-p", "go", "--output-format", "json"]);
+        agent.args(options);
         let variables = |command: &mut Command| {
             command.env("ANTHROPIC_BASE_URL", server.url(""));
             command.env("ANTHROPIC_API_KEY", "none");
@@ -142,7 +188,7 @@ impl Client {
             command.env("DISABLE_AUTOUPDATER", "1");
         };
         let done = self.output_with(&mut agent, variables)?;
-        self.check(&done, &server.requests(), self.steps().len())
+        self.check(&done, &server.requests(), count)
     }
 
     fn check_codex(&self, program: &Path) -> TaskResult<bool> {
@@ -199,9 +245,12 @@ impl Client {
     fn check(&self, done: &Output, requests: &[HttpRequest], steps: usize) -> TaskResult<bool> {
         let bodies: Vec<_> =
             requests.iter().map(|request| String::from_utf8_lossy(&request.body)).collect();
-        let listed = self.capsule(&["session", "list", "--json"])?;
+        // An MCP server has ended its session; what was applied has runs of its own.
+        let listed = self.capsule(&["list-runs", "--json"])?;
         let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
-        let session = listed["sessions"][0]["session"].as_str().unwrap_or("latest").to_owned();
+        let is_session = |run: &&Value| run["kind"] == "session";
+        let session = listed.as_array().and_then(|runs| runs.iter().find(is_session));
+        let session = session.and_then(|run| run["label"].as_str()).unwrap_or("latest").to_owned();
         let report = self.capsule(&["report", &session, "--format", "json"])?;
         let report: Value = serde_json::from_slice(&report.stdout).unwrap_or_default();
         let calls = report["calls"].as_array().cloned().unwrap_or_default();
