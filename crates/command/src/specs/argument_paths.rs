@@ -64,14 +64,9 @@ fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<Pa
             Some(alloc::vec![PathUse { access: PathAccess::Delete, ..PathUse::read(text) }])
         }
         (ArgKind::Url, _) => Some(file_url_path(text).map(PathUse::read).into_iter().collect()),
-        (ArgKind::Sent, _) => Some(read_all(text.strip_prefix('@'))),
-        (ArgKind::SentNamed, _) => {
-            let file = text.split_once('@').filter(|(name, _)| !name.contains('='));
-            Some(read_all(file.map(|(_, file)| file)))
+        (ArgKind::Sent | ArgKind::SentNamed | ArgKind::SentForm | ArgKind::Upload, _) => {
+            sent_files(kind, text)
         }
-        (ArgKind::SentForm, _) => form_files(text).map(read_all),
-        // Braces and brackets are ranges of names.
-        (ArgKind::Upload, _) => (!text.contains(['{', '['])).then(|| read_all([text])),
         (ArgKind::Setting, _) => {
             let target = (!text.contains('=')).then(|| PathUse::outside(text)).flatten();
             Some(target.into_iter().chain(embedded::setting_paths(text)).collect())
@@ -112,6 +107,18 @@ fn file_url_path(address: &str) -> Option<&str> {
     let (scheme, rest) = address.split_once(':')?;
     let rest = rest.strip_prefix("//").unwrap_or(rest);
     scheme.eq_ignore_ascii_case("file").then(|| rest.strip_prefix("localhost").unwrap_or(rest))
+}
+
+/// The files that a word of something to send names; none where they cannot be told.
+fn sent_files(kind: ArgKind, text: &str) -> Option<Vec<PathUse>> {
+    let named = || text.split_once('@').filter(|(name, _)| !name.contains('='));
+    match kind {
+        ArgKind::SentNamed => Some(read_all(named().map(|(_, file)| file))),
+        ArgKind::SentForm => form_files(text).map(read_all),
+        // Braces and brackets are ranges of names.
+        ArgKind::Upload => (!text.contains(['{', '['])).then(|| read_all([text])),
+        _ => Some(read_all(text.strip_prefix('@'))),
+    }
 }
 
 /// Files that are read, but for standard input.
