@@ -75,8 +75,9 @@ pub struct LiveRunOptions<'s, 'o> {
     /// Says why the workspace is no clean copy, if it is none; asked where the profile wants one that can
     /// be thrown away and nothing is staged.
     pub why_not_disposable: Box<dyn Fn() -> Result<(), String> + 's>,
-    /// Whether this program itself is known to run apart from the machine of its user.
-    pub is_isolated: bool,
+    /// Whether this program itself is known to run apart from the machine of its user; asked where the profile wants
+    /// that.
+    pub is_isolated: fn() -> bool,
     /// The user's environment.
     pub env: EnvLookup,
     /// Whether a person said that the workspace's layer may be gone, or say less.
@@ -181,7 +182,7 @@ impl LiveRunOptions<'_, '_> {
             let wants = "a staged workspace or a clean copy";
             return refused(format!("{wants}: the policy stages nothing, and {why}"));
         }
-        if requires.isolated && !self.is_isolated {
+        if requires.isolated && !(self.is_isolated)() {
             return refused(
                 "a machine apart: a container, a virtual machine or `capsule sandbox`, and none is seen here"
                     .into(),

@@ -2,6 +2,7 @@
 
 use capsule_base::json::{self, JsonError};
 use capsule_base::limits;
+use capsule_core::capability::Capability;
 use capsule_core::tool::ToolName;
 use capsule_tools::CATALOGUE;
 use serde_json::Value;
@@ -17,6 +18,12 @@ pub(crate) fn call_args(text: &str) -> Result<Value, JsonError> {
 /// The id of a tool that a call names.
 pub(crate) fn tool_id(name: &str) -> ToolName {
     ToolName::unchecked(CATALOGUE.find(name).map_or(name, |known| known.id))
+}
+
+/// Whether every call of a tool, by the name that a model gives it, runs a command.
+#[must_use]
+pub fn runs_commands(name: &str) -> bool {
+    CATALOGUE.find(name).is_some_and(|tool| tool.capabilities.contains(&Capability::ProcExec))
 }
 
 /// A result as text for a model.

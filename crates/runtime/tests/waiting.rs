@@ -73,7 +73,7 @@ impl Waits {
             cancel: Cancel::default(),
             sink: Rc::new(NullSink),
             why_not_disposable: Box::new(|| Ok(())),
-            is_isolated: false,
+            is_isolated: || false,
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,

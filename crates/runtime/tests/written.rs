@@ -92,7 +92,7 @@ fn options<'s, 'o>(
         cancel: Cancel::default(),
         sink: Rc::new(NullSink),
         why_not_disposable: Box::new(|| Ok(())),
-        is_isolated: false,
+        is_isolated: || false,
         env: Box::new(|_| None),
         accepts_layer: false,
         is_gate: false,
@@ -128,17 +128,18 @@ profiles:
 ";
     let law = load(folder.path(), &format!("{POLICY}{profile}"));
     let store = folder.path().join("state/store.db");
-    for is_isolated in [false, true] {
+    let answers: [(bool, fn() -> bool); 2] = [(false, || false), (true, || true)];
+    for (expected, is_isolated) in answers {
         let mut silent = NullObserver;
         let read = (RunKind::Call, Capability::FsRead);
         let options = options((&law, &store), read, &mut silent);
         match LiveRun::open(LiveRunOptions { is_isolated, ..options }) {
             Ok(live) => {
-                assert!(is_isolated);
+                assert!(expected);
                 live.finish(Exit::Ok, None, None).unwrap();
             }
             Err(OpenError::Refused(problem)) => {
-                assert!(!is_isolated && !store.exists());
+                assert!(!expected && !store.exists());
                 assert_eq!(problem.code, Code::ProfileRequires);
                 let text = format!("{problem:?}");
                 assert!(text.contains("the profile `apart` wants a machine apart"), "{text}");

@@ -18,6 +18,7 @@ use crate::command::rule_hints::rule_patch_lookup;
 use crate::command::run_end::show_copied;
 use crate::context::CliContext;
 use crate::failure::Failure;
+use crate::isolation::isolation;
 use crate::repository::require_clean_copy;
 use crate::screen::Screen;
 
@@ -43,7 +44,7 @@ pub(crate) fn run_options<'s, 'o>(
         cancel: cancel.clone(),
         sink: Rc::new(NullSink),
         why_not_disposable: Box::new(|| require_clean_copy(ctx, policy.workspace.path())),
-        is_isolated: crate::isolation::isolation().is_some(),
+        is_isolated: || isolation().is_some(),
         env: Box::new(CliContext::variable),
         prompt,
         accepts_layer: false,

@@ -8,7 +8,7 @@ use capsule_core::outcome::CodedError;
 use capsule_report::{network_text, policy_lines, policy_rules};
 use capsule_runtime::{
     BoundPolicy, Cancel, CommandRunner, ModelSession, ModelTool, NullObserver, Prompt,
-    SessionChoice, end_session, now_micros, offered_tools,
+    SessionChoice, end_session, now_micros, offered_tools, runs_commands,
 };
 use capsule_serve::{CallAnswer, McpHost};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl<'c> McpSession<'c> {
     /// When it cannot be.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
         let Some((run, label)) = self.run.take() else { return Ok(()) };
-        // What stopped the last call does not stop this, and a second signal of another kind does not kill it.
+        // A stop of the last call does not stop this, and a second signal of another kind does not kill it.
         signal::resume_after_interrupt();
         match end_session(&self.ctx.store, &run, &Cancel::default()).map_err(Failure::from) {
             Ok(ended) => {
@@ -72,7 +72,9 @@ impl<'c> McpSession<'c> {
         prompt: Box<dyn Prompt>,
     ) -> Result<CallAnswer, Failure> {
         let commands = CommandRunner::default();
-        commands.start();
+        if runs_commands(tool) {
+            commands.start();
+        }
         let mut silent = NullObserver;
         // One that was ended elsewhere is followed by a new one.
         let choice = SessionChoice::Named(self.name.clone());
@@ -99,7 +101,7 @@ impl<'c> McpSession<'c> {
     }
 }
 
-/// What a client is told of a call. A question that waits comes with the command that answers it.
+/// The answer to the client for a call. A question that waits comes with the command that answers it.
 fn call_answer(
     session: &ModelSession<'_>,
     result: Option<capsule_runtime::CallResult>,

@@ -131,7 +131,7 @@ impl Place {
             cancel: Cancel::default(),
             sink: Rc::new(NullSink),
             why_not_disposable: Box::new(|| Ok(())),
-            is_isolated: false,
+            is_isolated: || false,
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,

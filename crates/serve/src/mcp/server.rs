@@ -226,8 +226,8 @@ fn unable(problem: &CodedError) -> CallAnswer {
 fn call_result(answer: CallAnswer) -> Value {
     let CallAnswer { value, is_error } = answer;
     let text = bounded_text(&value);
-    let is_whole = value.to_string().len() <= limits::MODEL_RESULT_BYTES;
-    let structured = match is_whole {
+    // A text that was cut is longer, by what it says of that.
+    let structured = match text.len() <= limits::MODEL_RESULT_BYTES {
         true => value,
         false => json!({ "status": value.get("status"), "truncated": true }),
     };
