@@ -173,11 +173,8 @@ impl Client {
         options: &[&str],
         steps: Vec<(&'static str, Value)>,
     ) -> TaskResult<bool> {
-        let (count, next) = (steps.len(), AtomicUsize::new(0));
-        let server = HttpServer::start(move |request, stream| {
-            // A client may leave before the end.
-            let _ = stream_answer(request, stream, &steps, &next);
-        });
+        let count = steps.len();
+        let server = serve_messages(steps);
         let mut agent = Command::new("timeout");
         agent.arg(SECONDS).arg(program).args(["-p", "go", "--output-format", "json"]);
         agent.args(options);
@@ -203,12 +200,8 @@ impl Client {
             &format!("cat {}", self.home.join(".ssh/id_rsa").display()),
             "echo x > ../outside.txt",
         ];
-        let (steps, next) = (steps.map(str::to_owned), AtomicUsize::new(0));
         let count = steps.len();
-        let server = HttpServer::start(move |request, stream| {
-            // A client may leave before the end.
-            let _ = stream_response(request, stream, &steps, &next);
-        });
+        let server = serve_responses(&steps);
         let directory = self.home.join(".codex");
         let path = directory.join("config.toml");
         fs::create_dir_all(&directory)
@@ -259,8 +252,7 @@ impl Client {
         let edited = (read("notes.md"), read("made.txt"));
         let undone = self.capsule(&["undo", &session])?;
         let verified = self.capsule(&["verify", &session])?;
-        let mut is_good = true;
-        for (holds, what) in [
+        let is_good = tell(&[
             (done.status.success(), "the agent ended badly"),
             (calls.len() >= steps, "the record lacks a call"),
             (denied == 4, "not exactly four calls were denied"),
@@ -276,15 +268,39 @@ impl Client {
                 "the undo did not restore",
             ),
             (verified.status.success(), "the record does not verify"),
-        ] {
-            println!("{} {what}", if holds { "no:" } else { "YES:" });
-            is_good &= holds;
-        }
+        ]);
         if !is_good {
             println!("{}\n{report:#}", String::from_utf8_lossy(&done.stderr));
         }
         Ok(is_good)
     }
+}
+
+/// Says of each fault whether it is there; gives whether none is.
+fn tell(faults: &[(bool, &str)]) -> bool {
+    for (holds, what) in faults {
+        println!("{} {what}", if *holds { "no:" } else { "YES:" });
+    }
+    faults.iter().all(|(holds, _)| *holds)
+}
+
+/// A server whose model takes these steps, one in each answer, in the format of Anthropic.
+fn serve_messages(steps: Vec<(&'static str, Value)>) -> HttpServer {
+    let next = AtomicUsize::new(0);
+    HttpServer::start(move |request, stream| {
+        // A client may leave before the end.
+        let _ = stream_answer(request, stream, &steps, &next);
+    })
+}
+
+/// A server whose model runs these commands, one in each answer, in the format of responses.
+fn serve_responses(steps: &[&str]) -> HttpServer {
+    let steps: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
+    let next = AtomicUsize::new(0);
+    HttpServer::start(move |request, stream| {
+        // A client may leave before the end.
+        let _ = stream_response(request, stream, &steps, &next);
+    })
 }
 
 /// Settings in which Codex asks a server on loopback, and no sandbox of its own confines what ours does.

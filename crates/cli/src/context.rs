@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use capsule_base::code::Code;
-use capsule_base::limits;
+use capsule_base::{escape, limits};
 use capsule_command::argv::show_argv;
 use capsule_core::journal::SIDECAR_SUFFIXES;
 use capsule_core::outcome::CodedError;
@@ -85,6 +85,19 @@ impl CliContext {
     pub(crate) fn is_too_wide(&self, real: &Path) -> bool {
         let is_home = || self.home.canonicalize().is_ok_and(|home| home == real);
         real == Path::new("/") || self.workspace.is_none() && is_home()
+    }
+
+    /// Refuses such a directory as the workspace of an agent, with a way on.
+    ///
+    /// # Errors
+    /// [`Code::Usage`].
+    pub(crate) fn refuse_too_wide(&self, real: &Path, hint: &str) -> Result<(), CodedError> {
+        if !self.is_too_wide(real) {
+            return Ok(());
+        }
+        let shown = escape::line(&real.display().to_string()).into_owned();
+        let message = format!("`{shown}` is no workspace: everything of the user lies in it");
+        Err(CodedError::new(Code::Usage, message).with_suggestion(hint))
     }
 
     /// The folder that was named.

@@ -1,10 +1,9 @@
-//! What each kind of machine gives, and what is said where that is not all: the restrictions of the machine are made
+//! The level that each kind of machine gives, and the way to the higher one: the restrictions of the machine are made
 //! here, by filters on system calls, settings and covered files. The table of the book has the same rows.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use capsule_testkit::{Capsule, CommandOutput};
 
@@ -46,7 +45,7 @@ tools: { shell.run: { executables: { cat: allow } } }
 /// One kind of machine.
 struct Row {
     name: &'static str,
-    /// What is in front of the program.
+    /// The words in front of the program.
     wrapper: &'static [&'static str],
     /// Whether the whole sandbox is had, so that every policy is served.
     is_full: bool,
@@ -103,13 +102,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn run(capsule: &Capsule, row: &Row, args: &[&str]) -> CommandOutput {
-    let inner = capsule.command(args);
-    let (first, rest) = row.wrapper.split_first().unwrap();
-    let mut command = Command::new(first);
-    command.args(rest).arg(inner.get_program()).args(args);
-    command.current_dir(capsule.workspace()).env_clear().stdin(Stdio::null());
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.output().unwrap().into()
+    capsule.command_behind(row.wrapper, args).output().unwrap().into()
 }
 
 fn faults(capsule: &Capsule, floor: &str, row: &Row) -> Vec<String> {

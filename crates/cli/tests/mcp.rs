@@ -528,7 +528,7 @@ fn hostile_messages_are_refused() {
         follow(&mut client, what, &[(line.clone(), expected)]);
         follow(&mut client, what, &[(request(&json!("p"), "ping", &none), &[("/id", "p")])]);
     }
-    // What wants no answer gets none.
+    // A notification wants no answer, and gets none.
     for silent in [
         "",
         r#"{"jsonrpc":"2.0","method":"notifications/unknown","params":{"x":1}}"#,

@@ -5,12 +5,12 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{TcpListener, UdpSocket};
+use std::net::UdpSocket;
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, HttpServer};
+use capsule_testkit::{Capsule, HttpServer, ServerProcess};
 use serde_json::Value;
 
 /// A policy whose commands reach what `network` says. Programs take `localhost` for a host like any other.
@@ -343,67 +343,12 @@ fn the_proxy_of_the_user_is_honoured() {
     assert_eq!(capsule.run(&["replay", "latest"]).status, 0);
 }
 
-/// A server that is ended with the test.
-struct Server(Child);
-
-impl Server {
-    /// Starts a server and waits until it listens.
-    fn start(command: &mut Command, port: u16) -> Self {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self(command.spawn().unwrap());
-        let end = Instant::now() + Duration::from_secs(20);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "no server on port {port}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        server
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// Over TLS the command sees the server's own certificate: the proxy hands bytes on and reads none of them.
 #[test]
 fn tls_is_handed_on_as_it_is() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    let folder = tempfile::tempdir().unwrap();
-    let (key, certificate) = (folder.path().join("key"), capsule.workspace().join("ca.crt"));
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-        ])
-        .args(["-addext", "subjectAltName=DNS:localhost", "-keyout"])
-        .arg(&key)
-        .arg("-out")
-        .arg(&certificate)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let port = free_port();
-    let mut server = Command::new("openssl");
-    server
-        .args(["s_server", "-www", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
-        .arg(&key)
-        .arg("-cert")
-        .arg(&certificate);
-    let _server = Server::start(&mut server, port);
+    let server = ServerProcess::start_tls(&capsule.workspace().join("ca.crt"));
+    let port = server.port();
     let policy = policy(&capsule, &open_to(port));
     let url = format!("https://localhost:{port}/");
     let argv = ["curl", "-sS", "--cacert", "ca.crt", url.as_str()];
@@ -449,12 +394,14 @@ fn git_reaches_the_host_that_is_named() {
     git(&["-C", "one", "commit", "-qm", "first"]);
     git(&["clone", "-q", "--bare", "one", "served.git"]);
     git(&["-C", "served.git", "update-server-info"]);
-    let port = free_port();
-    let mut server = Command::new("python3");
-    server
-        .args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()])
-        .current_dir(folder.path());
-    let _server = Server::start(&mut server, port);
+    let server = ServerProcess::start(|port| {
+        let mut command = Command::new("python3");
+        command
+            .args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()])
+            .current_dir(folder.path());
+        command
+    });
+    let port = server.port();
     let policy = policy(&capsule, &open_to(port));
     let url = format!("http://localhost:{port}/served.git");
     let (status, out, errors) = exec(&capsule, &policy, &["git", "ls-remote", url.as_str()]);

@@ -5,11 +5,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, HttpServer};
+use capsule_testkit::{Capsule, HttpServer, ServerProcess};
 use serde_json::{Value, json};
 
 /// A policy under which commands reach these ports of this machine by its name, with more words.
@@ -123,55 +122,14 @@ fn connections_to_one_host_are_bounded() {
     replays(&capsule);
 }
 
-/// A server that is ended with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A server over TLS with a certificate that nobody signed; gives its port.
-fn tls_server(directory: &std::path::Path) -> (Server, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (key, certificate) = (directory.join("key"), directory.join("crt"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x"])
-        .arg("-keyout")
-        .arg(&key)
-        .arg("-out")
-        .arg(&certificate)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let server = Command::new("openssl")
-        .args(["s_server", "-www", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
-        .arg(&key)
-        .arg("-cert")
-        .arg(&certificate)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let server = Server(server);
-    let end = Instant::now() + Duration::from_secs(20);
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < end, "no server on port {port}");
-        thread::sleep(Duration::from_millis(20));
-    }
-    (server, port)
-}
-
 /// E14: who reaches one host and asks for another inside of TLS is cut off before the server sees it; no name, the
 /// host's own in other letters, and what is no TLS pass, by either kind of tunnel.
 #[test]
 fn the_server_inside_of_tls_is_the_host_that_was_judged() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let directory = tempfile::tempdir().unwrap();
-    let (_server, port) = tls_server(directory.path());
+    let server = ServerProcess::start_tls(&directory.path().join("crt"));
+    let port = server.port();
     // One that speaks first, and no TLS.
     let plain = TcpListener::bind("127.0.0.1:0").unwrap();
     let plain_port = plain.local_addr().unwrap().port();

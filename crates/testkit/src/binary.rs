@@ -187,6 +187,27 @@ impl Capsule {
         command
     }
 
+    /// The command with these arguments, started by the words in front of it: a shell that changes what the binary
+    /// finds, or a program that starts another one behind a filter.
+    ///
+    /// # Panics
+    /// When there are no words.
+    #[must_use]
+    pub fn command_behind(&self, words: &[&str], args: &[&str]) -> Command {
+        let (program, words) = words.split_first().unwrap();
+        let mut command = Command::new(program);
+        command.args(words).arg(&self.binary).args(args);
+        self.set_environment(&mut command);
+        command
+    }
+
+    /// Gives a program the workspace and the environment of the binary, and nothing to read.
+    fn set_environment(&self, command: &mut Command) {
+        command.current_dir(self.workspace()).env_clear().stdin(Stdio::null());
+        let inner = self.command(&[]);
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    }
+
     /// Runs the binary with these arguments.
     ///
     /// # Panics
@@ -262,9 +283,7 @@ impl Capsule {
             .args(["--user", "--map-root-user"])
             .args(namespaces)
             .args(["sh", "-c", script, "sh"]);
-        command.current_dir(self.workspace()).env_clear().stdin(Stdio::null());
-        let inner = self.command(&[]);
-        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        self.set_environment(&mut command);
         command
     }
 

@@ -13,6 +13,7 @@ mod program;
 pub mod recorded_run;
 mod rows;
 mod server;
+mod server_process;
 
 pub use binary::{Capsule, CommandOutput};
 pub use history::History;
@@ -21,3 +22,4 @@ pub use mounted::Mounted;
 pub use program::write_program;
 pub use rows::run_in_parallel;
 pub use server::{HttpRequest, HttpServer};
+pub use server_process::ServerProcess;

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicUsize;
 
 use capsule_testkit::HttpServer;
 use serde_json::{Value, json};
 
-use super::{Client, SECONDS, SECRET, at, stream_answer, stream_response};
+use super::{Client, SECONDS, SECRET, at, serve_messages, serve_responses, tell};
 use crate::TaskResult;
 
 /// What a model asks for: what lies in the workspace, in the home directory and in `/tmp`.
@@ -21,18 +20,14 @@ impl Client {
         let command = |text: &str| ("Bash", json!({ "command": text, "description": "a step" }));
         let notes = "/workspace/notes.md";
         let key = self.home.join(".ssh/id_rsa");
-        let steps = [
+        let steps = vec![
             command(LOOK),
             ("Read", json!({ "file_path": notes })),
             ("Read", json!({ "file_path": key })),
             ("Edit", json!({ "file_path": notes, "old_string": "pears", "new_string": "quinces" })),
             command("make -s -f test.mk test; git status --short; touch ~/outside.txt"),
         ];
-        let next = AtomicUsize::new(0);
-        let server = HttpServer::start(move |request, stream| {
-            // A client may leave before the end.
-            let _ = stream_answer(request, stream, &steps, &next);
-        });
+        let server = serve_messages(steps);
         let url = format!("ANTHROPIC_BASE_URL={}", server.url(""));
         let variables =
             [&url, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"];
@@ -42,12 +37,7 @@ impl Client {
 
     /// Codex in the sandbox, by its commands.
     pub(super) fn check_confined_codex(&self, program: &Path) -> TaskResult<bool> {
-        let steps = [LOOK, EDIT, "touch ~/outside.txt"].map(str::to_owned);
-        let next = AtomicUsize::new(0);
-        let server = HttpServer::start(move |request, stream| {
-            // A client may leave before the end.
-            let _ = stream_response(request, stream, &steps, &next);
-        });
+        let server = serve_responses(&[LOOK, EDIT, "touch ~/outside.txt"]);
         let provider = format!(
             "model_providers.local={{ name = \"local\", base_url = \"{}\", wire_api = \"responses\", env_key = \"SCRIPTED_KEY\" }}",
             server.url("/v1")
@@ -83,8 +73,7 @@ impl Client {
             .collect();
         let sent = |text: &str| bodies.iter().any(|body| body.contains(text));
         let notes = fs::read_to_string(self.workspace.join("notes.md")).unwrap_or_default();
-        let mut is_good = true;
-        for (holds, what) in [
+        let is_good = tell(&[
             (done.status.success(), "the agent ended badly"),
             (sent("notes.md") && sent("/workspace"), "the workspace was not seen"),
             (notes == "quinces: 12\n", "the workspace was not edited"),
@@ -92,10 +81,7 @@ impl Client {
             (!sent(SECRET), "a private key of the host was seen"),
             (!sent(&name), "the host's directory of temporary files was seen"),
             (!self.home.join("outside.txt").exists(), "the home directory was written"),
-        ] {
-            println!("{} {what}", if holds { "no:" } else { "YES:" });
-            is_good &= holds;
-        }
+        ]);
         if !is_good {
             let last = bodies.last().map(|body| serde_json::from_str::<Value>(body));
             println!("{}\n{last:?}", String::from_utf8_lossy(&done.stderr));

@@ -188,7 +188,7 @@ fn apply_changes(
     Ok(done)
 }
 
-/// What became of the changes of an agent's call.
+/// The fate of the changes of an agent's call.
 #[derive(Debug)]
 pub(crate) struct SettledChanges {
     /// The changes that were dropped: refused, or asked about.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
-use capsule_base::{escape, limits};
+use capsule_base::limits;
 use capsule_core::decision::Verdict;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -114,12 +114,8 @@ fn workspace(
     let chosen = named.or_else(project).unwrap_or_else(|| input.cwd.clone());
     // A directory that is not there is refused with the policy.
     let Ok(real) = chosen.canonicalize() else { return Ok(chosen) };
-    if ctx.is_too_wide(&real) {
-        let shown = escape::line(&real.display().to_string()).into_owned();
-        let message = format!("`{shown}` is no workspace: everything of the user lies in it");
-        return Err(CodedError::new(Code::Usage, message)
-            .with_suggestion("tell the user to start the agent in the directory of a project"));
-    }
+    let hint = "tell the user to start the agent in the directory of a project";
+    ctx.refuse_too_wide(&real, hint)?;
     Ok(chosen)
 }
 

@@ -9,9 +9,6 @@ mod session;
 
 use std::io;
 
-use capsule_base::code::Code;
-use capsule_base::escape;
-use capsule_core::outcome::CodedError;
 use capsule_serve::serve_stdio;
 
 use crate::args::{McpCommand, McpServeArgs};
@@ -30,21 +27,15 @@ pub(crate) fn run(of: &McpCommand, ctx: &CliContext, screen: &Screen) -> Result<
 /// Serves the client at standard input and output until it goes.
 fn serve(args: &McpServeArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let bound = load_session_policy(&args.policy, ctx, ctx.has_user_policy())?;
-    let workspace = &bound.roots.workspace;
-    if ctx.is_too_wide(workspace.as_ref()) {
-        let shown = escape::line(workspace).into_owned();
-        let message = format!("`{shown}` is no workspace: everything of the user lies in it");
-        return Err(CodedError::new(Code::Usage, message)
-            .with_suggestion("name the directory of a project: `capsule mcp serve --workspace DIR`")
-            .into());
-    }
+    let hint = "name the directory of a project: `capsule mcp serve --workspace DIR`";
+    ctx.refuse_too_wide(bound.roots.workspace.as_ref(), hint)?;
     if io::IsTerminal::is_terminal(&io::stdin()) {
         let text = "an MCP client speaks here, a message of JSON a line; Ctrl+C ends the server";
         screen.eprint(&format!("{HINT}serving{HINT:#}: {text}"));
     }
     let mut session = McpSession::new(args, (&bound, ctx), screen);
     let served = serve_stdio(&mut session);
-    // What was asked for is over, also where the client could not be served to its end.
+    // The session is over, also where the client could not be served to its end.
     session.end()?;
     served?;
     Ok(0)

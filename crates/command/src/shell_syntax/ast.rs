@@ -280,6 +280,14 @@ pub enum Redirection {
     },
 }
 
+impl Redirection {
+    /// Whether it is what the program reads.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        matches!(self, Self::Input { .. } | Self::Here { .. })
+    }
+}
+
 impl ShellWord {
     /// A word that is plain text.
     #[must_use]

@@ -4,11 +4,12 @@
 //! their standard input.
 
 use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::vec::{IntoIter, Vec};
+use core::iter::Peekable;
 
 use super::ast::{
-    ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
-    ShellWord, Span, TextPlace,
+    ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, ShellWord, Span,
+    TextPlace,
 };
 use super::parser::Parser;
 use super::refusal::SyntaxRefusal;
@@ -44,6 +45,17 @@ fn variable(units: &[Unit]) -> Option<String> {
     (is_variable && is_end).then(|| units.filter_map(|unit| unit.char()).collect())
 }
 
+/// The words that come next.
+fn take_words(tokens: &mut Peekable<IntoIter<(Token, Span)>>) -> Vec<Vec<Unit>> {
+    let mut words = Vec::new();
+    while let Some((Token::Word(units), _)) =
+        tokens.next_if(|(token, _)| matches!(token, Token::Word(_)))
+    {
+        words.push(units);
+    }
+    words
+}
+
 impl Parser {
     /// Takes `read -r NAME ..` up to the `do` behind it, if that comes next.
     ///
@@ -52,12 +64,7 @@ impl Parser {
     pub(super) fn take_read(&mut self) -> Result<Option<ReadCommand>, SyntaxRefusal> {
         let place = self.place();
         let mut rest = self.tokens.clone();
-        let mut words: Vec<Vec<Unit>> = Vec::new();
-        while let Some((Token::Word(units), _)) =
-            rest.next_if(|(token, _)| matches!(token, Token::Word(_)))
-        {
-            words.push(units);
-        }
+        let words = take_words(&mut rest);
         let separators = words.first().and_then(|units| separators(units));
         let words = words.get(usize::from(separators.is_some())..).unwrap_or_default();
         let Some((read, words)) = words.split_first() else { return Ok(None) };
@@ -76,14 +83,8 @@ impl Parser {
             let hint = "write `while read -r NAME; do COMMANDS; done < FILE`";
             return Err(SyntaxRefusal::with_reason(UnsupportedSyntax::Builtin, place, why, hint));
         };
-        let mut tests = Vec::new();
-        if rest.next_if(|(token, _)| matches!(token, Token::Or)).is_some() {
-            while let Some((Token::Word(units), _)) =
-                rest.next_if(|(token, _)| matches!(token, Token::Word(_)))
-            {
-                tests.push(units);
-            }
-        }
+        let has_test = rest.next_if(|(token, _)| matches!(token, Token::Or)).is_some();
+        let tests = if has_test { take_words(&mut rest) } else { Vec::new() };
         let keeps_last = match tests.as_slice() {
             [] => false,
             [open, is_set, value, close]
@@ -114,12 +115,9 @@ impl Parser {
     ) -> Result<(), SyntaxRefusal> {
         let start = self.next_index();
         let output = self.loop_over_lines(read, place)?;
-        let input = self.tokens.next_if(|(token, _)| {
-            let redirect = |redirect: &Redirection| {
-                matches!(redirect, Redirection::Input { .. } | Redirection::Here { .. })
-            };
-            matches!(token, Token::Redirect(of, _) if redirect(of))
-        });
+        let input = self.tokens.next_if(
+            |(token, _)| matches!(token, Token::Redirect(redirect, _) if redirect.is_input()),
+        );
         let Some((Token::Redirect(redirect, units), span)) = input else {
             let why = "nothing says what this loop reads";
             let hint = "write `done < FILE`, or `COMMAND | while read -r NAME; do ..`";

@@ -31,7 +31,7 @@ use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::root_names::RootNames;
 use capsule_command::argv::show_argv;
-use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, PipelineStage, Redirection, ShellWord};
+use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, PipelineStage, ShellWord};
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 
 /// Decides a case that is about a command of the language.
@@ -132,9 +132,7 @@ fn check_stage(
     let mut words = part.stage.words.iter().filter(|_| line.effects().contains(Effect::Deletes));
     let whole = words.find(|word| is_everything(word, &step.cwd, names));
     let whole = whole.map(|word| whole_workspace(&word.unexpanded()));
-    let inputs = part.stage.redirects.iter().filter(|redirect| {
-        matches!(redirect, Redirection::Here { .. } | Redirection::Input { .. })
-    });
+    let inputs = part.stage.redirects.iter().filter(|redirect| redirect.is_input());
     // Which of them is read hangs on their order, and one alone is ever meant.
     let two_inputs = (inputs.count() > 1).then(|| {
         Finding::deny(Code::ExecNotInLanguage, "a program is given two texts to read")
