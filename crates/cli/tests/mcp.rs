@@ -10,6 +10,8 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use capsule_testkit::{Capsule, run_in_parallel};
 use rustix::process::{Pid, Signal, kill_process};
@@ -543,6 +545,12 @@ fn hostile_messages_are_refused() {
     assert!(!client.capsule.store().exists(), "nothing was called");
 }
 
+/// Whether a process of this machine has this command line.
+fn is_running(line: &[u8]) -> bool {
+    let mut entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.any(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|found| found == line))
+}
+
 /// EI-5: what is cancelled stops, and what waits behind it is served; an id that is in use is refused.
 #[test]
 fn a_cancelled_call_is_stopped() {
@@ -551,7 +559,13 @@ fn a_cancelled_call_is_stopped() {
     let cancel = |id: u64| {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string()
     };
-    client.send(&call(1, "shell_run", &json!({ "command": "sleep 8" })));
+    // The time names the process: a call that is cancelled before it began leaves no record.
+    client.send(&call(1, "shell_run", &json!({ "command": "sleep 8.0625" })));
+    let began = Instant::now();
+    while !is_running(b"sleep\x008.0625\0") {
+        assert!(began.elapsed().as_secs() < 20, "the command does not start");
+        thread::sleep(Duration::from_millis(10));
+    }
     let steps: &[Step] = &[
         (
             call(1, "fs_list", &json!({ "path": "." })),
@@ -563,7 +577,7 @@ fn a_cancelled_call_is_stopped() {
         (cancel(3), &[]),
         (cancel(1), &[("/id", "4"), (STATUS, "ok")]),
     ];
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     follow(&mut client, "cancelled", steps);
     assert!(began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
     let record = client.end();
@@ -582,7 +596,7 @@ fn the_session_ends_with_its_client() {
             &[(call(1, "fs_read", &json!({ "path": "a.txt" })), &[(STATUS, "ok")])],
         );
         client.send(&call(2, "shell_run", &json!({ "command": "sleep 8" })));
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         // The call has begun where a request behind it is refused for its id.
         follow(
             &mut client,
