@@ -111,6 +111,7 @@ impl Place {
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,
+            agent: None,
             questions_wait: false,
             observer: watching,
             prompt: Box::new(NoPrompt),

@@ -20,7 +20,7 @@ pub(crate) fn action_text(action: &Action) -> String {
             ParsedUrl::Url(address) => address.display_short(),
             ParsedUrl::Refused(_) => url.asked.clone(),
         },
-        Action::Run { argv, .. } => show_argv(argv),
+        Action::Run { argv, .. } | Action::Agent { argv } => show_argv(argv),
         Action::Command { text, .. } => text.clone(),
         Action::Git { query: ask } => query_text(ask),
         Action::Test { filter } => match filter {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use capsule_base::exit::Exit;
 use capsule_core::confinement::SandboxStatus;
 use capsule_core::journal::{
-    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, Event, GrantUsed, RunKind,
-    RunOpened, RunResumed, RunSealed, StepEnded, StepEnding,
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, Event, GrantUsed, RunOpened,
+    RunResumed, RunSealed, StepEnded, StepEnding,
 };
 use capsule_core::lifecycle::{recorded_action, recorded_decision};
 use capsule_core::outcome::CodedError;
@@ -264,8 +264,7 @@ impl RunView {
     #[must_use]
     pub fn status(&self) -> Option<u8> {
         let exit = self.sealed.as_ref()?.sealed.exit;
-        let is_exec =
-            self.header.as_ref().is_some_and(|header| header.opened.origin == RunKind::Exec);
+        let is_exec = self.header.as_ref().is_some_and(|header| header.opened.origin.is_program());
         let command = self.calls.last().filter(|_| is_exec).and_then(|call| {
             let code = call.problem.as_ref().map(|problem| problem.code);
             let code = code.or(call.decision.as_ref().map(|decision| decision.code))?;

@@ -174,6 +174,7 @@ impl Touched {
                 self.change(changes);
             }
             Action::Run { .. } => self.command(call, action),
+            Action::Agent { argv } => self.programs.extend(argv.first().cloned()),
             Action::Command { steps, timeout_ms, .. } => {
                 let Some(facts) = &call.facts else { return };
                 for part in steps.iter().flat_map(|step| sub_actions(step, *timeout_ms, facts)) {

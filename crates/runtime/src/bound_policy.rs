@@ -10,8 +10,7 @@ use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::suggestion::closest;
-use capsule_base::yaml;
-use capsule_base::yaml::POLICY_DIALECT;
+use capsule_base::yaml::{self, POLICY_DIALECT};
 use capsule_core::journal::{
     Document, LayerOpened, PayloadRef, RunKind, RunOpened, WorkspaceIdentity,
 };
@@ -200,6 +199,7 @@ impl BoundPolicy {
         Ok(Arc::new(match opened.origin {
             RunKind::Apply => policy.for_apply(),
             RunKind::Undo => policy.for_undo(),
+            RunKind::Agent => policy.for_agent(opened.staged, opened.network),
             _ => policy,
         }))
     }

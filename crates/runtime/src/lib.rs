@@ -52,8 +52,9 @@ pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts
 pub use call_result::CallResult;
 pub use capsule_store::StoreError;
 pub use capsule_tools::{
-    CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind, QUESTION_TOOL, QuestionPrompt,
-    Sink, TOOL_SET, ToolchainDirectory, describe, edit, signature_of,
+    AgentConnections, AgentHost, CATALOGUE, CommandRunner, FoundToolchain, NullSink, OutputKind,
+    QUESTION_TOOL, QuestionPrompt, Sink, TOOL_SET, ToolchainDirectory, describe, edit,
+    signature_of,
 };
 pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, StagedDiffs, StagedRun, WaitingChanges};

@@ -22,7 +22,7 @@ use capsule_core::outcome::CodedError;
 use capsule_core::policy::{PayloadRetention, Profile, Unattended};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, Signer, SigningSchedule, Store, StoreError};
-use capsule_tools::{CommandRunner, Sink};
+use capsule_tools::{AgentHost, CommandRunner, Sink};
 use capsule_workspace::Cancel;
 use serde_json::Value;
 
@@ -88,6 +88,8 @@ pub struct LiveRunOptions<'s, 'o> {
     pub prompt: Box<dyn Prompt>,
     /// Whether the program that hosts a model carries out the calls: here they are judged, recorded and backed up.
     pub is_gate: bool,
+    /// What runs the agent that the user started, if one is the call of the run.
+    pub agent: Option<Rc<dyn AgentHost>>,
     /// Whether a question waits for a person although the profile does not say so: whoever hosts a model is told.
     pub questions_wait: bool,
 }
@@ -392,7 +394,7 @@ fn live_backend<'o>(
         start.sink,
     );
     let backend = backend.for_run(run).with_approver(broker.with_prompt(start.prompt));
-    (backend.gating(is_gate), start.observer)
+    (backend.gating(is_gate).with_agent(start.agent), start.observer)
 }
 
 /// The label of the run since which the policy's text has not changed.

@@ -363,7 +363,8 @@ pub fn count_usage(
             lengths.map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)).sum()
         }
     };
-    // A person takes the time that an answer takes.
-    let micros = if matches!(action, Action::AskUser { .. }) { 0 } else { micros };
+    // A person takes the time that an answer takes, or the work with an agent.
+    let is_of_person = matches!(action, Action::AskUser { .. } | Action::Agent { .. });
+    let micros = if is_of_person { 0 } else { micros };
     usage.count_run(tool, bytes, micros, host);
 }

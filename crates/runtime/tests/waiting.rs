@@ -77,6 +77,7 @@ impl Waits {
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,
+            agent: None,
             questions_wait: false,
             observer: &mut silent,
             prompt: Box::new(NoPrompt),

@@ -96,6 +96,7 @@ fn options<'s, 'o>(
         env: Box::new(|_| None),
         accepts_layer: false,
         is_gate: false,
+        agent: None,
         questions_wait: false,
         observer,
         prompt: Box::new(NoPrompt),

@@ -28,8 +28,8 @@ pub struct AgentLaunch {
     pub home: PathBuf,
     /// Whether it has a `/tmp`, which is in memory and vanishes with it.
     pub has_tmp: bool,
-    /// Whether its network is the host's. Otherwise it has a loopback of its own and nothing else.
-    pub has_host_network: bool,
+    /// What it reaches.
+    pub network: AgentNetwork,
     /// The program as seen inside: an absolute path.
     pub program: PathBuf,
     /// Its arguments; the first one is its name.
@@ -39,6 +39,27 @@ pub struct AgentLaunch {
     /// Its standard input, output and error; none where that is the terminal. With any of these it gets a terminal
     /// of its own.
     pub streams: [Option<OwnedFd>; 3],
+}
+
+/// What an agent reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentNetwork {
+    /// All that the host reaches, its own loopback included.
+    Host,
+    /// A loopback of its own, on which these ports are served from outside, the proxy's first; nothing where there
+    /// are none.
+    Private(Vec<u16>),
+}
+
+impl AgentNetwork {
+    /// The ports of its own loopback that are served from outside, the proxy's first.
+    #[must_use]
+    pub fn ports(&self) -> &[u16] {
+        match self {
+            Self::Host => &[],
+            Self::Private(ports) => ports,
+        }
+    }
 }
 
 /// A directory or file of the host that an agent sees.

@@ -21,7 +21,7 @@ mod linux;
 #[cfg(any(not(target_os = "linux"), feature = "unsupported-os"))]
 mod unsupported_os;
 
-pub use agent::{AgentEvent, AgentLaunch, AgentMount, WORKSPACE_MOUNT};
+pub use agent::{AgentEvent, AgentLaunch, AgentMount, AgentNetwork, WORKSPACE_MOUNT};
 pub use backend::{SandboxBackend, SelfTestResult};
 pub use error::SandboxError;
 pub use launch::{

@@ -57,6 +57,12 @@ impl Executor {
         match *self {}
     }
 
+    /// The sockets of its ports.
+    #[must_use]
+    pub fn listeners(&self) -> Option<&CommandListeners> {
+        match *self {}
+    }
+
     /// A descriptor that can be read when there is an event.
     ///
     /// # Errors

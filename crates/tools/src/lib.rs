@@ -42,7 +42,8 @@ use capsule_sandbox::{Executor, SandboxBackend as _};
 pub use command::root_names::{mount_conflict, root_names};
 pub use command::runner::CommandRunner;
 pub use host::{NullSink, OutputKind, QuestionPrompt, Sink, ToolHost};
-pub use staged::{SandboxMount, remove_staging};
+pub use network::{AgentConnections, AgentHost};
+pub use staged::{CopyMount, SandboxMount, remove_staging};
 pub use tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 pub use toolchain::{
     FoundToolchain, ToolchainContext, ToolchainDirectory, ToolchainProblem, Toolchains, WELL_KNOWN,
@@ -83,6 +84,7 @@ pub const TOOL_SET: ToolSet = ToolSet {
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
 const USER_ONLY_TOOLS: &[&dyn Tool] = &[
+    &builtin::agent_run::AgentRun,
     &builtin::changes_apply::ChangesApply,
     &builtin::changes_undo::ChangesUndo,
     &builtin::user_attach::UserAttach,

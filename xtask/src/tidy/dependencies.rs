@@ -31,12 +31,13 @@ const PLAIN_CRATES: &[&str] = &["command", "base", "redact"];
 const DEVELOPMENT_CRATES: &[&str] = &["fuzz", "testkit", "xtask"];
 
 /// The only places of the command line that may name the sandbox: its child entry point, the doctor's probes, and
-/// the command that puts a whole agent into it, for which no policy decides anything.
+/// the command that puts a whole agent into it.
 const SANDBOX_USERS: &[&str] = &[
     "crates/cli/src/main.rs",
     "crates/cli/src/command/doctor.rs",
     "crates/cli/src/sandbox/attach.rs",
     "crates/cli/src/sandbox/namespaces.rs",
+    "crates/cli/src/sandbox/recorded.rs",
 ];
 
 pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {

@@ -167,6 +167,7 @@ fn missing_rule(
         | Action::Command { .. }
         | Action::AskUser { .. }
         | Action::Attach { .. }
+        | Action::Agent { .. }
         | Action::Apply { .. }
         | Action::Undo { .. } => Err(said.reason.clone()),
     }

@@ -10,8 +10,9 @@ pub(crate) struct SandboxArgs {
     /// How the program is confined
     #[arg(long, value_name = "BACKEND", default_value = "namespaces")]
     pub(crate) backend: SandboxBackendArg,
-    /// The policy of the chat that runs where no CMD is given: a file, or builtin:NAME
-    #[arg(long, value_name = "POLICY", conflicts_with = "command")]
+    /// The policy of an agent with a proxy or staged changes, and of the chat that runs without CMD: a file, or
+    /// builtin:NAME
+    #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<String>,
     /// The network of the program
     #[arg(long, value_name = "NETWORK", default_value = "open")]
@@ -22,7 +23,7 @@ pub(crate) struct SandboxArgs {
     /// Give it no /tmp
     #[arg(long)]
     pub(crate) no_tmp: bool,
-    /// Stage what it changes: refused, a whole agent writes its workspace directly
+    /// Give it a copy of the workspace: its changes wait until you apply them
     #[arg(long)]
     pub(crate) staged: bool,
     /// The program and its arguments [default: capsule chat]
@@ -46,6 +47,6 @@ pub(crate) enum SandboxNetworkArg {
     Open,
     /// None but a loopback of its own
     None,
-    /// Through a proxy: refused, a whole agent has none
+    /// The hosts that the policy names, each recorded, through a proxy
     Proxy,
 }

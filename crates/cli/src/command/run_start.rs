@@ -49,6 +49,7 @@ pub(crate) fn run_options<'s, 'o>(
         prompt,
         accepts_layer: false,
         is_gate: false,
+        agent: None,
         questions_wait: false,
         observer,
     }

@@ -6,14 +6,15 @@ use std::rc::Rc;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_core::call::{Origin, ToolCall};
+use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::decision::Verdict;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
 use capsule_report::age_text;
 use capsule_runtime::{
-    BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, LiveRun, LiveRunOptions,
-    NullObserver, Prompt, Resumption, SessionChoice, SessionRequest, Sink, WaitingChanges,
-    signature_of, submit,
+    AgentHost, BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, LiveRun,
+    LiveRunOptions, NullObserver, Prompt, Resumption, SessionChoice, SessionRequest, Sink,
+    WaitingChanges, signature_of, submit,
 };
 use serde_json::{Value, json};
 
@@ -72,7 +73,7 @@ pub(crate) struct SingleCallResult {
 
 impl SingleCallResult {
     /// Says what can be done next: with what is staged, with a question that waits, with a yes.
-    pub(super) fn show_next(&self, screen: &Screen) {
+    pub(crate) fn show_next(&self, screen: &Screen) {
         if let Some(call) = self.waiting {
             let then = match self.goes_on {
                 true => "make the call again".to_owned(),
@@ -116,6 +117,13 @@ fn show_beginning(live: &LiveRun<'_>, screen: &Screen) {
     ));
 }
 
+/// What the tool of a call may need. An agent changes files, so that they may have to be staged.
+fn needed_capabilities(tool: &str, is_agent: bool) -> Capabilities {
+    let signature = signature_of(tool);
+    let of_tool = signature.map(|signature| signature.capabilities).unwrap_or_default();
+    of_tool.iter().copied().chain(is_agent.then_some(Capability::ProcExec)).collect()
+}
+
 impl SingleCall<'_> {
     /// Makes the call.
     pub(crate) fn submit(
@@ -123,18 +131,28 @@ impl SingleCall<'_> {
         ctx: &CliContext,
         screen: Option<&Screen>,
     ) -> Result<SingleCallResult, Failure> {
-        let signature = signature_of(self.tool);
-        let needed = signature.map(|signature| signature.capabilities).unwrap_or_default();
+        self.submit_with(None, ctx, screen)
+    }
+
+    /// Makes the call, which is an agent if one is given.
+    pub(crate) fn submit_with(
+        self,
+        agent: Option<Rc<dyn AgentHost>>,
+        ctx: &CliContext,
+        screen: Option<&Screen>,
+    ) -> Result<SingleCallResult, Failure> {
+        let capabilities = needed_capabilities(self.tool, agent.is_some());
         let (cancel, commands) = (self.cancel, self.command_runner.clone());
         let mut silent = NullObserver;
         let steered = (&self.command_runner, &cancel);
         let start = LiveRunOptions {
             subject: self.subject,
             name: self.name,
-            capabilities: needed.iter().copied().collect(),
+            capabilities,
             sink: self.sink,
             accepts_layer: self.layer.accept_layer,
             questions_wait: self.origin == Origin::Model,
+            agent,
             ..run_options((self.policy, ctx), self.kind, steered, self.prompt, &mut silent)
         };
         let mut live = match (self.resumption, &self.session) {

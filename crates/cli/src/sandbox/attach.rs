@@ -7,12 +7,15 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use capsule_runtime::AgentConnections;
 use capsule_sandbox::{AgentEvent, RunningAgent, SandboxError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpgrp, kill_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use rustix::termios::{
+    OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 
 /// How much is passed on at once.
@@ -54,7 +57,10 @@ pub(super) fn given_streams() -> io::Result<[Option<OwnedFd>; 3]> {
 ///
 /// # Errors
 /// Its program cannot be executed, or its end is not known.
-pub(super) fn attach(agent: &mut RunningAgent) -> Result<AgentEvent, SandboxError> {
+pub(super) fn attach(
+    agent: &mut RunningAgent,
+    connections: Option<&mut AgentConnections<'_, '_>>,
+) -> Result<AgentEvent, SandboxError> {
     let signals = Signals::catch().map_err(|error| unable(&error))?;
     let user = UserTerminal::find();
     let mut relay = Relay::new(&user);
@@ -69,7 +75,7 @@ pub(super) fn attach(agent: &mut RunningAgent) -> Result<AgentEvent, SandboxErro
     }
     relay.enter_raw();
     agent.begin()?;
-    relay.run(agent, &signals)
+    relay.run(agent, &signals, connections)
 }
 
 fn unable(error: &io::Error) -> SandboxError {
@@ -187,9 +193,16 @@ impl<'u> Relay<'u> {
         &mut self,
         agent: &mut RunningAgent,
         signals: &Signals,
+        mut connections: Option<&mut AgentConnections<'_, '_>>,
     ) -> Result<AgentEvent, SandboxError> {
         loop {
-            let ready = self.wait(agent, signals)?;
+            let attention = connections.as_ref().and_then(|all| all.attention());
+            let ready = self.wait(agent, signals, attention)?;
+            if ready.connected
+                && let Some(connections) = &mut connections
+            {
+                self.attend(agent, connections)?;
+            }
             if ready.shown {
                 self.show(agent);
             }
@@ -218,7 +231,33 @@ impl<'u> Relay<'u> {
         }
     }
 
-    fn wait(&self, agent: &RunningAgent, signals: &Signals) -> Result<Ready, SandboxError> {
+    /// Has something done about a connection of the agent. Where a person is asked, the terminal is theirs meanwhile.
+    fn attend(
+        &mut self,
+        agent: &RunningAgent,
+        connections: &mut AgentConnections<'_, '_>,
+    ) -> Result<(), SandboxError> {
+        let was_raw = self.raw.is_some();
+        connections.attend(&mut || self.leave_raw());
+        if connections.has_failed() && self.deadline.is_none() {
+            agent.signal(Signal::TERM.as_raw())?;
+            self.deadline = Instant::now().checked_add(GRACE);
+        }
+        if was_raw && self.raw.is_none() {
+            self.enter_raw();
+            if let Some(terminal) = agent.terminal() {
+                redraw(terminal);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(
+        &self,
+        agent: &RunningAgent,
+        signals: &Signals,
+        attention: Option<BorrowedFd<'_>>,
+    ) -> Result<Ready, SandboxError> {
         let events = agent.events()?;
         let terminal = agent.terminal().filter(|_| self.is_open.1);
         // Nothing more is read while the agent takes nothing.
@@ -229,6 +268,7 @@ impl<'u> Relay<'u> {
         let writes = if self.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         files.extend(terminal.iter().map(|end| PollFd::new(end, PollFlags::IN | writes)));
         files.extend(input.iter().map(|end| PollFd::new(*end, PollFlags::IN)));
+        files.extend(attention.iter().map(|end| PollFd::new(end, PollFlags::IN)));
         let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
         let left = left.map(|left| Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
@@ -246,6 +286,7 @@ impl<'u> Relay<'u> {
             shown: terminal.is_some()
                 && ready.next().is_some_and(|flags| flags.intersects(!PollFlags::OUT)),
             typed: input.is_some() && any(ready.next()),
+            connected: attention.is_some() && any(ready.next()),
         })
     }
 
@@ -357,6 +398,16 @@ struct Ready {
     signalled: bool,
     shown: bool,
     typed: bool,
+    connected: bool,
+}
+
+/// Has what runs in a terminal show itself again, as when the window changes.
+fn redraw(terminal: BorrowedFd<'_>) {
+    if let Ok(size) = tcgetwinsize(terminal) {
+        let other = Winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
+        let _ = tcsetwinsize(terminal, other);
+        let _ = tcsetwinsize(terminal, size);
+    }
 }
 
 fn copy_size(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), Errno> {

@@ -52,7 +52,7 @@ pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result
         Failure::from(CodedError::new(Code::SandboxFailed, message))
     })?;
     let signals = Signals::catch();
-    plan.show_header(&format!("docker · image {image}"), screen);
+    plan.show_header(&format!("docker · image {image}"), None, screen);
     let name = format!("capsule-sandbox-{}-{}", std::process::id(), micros());
     let child = command(plan, (&image, &name), &lease.path).spawn();
     let child = child.map_err(|error| missing_docker(&error))?;

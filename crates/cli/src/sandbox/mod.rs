@@ -7,6 +7,7 @@ pub(crate) mod lease;
 mod namespaces;
 mod plan;
 mod program;
+mod recorded;
 
 use capsule_base::code::Code;
 use capsule_core::outcome::CodedError;
@@ -27,10 +28,12 @@ pub(crate) fn run(
     ctx: &CliContext,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    refuse_unsupported(args)?;
+    let is_recorded = args.staged || args.network == SandboxNetworkArg::Proxy;
+    refuse_unsupported(args, is_recorded)?;
     let plan = AgentPlan::read(args, globals, ctx)?;
     let had_layer = plan.has_layer();
     let ended = match args.backend {
+        SandboxBackendArg::Namespaces if is_recorded => recorded::run(args, &plan, ctx, screen),
         SandboxBackendArg::Namespaces => namespaces::run(&plan, ctx, screen),
         SandboxBackendArg::Docker => docker::run(&plan, ctx, screen),
     };
@@ -42,20 +45,20 @@ pub(crate) fn run(
     ended
 }
 
-fn refuse_unsupported(args: &SandboxArgs) -> Result<(), Failure> {
+fn refuse_unsupported(args: &SandboxArgs, is_recorded: bool) -> Result<(), Failure> {
     let refuse = |message: &str, hint: &str| {
         Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into())
     };
-    if args.network == SandboxNetworkArg::Proxy {
+    if is_recorded && args.backend == SandboxBackendArg::Docker {
         return refuse(
-            "a whole agent has no proxy: no policy says which hosts it may reach",
-            "`--network none` closes the network; commands of `capsule chat` inside have the proxy of their policy",
+            "an agent in a container has no proxy, and its changes are not staged",
+            "leave `--backend docker` out; `--network none` closes the network of a container",
         );
     }
-    if args.staged {
+    if args.policy.is_some() && !args.command.is_empty() && !is_recorded {
         return refuse(
-            "a whole agent writes its workspace directly: its changes are not staged",
-            "begin with a clean copy (`git worktree add`), or use `capsule chat`, which stages what commands change",
+            "a policy judges no agent that writes the workspace and reaches the network directly",
+            "add `--network proxy` or `--staged`, or leave the policy out",
         );
     }
     Ok(())

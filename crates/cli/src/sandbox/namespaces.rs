@@ -10,7 +10,7 @@ use capsule_base::root_names::WORKSPACE_MOUNT;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{ToolchainDirectory, well_known_toolchains};
 use capsule_sandbox::{
-    AgentEvent, AgentLaunch, AgentMount, Executor, SandboxBackend as _, SandboxError,
+    AgentEvent, AgentLaunch, AgentMount, AgentNetwork, Executor, SandboxBackend as _, SandboxError,
 };
 use rustix::fs::{Mode, OFlags};
 
@@ -39,8 +39,8 @@ const CAPSULE_PROGRAM: &str = "/run/capsule/bin/capsule";
 pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let launch = launch(plan, ctx)?;
     let mut agent = Executor::prepare_agent(&launch).map_err(unable)?;
-    plan.show_header("namespaces", screen);
-    let ended = attach::attach(&mut agent).map_err(unable)?;
+    plan.show_header("namespaces", None, screen);
+    let ended = attach::attach(&mut agent, None).map_err(unable)?;
     let status = match ended {
         AgentEvent::Exited(code) => code,
         AgentEvent::Killed(signal) | AgentEvent::Stopped(signal) => SIGNAL_STATUS + signal,
@@ -49,7 +49,12 @@ pub(super) fn run(plan: &AgentPlan, ctx: &CliContext, screen: &Screen) -> Result
 }
 
 fn unable(error: SandboxError) -> Failure {
-    let (code, hint) = match &error {
+    sandbox_problem(&error).into()
+}
+
+/// Why an agent is not confined, or not started.
+pub(super) fn sandbox_problem(error: &SandboxError) -> CodedError {
+    let (code, hint) = match error {
         SandboxError::UnsupportedPlatform { .. } => (
             Code::SandboxUnsupportedPlatform,
             "`--backend docker` needs nothing of this system but Docker",
@@ -59,11 +64,11 @@ fn unable(error: SandboxError) -> Failure {
         }
         _ => (Code::SandboxFailed, "`capsule doctor` says what this machine allows"),
     };
-    CodedError::new(code, error.to_string()).with_suggestion(hint).into()
+    CodedError::new(code, error.to_string()).with_suggestion(hint)
 }
 
 /// Collects what the agent sees.
-fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, Failure> {
+pub(super) fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, Failure> {
     let toolchains = well_known_toolchains(&ctx.home, Some(&plan.workspace));
     let home = home(ctx, plan);
     let program = locate(plan, ctx, &toolchains)?;
@@ -95,11 +100,14 @@ fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, Failure> {
         read_only: read_only(plan, ctx),
         mounts: view.mounts,
         links: view.links,
-        files: configuration(has_network),
+        files: configuration(plan.network),
         environment: environment(plan, &home, &path),
         home,
         has_tmp: plan.has_tmp,
-        has_host_network: has_network,
+        network: match has_network {
+            true => AgentNetwork::Host,
+            false => AgentNetwork::Private(Vec::new()),
+        },
         program: program.path,
         argv: program.argv,
         streams: attach::given_streams()
@@ -291,11 +299,16 @@ fn environment(plan: &AgentPlan, home: &Path, path: &OsStr) -> Vec<(OsString, Os
 
 /// The files that programs with or without a network ask for names. There is no file of accounts: the user's name
 /// and home are in the environment.
-fn configuration(has_network: bool) -> Vec<(PathBuf, Vec<u8>)> {
+fn configuration(network: SandboxNetworkArg) -> Vec<(PathBuf, Vec<u8>)> {
     let host = |path: &str| fs::read(path).unwrap_or_default();
-    let (hosts, services) = match has_network {
-        true => ("127.0.0.1 host.docker.internal capsule\n", "files dns"),
-        false => ("127.0.0.1 localhost capsule\n::1 localhost\n", "files"),
+    let has_network = network == SandboxNetworkArg::Open;
+    let (hosts, services) = match network {
+        SandboxNetworkArg::Open => ("127.0.0.1 host.docker.internal capsule\n", "files dns"),
+        // The proxy looks names up; ports of the host's loopback that the policy opens are here.
+        SandboxNetworkArg::Proxy => {
+            ("127.0.0.1 localhost host.docker.internal capsule\n::1 localhost\n", "files")
+        }
+        SandboxNetworkArg::None => ("127.0.0.1 localhost capsule\n::1 localhost\n", "files"),
     };
     let mut hosts = hosts.as_bytes().to_vec();
     let mut files = Vec::new();

@@ -31,6 +31,8 @@ pub(super) struct AgentPlan {
     pub(super) config: PathBuf,
     pub(super) has_tmp: bool,
     pub(super) network: SandboxNetworkArg,
+    /// Whether it works in a copy of the workspace, and its changes wait.
+    pub(super) is_staged: bool,
 }
 
 impl AgentPlan {
@@ -72,6 +74,7 @@ impl AgentPlan {
             config: ctx.config_directory().to_owned(),
             has_tmp: !args.no_tmp,
             network: args.network,
+            is_staged: args.staged,
         })
     }
 
@@ -81,16 +84,23 @@ impl AgentPlan {
     }
 
     /// What is said before the agent begins.
-    pub(super) fn show_header(&self, backend: &str, screen: &Screen) {
+    pub(super) fn show_header(&self, backend: &str, policy: Option<&str>, screen: &Screen) {
         let place = escape::line(&self.workspace.display().to_string()).into_owned();
-        let network = match self.network {
-            SandboxNetworkArg::Open => {
-                "network open: all that this machine reaches, its own services too"
+        let network = match (self.network, policy) {
+            (SandboxNetworkArg::Open, _) => {
+                "network open: all that this machine reaches, its own services too".to_owned()
             }
-            SandboxNetworkArg::None | SandboxNetworkArg::Proxy => "no network",
+            (SandboxNetworkArg::Proxy, Some(policy)) => {
+                format!("network: the hosts of the policy {}", escape::line(policy))
+            }
+            (SandboxNetworkArg::None | SandboxNetworkArg::Proxy, _) => "no network".to_owned(),
+        };
+        let written = match self.is_staged {
+            true => "a copy: its changes wait until you apply them",
+            false => "written directly",
         };
         screen.eprint(&format!(
-            "{SUCCESS}sandbox{SUCCESS:#} {backend} · workspace {place} at /workspace, written directly"
+            "{SUCCESS}sandbox{SUCCESS:#} {backend} · workspace {place} at /workspace, {written}"
         ));
         let passed = match self.passed.secrets.as_slice() {
             [] => "no keys passed".to_owned(),

@@ -158,6 +158,11 @@ pub enum Action {
         /// The file, as an absolute path of the host.
         file: String,
     },
+    /// Run a whole agent, which the user started.
+    Agent {
+        /// The program and its arguments.
+        argv: Vec<String>,
+    },
     /// Take what a run changed in its staged workspace over into the workspace itself.
     Apply {
         /// The run's full id.
@@ -257,6 +262,11 @@ impl Action {
             Self::Git { .. } => {
                 return Capabilities::of(Capability::FsRead).with(Capability::ProcExec);
             }
+            Self::Agent { .. } => {
+                return Capabilities::CHANGES
+                    .with(Capability::ProcExec)
+                    .with(Capability::NetEgress);
+            }
             Self::Apply { .. } | Self::Undo { .. } => {
                 return Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
             }
@@ -279,6 +289,7 @@ impl Action {
             | Self::Test { .. }
             | Self::AskUser { .. }
             | Self::Attach { .. }
+            | Self::Agent { .. }
             | Self::Apply { .. }
             | Self::Undo { .. } => None,
         }

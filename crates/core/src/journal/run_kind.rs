@@ -30,13 +30,23 @@ pub enum RunKind {
     Chat,
     /// `capsule mcp serve`: the calls of a client, in a session.
     Mcp,
+    /// `capsule sandbox` with a proxy or staged changes: one call, which is a whole agent.
+    Agent,
 }
 
 capsule_base::words! {
     RunKind::name:
     Plan = "plan", Call = "call", Exec = "exec", Apply = "apply", Feedback = "feedback",
     Undo = "undo", Answer = "answer", Resume = "resume", Session = "session", Chat = "chat",
-    Mcp = "mcp",
+    Mcp = "mcp", Agent = "agent",
+}
+
+impl RunKind {
+    /// Whether the exit status of its process is that of the one program that it ran.
+    #[must_use]
+    pub const fn is_program(self) -> bool {
+        matches!(self, Self::Exec | Self::Agent)
+    }
 }
 
 /// Staged changes of earlier runs in the same workspace that nobody has applied or discarded.

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 
 use crate::action::Action;
+use crate::confinement::{NetworkAccess, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::policy::budget::Budgets;
 use crate::policy::model::{Constraint, Policy, Quota, ToolRule};
@@ -18,10 +19,17 @@ use capsule_base::units;
 
 /// The tool behind `capsule apply`.
 pub const APPLY_TOOL: &str = "changes.apply";
+/// The tool behind `capsule sandbox` with a policy.
+pub const AGENT_TOOL: &str = "agent.run";
 /// The tool behind `/attach`.
 pub const ATTACH_TOOL: &str = "user.attach";
 /// The tool behind `capsule undo`.
 pub const UNDO_TOOL: &str = "changes.undo";
+
+/// Whether an action is one of the user, which needs no rule in a policy.
+pub(super) const fn is_user_action(action: &Action) -> bool {
+    matches!(action, Action::AskUser { .. } | Action::Attach { .. } | Action::Agent { .. })
+}
 
 impl ToolRule {
     /// The rule of a tool that a person is behind.
@@ -46,6 +54,7 @@ impl ToolRule {
             Action::AskUser { .. } if policy.tools.is_empty() => None,
             Action::AskUser { .. } => Some(Self::of_person("the user answers")),
             Action::Attach { .. } => Some(Self::of_person("the user attached the file")),
+            Action::Agent { .. } => Some(Self::of_person("the user started the agent")),
             _ => None,
         }
     }
@@ -63,6 +72,19 @@ impl Policy {
     #[must_use]
     pub fn for_undo(self) -> Self {
         self.with_person_tool(UNDO_TOOL, "a person undoes what was done")
+    }
+
+    /// The same policy for a run whose one call is a whole agent: what it does to its workspace, and whether it has
+    /// the proxy that the policy opens, is the choice of the person who starts it.
+    #[must_use]
+    pub fn for_agent(mut self, is_staged: bool, network: NetworkAccess) -> Self {
+        self.sandbox.workspace =
+            if is_staged { WorkspaceAccess::Staged } else { WorkspaceAccess::Direct };
+        self.sandbox.network = self.sandbox.network.min(network);
+        for layer in &mut self.layers {
+            layer.policy = Arc::new(Self::clone(&layer.policy).for_agent(is_staged, network));
+        }
+        self
     }
 
     fn with_person_tool(mut self, tool: &str, because: &str) -> Self {

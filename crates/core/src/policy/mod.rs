@@ -27,7 +27,7 @@ mod secrets;
 mod source_location;
 mod usage;
 
-pub use apply::{APPLY_TOOL, ATTACH_TOOL, UNDO_TOOL};
+pub use apply::{AGENT_TOOL, APPLY_TOOL, ATTACH_TOOL, UNDO_TOOL};
 pub use argv_pattern::{ArgumentPattern, ArgvPattern, TokenMatcher};
 pub use audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
 pub use budget::Budgets;

@@ -22,12 +22,12 @@ use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, sidecar_path};
 use capsule_tools::{
-    CommandRunner, FileIdentity, QuestionPrompt, SandboxMount, Sink, ToolContext, ToolHost,
-    Toolchains, preflight,
+    AgentHost, CommandRunner, CopyMount, FileIdentity, QuestionPrompt, SandboxMount, Sink,
+    ToolContext, ToolHost, Toolchains, preflight,
 };
 use capsule_workspace::{
-    BackupLog, BackupStore, Cancel, ChangeSet, HiddenPaths, Staging, StagingSetup, UserVariables,
-    Workspace,
+    BackupLog, BackupStore, Cancel, ChangeSet, HiddenPaths, MountStaging, Staging, StagingSetup,
+    UserVariables, Workspace,
 };
 use zeroize::Zeroizing;
 
@@ -50,6 +50,7 @@ pub struct LiveBackend {
     cancel: Cancel,
     sink: Rc<dyn Sink>,
     questions: Option<Rc<dyn QuestionPrompt>>,
+    agent: Option<Rc<dyn AgentHost>>,
     approver: Box<dyn Approver>,
     is_gate: bool,
 }
@@ -82,6 +83,7 @@ impl LiveBackend {
             cancel,
             sink,
             questions: None,
+            agent: None,
             approver,
             is_gate: false,
         }
@@ -103,6 +105,12 @@ impl LiveBackend {
     #[must_use]
     pub(crate) fn gating(self, is_gate: bool) -> Self {
         Self { is_gate, ..self }
+    }
+
+    /// The same with what runs a whole agent, which works in a copy of the workspace where its changes are staged.
+    #[must_use]
+    pub(crate) fn with_agent(self, agent: Option<Rc<dyn AgentHost>>) -> Self {
+        Self { agent, ..self }
     }
 
     /// Whether another program carries out the calls.
@@ -136,16 +144,14 @@ impl LiveBackend {
         folder: &Path,
         earlier: Option<(&Path, &ChangeSet)>,
     ) -> Self {
-        let mounts = SandboxMount {
-            commands: &self.command_runner,
-            host: self.host.as_ref(),
-            floor: policy.sandbox_in_force().floor,
-        };
+        let mounts = self.sandbox_mount(policy);
         let laid = match earlier {
             Some((from, _)) => Staging::resume((from, folder), &self.workspace, &mounts),
             None => {
                 let hidden_paths = self.hidden_paths.borrow();
-                Staging::create(folder, &self.workspace, &mounts, (&hidden_paths, &self.cancel))
+                let mounts: &dyn MountStaging =
+                    if self.agent.is_some() { &CopyMount } else { &mounts };
+                Staging::create(folder, &self.workspace, mounts, (&hidden_paths, &self.cancel))
             }
         };
         let changes = earlier.map(|(_, changes)| changes);
@@ -160,13 +166,15 @@ impl LiveBackend {
         directory: &Path,
         changes: &ChangeSet,
     ) -> Self {
-        let mounts = SandboxMount {
-            commands: &self.command_runner,
-            host: self.host.as_ref(),
-            floor: policy.sandbox_in_force().floor,
-        };
+        let mounts = self.sandbox_mount(policy);
         let laid = Staging::reopen(directory, changes, &self.workspace, &mounts);
         self.with_staging_setup(policy, laid, None)
+    }
+
+    /// What shows commands a workspace with its changes.
+    fn sandbox_mount(&self, policy: &Policy) -> SandboxMount<'_> {
+        let floor = policy.sandbox_in_force().floor;
+        SandboxMount { commands: &self.command_runner, host: self.host.as_ref(), floor }
     }
 
     /// The same with a workspace that has changes laid over it, among them those of an earlier run.
@@ -286,6 +294,7 @@ impl CallBackend for LiveBackend {
             cancel: &self.cancel,
             sink: &self.sink,
             questions: self.questions.as_ref(),
+            agent: self.agent.as_ref(),
             now: now_micros(),
             is_gate: self.is_gate,
         };

@@ -105,6 +105,7 @@ impl PlanRequirements {
             Action::Test { .. }
             | Action::AskUser { .. }
             | Action::Attach { .. }
+            | Action::Agent { .. }
             | Action::Apply { .. }
             | Action::Undo { .. } => {
                 self.programs.extend(facts.program.as_ref().map(|fact| fact.real.clone()));

@@ -227,18 +227,9 @@ fn replay_single_call(
     let delivered = submit(run, call)?;
     let interrupted = recording.borrow().was_interrupted();
     let exit = if interrupted { Exit::Interrupted } else { delivered.exit() };
-    let status = match origin {
-        RunKind::Exec => delivered.command_status(exit),
-        RunKind::Plan
-        | RunKind::Call
-        | RunKind::Apply
-        | RunKind::Feedback
-        | RunKind::Undo
-        | RunKind::Answer
-        | RunKind::Session
-        | RunKind::Chat
-        | RunKind::Mcp
-        | RunKind::Resume => exit.status(),
+    let status = match origin.is_program() {
+        true => delivered.command_status(exit),
+        false => exit.status(),
     };
     let progress = run.waiting().map(|_| Box::default());
     Ok((PlanResult { progress, ..PlanResult::ended(exit, None) }, status))

@@ -135,6 +135,7 @@ impl Place {
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,
+            agent: None,
             questions_wait: false,
             observer: &mut silent,
             prompt: Box::new(Scripted { acts: Rc::clone(&acts), seen: Rc::clone(&seen) }),

@@ -1,5 +1,6 @@
 //! The built-in tools, one file each.
 
+pub mod agent_run;
 mod change_args;
 pub mod changes_apply;
 pub mod changes_undo;

@@ -5,6 +5,7 @@
 //! is served by a thread, which judges the host, looks its name up, judges every address, and has the request
 //! written down before it dials. The thread of the call does the writing, while it waits for the command.
 
+mod agent;
 mod connection;
 mod dial;
 mod hello;
@@ -36,6 +37,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
+pub use self::agent::{AgentConnections, AgentHost};
 use self::shared::{Ended, Message, Shared};
 use self::upstream::UpstreamProxy;
 
@@ -305,9 +307,20 @@ pub(crate) fn drop_pending(listeners: &CommandListeners) {
     }
 }
 
-/// Adds the variables by which programs find the proxy, where an environment does not have them. A name in small
-/// letters is what some programs take alone.
+/// Adds the variables by which programs find the proxy, where an environment does not have them.
 pub(crate) fn add_proxy_variables(launch: &mut Launch, port: u16) {
+    let all = proxy_variables(port);
+    for LaunchStage { environment, .. } in &mut launch.stages {
+        for (name, value) in &all {
+            if !environment.iter().any(|(known, _)| known == name.as_str()) {
+                environment.push((name.into(), value.into()));
+            }
+        }
+    }
+}
+
+/// The variables by which programs find the proxy. A name in small letters is what some programs take alone.
+fn proxy_variables(port: u16) -> Vec<(String, String)> {
     const PROXY: [&str; 6] =
         ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     const DIRECT: [&str; 2] = ["NO_PROXY", "no_proxy"];
@@ -315,12 +328,6 @@ pub(crate) fn add_proxy_variables(launch: &mut Launch, port: u16) {
     let all = PROXY.iter().map(|name| (*name, proxy.as_str()));
     let direct = DIRECT.iter().map(|name| (*name, "localhost,127.0.0.1,::1"));
     // Node looks at these variables only where it is told to.
-    let all: Vec<(&str, &str)> = all.chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]).collect();
-    for LaunchStage { environment, .. } in &mut launch.stages {
-        for (name, value) in &all {
-            if !environment.iter().any(|(known, _)| known == name) {
-                environment.push((name.into(), value.into()));
-            }
-        }
-    }
+    let all = all.chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

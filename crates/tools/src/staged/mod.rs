@@ -20,7 +20,7 @@ use capsule_redact::{Redactor, excerpt};
 use capsule_workspace::{HiddenPaths, LinkedTrees, Reviewed, Staging, Workspace, has_apply_name};
 use serde_json::json;
 
-pub use mount::SandboxMount;
+pub use mount::{CopyMount, SandboxMount};
 pub use removal::remove_staging;
 
 /// An operation whose effects are collected, judged and recorded.

@@ -33,3 +33,18 @@ impl MountStaging for SandboxMount<'_> {
         self.commands.enter_staged(workspace, self.host, self.floor, staging)
     }
 }
+
+/// Stages in a copy, which a whole agent sees in place of the workspace.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyMount;
+
+impl MountStaging for CopyMount {
+    fn mount(&self, _: &Workspace, area: StagingArea) -> Result<Option<OwnedFd>, MountError> {
+        match area {
+            StagingArea::Overlay { .. } => {
+                Err(MountError::Overlay("a whole agent works in a copy".to_owned()))
+            }
+            StagingArea::Copied(_) => Ok(None),
+        }
+    }
+}

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::command::runner::CommandRunner;
 use crate::host::{QuestionPrompt, Sink, ToolHost};
+use crate::network::AgentHost;
 
 /// A tool.
 pub trait Tool: Sync {
@@ -88,6 +89,8 @@ pub struct ToolContext<'c> {
     pub sink: &'c Rc<dyn Sink>,
     /// What shows a model's questions to a person; none where no person can answer.
     pub questions: Option<&'c Rc<dyn QuestionPrompt>>,
+    /// What runs the agent that the user started; none where there is none.
+    pub agent: Option<&'c Rc<dyn AgentHost>>,
     /// The time that relative times count from, in microseconds since 1970.
     pub now: u64,
     /// Whether the program that hosts a model carries out the calls.

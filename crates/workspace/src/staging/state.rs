@@ -96,6 +96,12 @@ impl Staging {
         self.copied.as_ref().map(|copied| copied.why.as_str())
     }
 
+    /// The copy of the workspace that the run works in, if it does.
+    #[must_use]
+    pub fn copy(&self) -> Option<OwnedFd> {
+        self.copied.as_ref().and_then(|_| self.layers.upper.try_clone().ok())
+    }
+
     /// Frees what nobody needs at the end of the run: the rest of a copy, beside its changes.
     pub fn drop_unneeded(&self) {
         // Where it cannot be done, all of it is removed with the changes.

@@ -10,6 +10,7 @@ use crate::capability::{Capabilities, Capability};
 use crate::confinement::{NetworkAccess, SandboxTier};
 use crate::decision::Verdict;
 use crate::outcome::CodedError;
+use crate::policy::apply::is_user_action;
 use crate::policy::decide::call_restrictions::restrictions;
 use crate::policy::decide::check::{Finding, PolicyInput};
 use crate::policy::decide::command_line::{self, LocatedCommand};
@@ -201,7 +202,7 @@ fn check_constraints(
             let asked = (filter.as_deref(), capabilities);
             findings.extend(git_and_tests::check_test(policy, (rule, test), input, asked));
         }
-        (Constraint::Person, Action::AskUser { .. } | Action::Attach { .. }) => {}
+        (Constraint::Person, action) if is_user_action(action) => {}
         (Constraint::Person, Action::Apply { changes, .. }) => {
             let path = |change: &_| applicable_path(policy, change);
             findings.extend(apply::check_changes(policy, changes, path));

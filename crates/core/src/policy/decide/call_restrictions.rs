@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::action::Action;
+use crate::confinement::{Confinement, ProcessLimits, SandboxTier};
 use crate::policy::commands::ExecRule;
 use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
@@ -32,6 +33,7 @@ pub(super) fn restrictions(
             let bytes = limits::ATTACHED_BYTES.min(left);
             Restrictions::Read { bytes, clamped: false, timeout_ms }
         }
+        (Constraint::Person, Action::Agent { .. }) => agent_restrictions(policy, input),
         (Constraint::Files(files), Action::Search { limit, .. } | Action::List { limit, .. }) => {
             let asked = limit.unwrap_or(files.results);
             let results = asked.min(files.results_max);
@@ -71,6 +73,24 @@ pub(super) fn restrictions(
             git_and_tests::test_restrictions(policy, test, writes)
         }
         _ => Restrictions::Nothing,
+    }
+}
+
+/// The bounds of a whole agent: every path that no invariant closes, and the hosts of the policy.
+fn agent_restrictions(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Restrictions {
+    let confinement = Confinement {
+        floor: SandboxTier::Full,
+        network: policy.sandbox.network,
+        workspace: policy.sandbox.workspace,
+        limits: ProcessLimits::default(),
+    };
+    Restrictions::Run {
+        confinement,
+        clamped: false,
+        environment: Box::default(),
+        reads: None,
+        writes: Some(PathScope::new(Arc::clone(policy), Vec::new())),
+        hosts: HostScope::of(policy, input, Vec::new()),
     }
 }
 

@@ -122,6 +122,19 @@ impl PreparedBackend {
     }
 }
 
+/// Listens on ports of the loopback of this process' network, each of which the kernel chooses where it is 0. None of the
+/// sockets waits where no connection is there.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn listen_on(ports: &[u16]) -> Result<Vec<TcpListener>, SetupError> {
+    let listen = |port: &u16| {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).at(Step::Listen)?;
+        socket.set_nonblocking(true).at(Step::Listen).map(|()| socket)
+    };
+    ports.iter().map(listen).collect()
+}
+
 impl RunSandbox {
     /// Starts a command.
     ///
@@ -200,15 +213,12 @@ impl RunSandbox {
         if !matches!(self, Self::Namespaces(_)) {
             return Err(SetupError { step: Step::Listen, errno: Errno::OPNOTSUPP });
         }
-        let bind = |port| {
-            let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).at(Step::Listen)?;
-            socket.set_nonblocking(true).at(Step::Listen).map(|()| socket)
-        };
         // A port that is named is not taken by chance.
-        let mut sockets = ports.iter().map(|port| bind(*port)).collect::<Result<Vec<_>, _>>()?;
-        let proxy = bind(0)?;
+        let named = listen_on(ports)?;
+        let mut sockets = listen_on(&[0])?;
+        let proxy = sockets.first().ok_or(Errno::INVAL).at(Step::Listen)?;
         let port = proxy.local_addr().at(Step::Listen)?.port();
-        sockets.insert(0, proxy);
+        sockets.extend(named);
         Ok((port, sockets))
     }
 

@@ -3,7 +3,9 @@
 use rustix::io::Errno;
 
 use super::wire::{Malformed, Reader, Writer, read_texts, write_texts};
-use super::{HostPath, SetupError, Step, read_errno, read_path, write_path};
+use super::{
+    HostPath, SetupError, Step, read_errno, read_path, read_port, write_path, write_ports,
+};
 
 /// An agent, as its executor is told of it. Descriptors: those of its three streams that are not the terminal.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +17,8 @@ pub(crate) struct AgentRequest {
     pub(crate) files: Vec<[Vec<u8>; 2]>,
     pub(crate) home: Vec<u8>,
     pub(crate) has_tmp: bool,
-    pub(crate) has_host_network: bool,
+    /// The ports of its own loopback that are served from outside; none where its network is the host's.
+    pub(crate) ports: Option<Vec<u16>>,
     pub(crate) program: Vec<u8>,
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) environment: Vec<Vec<u8>>,
@@ -46,7 +49,7 @@ pub(crate) enum AgentOrder {
 /// What is said back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentReply {
-    /// Everything is ready. Descriptor: the other side of its terminal, if it has one.
+    /// Everything is ready. Descriptors: the sockets of its ports, and the other side of its terminal, if it has one.
     Ready,
     /// A step failed, and nothing runs.
     Failed(SetupError),
@@ -75,7 +78,9 @@ impl AgentRequest {
             });
         }
         writer.bytes(&self.home);
-        writer.byte(self.has_tmp.into()).byte(self.has_host_network.into());
+        writer.byte(self.has_tmp.into()).byte(self.ports.is_none().into());
+        let ports = self.ports.as_deref().unwrap_or_default();
+        write_ports(&mut writer, ports);
         writer.bytes(&self.program);
         write_texts(&mut writer, &self.arguments);
         write_texts(&mut writer, &self.environment);
@@ -102,7 +107,10 @@ impl AgentRequest {
             files: reader.list(read_pair)?,
             home: reader.bytes()?.to_vec(),
             has_tmp: reader.byte()? == 1,
-            has_host_network: reader.byte()? == 1,
+            ports: match (reader.byte()? == 1, reader.list(read_port)?) {
+                (true, _) => None,
+                (false, ports) => Some(ports),
+            },
             program: reader.bytes()?.to_vec(),
             arguments: read_texts(&mut reader)?,
             environment: read_texts(&mut reader)?,
@@ -195,7 +203,7 @@ mod tests {
             files: vec![[b"/etc/hosts".to_vec(), b"127.0.0.1 x\n".to_vec()]],
             home: b"/root".to_vec(),
             has_tmp: true,
-            has_host_network: false,
+            ports: Some(vec![3128, 8080]),
             program: b"/bin/sh".to_vec(),
             arguments: vec![b"sh".to_vec()],
             environment: vec![b"A=1".to_vec()],

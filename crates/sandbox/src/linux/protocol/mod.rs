@@ -222,9 +222,7 @@ impl ExecutorRequest {
             }
             Self::Listen { ports } => {
                 writer.byte(3);
-                writer.list(ports, |writer, port| {
-                    writer.number(u64::from(*port));
-                });
+                write_ports(&mut writer, ports);
             }
         }
         writer.finish()
@@ -328,6 +326,13 @@ impl ExecutorReply {
         reader.end()?;
         Ok(reply)
     }
+}
+
+/// Writes a list of ports.
+fn write_ports(writer: &mut Writer, ports: &[u16]) {
+    writer.list(ports, |writer, port| {
+        writer.number(u64::from(*port));
+    });
 }
 
 fn write_error(writer: &mut Writer, refusal: ExecutorError) {

@@ -1,6 +1,7 @@
 //! The starter's side of a whole agent.
 
 use std::ffi::{OsStr, OsString};
+use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,7 +20,9 @@ use crate::linux::kernel;
 use crate::linux::poll;
 use crate::linux::protocol::socket::{self, Message};
 use crate::linux::protocol::{AgentMountPath, AgentOrder, AgentReply, AgentRequest};
-use crate::{AgentEvent, AgentLaunch, EXECUTOR_ARGUMENT, SandboxError};
+use crate::{
+    AgentEvent, AgentLaunch, AgentNetwork, CommandListeners, EXECUTOR_ARGUMENT, SandboxError,
+};
 
 /// An agent that was made ready or runs. Dropping it ends the agent and everything that it started.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ pub struct RunningAgent {
     /// None once it is being ended.
     line: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
+    listeners: Option<CommandListeners>,
 }
 
 impl RunningAgent {
@@ -41,17 +45,20 @@ impl RunningAgent {
         let (Some(process), Some(line)) = (executor.child.take(), executor.socket.take()) else {
             return Err(SandboxError::Start { reason: "it has no process".to_owned() });
         };
-        let mut agent = Self { process, line: Some(line), terminal: None };
+        let mut agent = Self { process, line: Some(line), terminal: None, listeners: None };
         let streams: Vec<_> = launch.streams.iter().flatten().map(OwnedFd::as_fd).collect();
         let request = agent_request(launch)?.encode();
         let sent = socket::send(agent.line()?, &request, &streams);
         sent.map_err(|errno| SandboxError::Start { reason: error_text(errno) })?;
         let (reply, mut descriptors) =
             agent.receive(Some(Instant::now() + limits::SANDBOX_SETUP))?;
-        agent.terminal = descriptors.pop();
+        let ports = launch.network.ports();
+        agent.terminal = descriptors.split_off(ports.len().min(descriptors.len())).pop();
+        let is_served = descriptors.len() == ports.len();
+        agent.listeners = listeners(ports, descriptors);
         let has_terminal = launch.streams.iter().any(Option::is_none);
         match reply {
-            AgentReply::Ready if agent.terminal.is_some() == has_terminal => Ok(agent),
+            AgentReply::Ready if agent.terminal.is_some() == has_terminal && is_served => Ok(agent),
             AgentReply::Failed(failed) => Err(SandboxError::Setup {
                 step: failed.step.text(),
                 reason: crate::linux::backend::namespaces::setup_error_reason(failed),
@@ -64,6 +71,12 @@ impl RunningAgent {
     #[must_use]
     pub fn terminal(&self) -> Option<BorrowedFd<'_>> {
         self.terminal.as_ref().map(OwnedFd::as_fd)
+    }
+
+    /// The sockets of the ports of its loopback that are served from outside, if it has any.
+    #[must_use]
+    pub const fn listeners(&self) -> Option<&CommandListeners> {
+        self.listeners.as_ref()
     }
 
     /// Has its program begin.
@@ -183,6 +196,13 @@ impl Drop for RunningAgent {
     }
 }
 
+/// The sockets of an agent's ports, the proxy's first.
+fn listeners(ports: &[u16], sockets: Vec<OwnedFd>) -> Option<CommandListeners> {
+    let mut all = ports.iter().copied().zip(sockets.into_iter().map(TcpListener::from));
+    let (proxy_port, proxy) = all.next()?;
+    Some(CommandListeners { proxy, proxy_port, loopback: all.collect() })
+}
+
 /// A launch in the words of the executor.
 fn agent_request(launch: &AgentLaunch) -> Result<AgentRequest, SandboxError> {
     let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
@@ -203,7 +223,10 @@ fn agent_request(launch: &AgentLaunch) -> Result<AgentRequest, SandboxError> {
         files: launch.files.iter().map(|(name, content)| [path(name), content.clone()]).collect(),
         home: path(&launch.home),
         has_tmp: launch.has_tmp,
-        has_host_network: launch.has_host_network,
+        ports: match &launch.network {
+            AgentNetwork::Host => None,
+            AgentNetwork::Private(ports) => Some(ports.clone()),
+        },
         program: path(&launch.program),
         arguments: launch.argv.iter().map(text).collect(),
         environment: launch

@@ -2,6 +2,7 @@
 //! starts the program in a session of its own, and ends when that does or when its starter has ended.
 
 use std::ffi::CString;
+use std::net::TcpListener;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
@@ -44,13 +45,14 @@ const COVER_BYTES: &str = "4k";
 pub(super) fn run(
     request: &AgentRequest,
     (line, streams): (&OwnedFd, [Option<OwnedFd>; 3]),
+    listeners: Vec<TcpListener>,
     mask: Mode,
 ) -> ! {
     let _never_back = kernel::ExitOnDrop;
     // Its own is that of standard input.
     let Ok(line) = rustix::io::fcntl_dupfd_cloexec(line, 3) else { kernel::exit_now(1) };
     let line = &line;
-    let reply = match serve(request, (line, streams), mask) {
+    let reply = match serve(request, (line, streams), listeners, mask) {
         Ok(reply) => reply,
         Err(failed) => AgentReply::Failed(failed),
     };
@@ -63,6 +65,7 @@ pub(super) fn run(
 fn serve(
     request: &AgentRequest,
     (line, streams): (&OwnedFd, [Option<OwnedFd>; 3]),
+    listeners: Vec<TcpListener>,
     mask: Mode,
 ) -> Result<AgentReply, SetupError> {
     kernel::die_with_parent().at(Step::Lifeline)?;
@@ -78,9 +81,10 @@ fn serve(
     };
     raise_sandbox()?;
     let (master, terminal) = terminal.unzip();
-    let other_side: Vec<_> = master.iter().map(OwnedFd::as_fd).collect();
-    socket::send(line.as_fd(), &AgentReply::Ready.encode(), &other_side).at(Step::Lifeline)?;
-    drop(master);
+    let sockets = listeners.iter().map(TcpListener::as_fd);
+    let given: Vec<_> = sockets.chain(master.iter().map(OwnedFd::as_fd)).collect();
+    socket::send(line.as_fd(), &AgentReply::Ready.encode(), &given).at(Step::Lifeline)?;
+    drop((master, listeners));
     if receive(line) != Some(AgentOrder::Begin) {
         return Err(SetupError { step: Step::Order, errno: Errno::CANCELED });
     }

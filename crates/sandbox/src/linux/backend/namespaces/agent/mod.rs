@@ -30,7 +30,7 @@ use super::root::{self, HostView, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::run_sandbox::make_only_root;
 use super::{direct_writes, hidden_paths, overlay};
 use crate::linux::backend::host_path::{bytes_to_path, reopen};
-use crate::linux::backend::{capabilities, mountinfo, rlimits, system};
+use crate::linux::backend::{capabilities, listen_on, mountinfo, rlimits, system};
 use crate::linux::executor;
 use crate::linux::kernel::{self, CloneRequest, ForkResult, set_mount_attributes};
 use crate::linux::protocol::{
@@ -75,10 +75,11 @@ fn start(line: &OwnedFd) -> Result<(), SetupError> {
     let mut given = message.descriptors.into_iter();
     let streams = request.given.map(|is_given| if is_given { given.next() } else { None });
     build_view(&request)?;
+    let listeners = listen_on(request.ports.as_deref().unwrap_or_default())?;
     match make_first_process().at(Step::Birth)? {
-        ForkResult::Child => init::run(&request, (line, streams), mask),
+        ForkResult::Child => init::run(&request, (line, streams), listeners, mask),
         ForkResult::Parent(child, _handle) => {
-            drop(streams);
+            drop((streams, listeners));
             kernel::wait_for(child).at(Step::Birth).map(drop)
         }
     }
@@ -110,7 +111,7 @@ fn bound_cgroup_namespaces() -> Result<(), Errno> {
 /// Leaves the host's users, mounts and host name, and its network where the agent has none of it.
 fn build_view(request: &AgentRequest) -> Result<(), SetupError> {
     set_no_new_privs(true).at(Step::NoNewPrivileges)?;
-    let network = if request.has_host_network { RunNetwork::Host } else { RunNetwork::Private };
+    let network = if request.ports.is_none() { RunNetwork::Host } else { RunNetwork::Private };
     let mut holder = NamespaceHolder::start(network)?;
     let mounts = mountinfo::process_mounts();
     holder.enter()?;
