@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use agents::leftover_processes;
-use agents::scenarios::{capsule, failures, run_line};
+use agents::scenarios::{capsule, failures, run_line, wall_failures};
 use capsule_testkit::{
     CommandOutput, HttpServer, ModelFormat, ModelServer, ModelTurn, write_program,
 };
@@ -21,6 +21,13 @@ use terminal::Terminal;
 #[test]
 fn every_scenario_holds() {
     let failed = failures(&[], &[]);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// SBX-2: every wall that a hostile agent meets; there is no gap.
+#[test]
+fn every_wall_holds() {
+    let failed = wall_failures(&[], &[], &[]);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
@@ -373,7 +380,13 @@ fn nothing_is_left_of_an_agent_that_is_killed() {
         match round % 3 {
             0 => child.kill().unwrap(),
             1 => agents::signal(&child, rustix::process::Signal::TERM),
-            _ => agents::signal(&child, rustix::process::Signal::INT),
+            // A shell that is about to start a program may miss one. The third ends the agent.
+            _ => {
+                while child.try_wait().unwrap().is_none() {
+                    agents::signal(&child, rustix::process::Signal::INT);
+                    std::thread::sleep(std::time::Duration::from_millis(50));
+                }
+            }
         }
         child.wait().unwrap();
         assert_eq!(leftover_processes(&mark), Vec::<String>::new(), "round {round}");

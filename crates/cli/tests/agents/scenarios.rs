@@ -271,3 +271,28 @@ pub(crate) fn run_line(capsule: &Capsule, options: &[&str], line: &str) -> Comma
     let words = [&["sandbox"], options, &["--", "sh", "-c", line]].concat();
     capsule.run(&words)
 }
+
+/// What a hostile agent tries.
+const WALLS: &str = include_str!("walls.pl");
+/// An attempt that is understood and refused: not permitted, not there, denied, read-only, no such call, no such device
+/// or family.
+const REFUSALS: &[&str] = &["1", "2", "6", "13", "19", "30", "38", "93", "94", "95", "97"];
+
+/// The attempts of [`WALLS`] that a backend does not refuse, but for its gaps; and the gaps that it refuses.
+pub(crate) fn wall_failures(
+    backend: &[&str],
+    variables: &[(&str, &str)],
+    gaps: &[(&str, &str)],
+) -> Vec<String> {
+    let (mut capsule, _) = capsule();
+    variables.iter().for_each(|(name, value)| capsule.set(name, value));
+    capsule.write_file("walls.pl", WALLS);
+    let closed = [backend, &["--network", "none"]].concat();
+    let ran = run_line(&capsule, &closed, "exec perl walls.pl").exits(0);
+    let tried = ran.stdout.lines().filter_map(|line| line.rsplit_once(": "));
+    let tried: Vec<(&str, &str)> = tried.collect();
+    assert!(tried.len() > 50 && ran.stderr.lines().count() < 10, "{ran:?}");
+    let is_gap = |name: &str| gaps.iter().any(|(gap, _)| *gap == name);
+    let wrong = tried.iter().filter(|(name, ended)| REFUSALS.contains(ended) == is_gap(name));
+    wrong.map(|(name, ended)| format!("{name}: {ended}")).collect()
+}
