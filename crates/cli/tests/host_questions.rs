@@ -150,6 +150,43 @@ fn a_yes_to_a_command_is_one_to_the_hosts_that_it_names() {
     stage.replays(0);
 }
 
+/// A yes to a command is one to what its words show: what another program of its pipeline sends to the same host is
+/// asked about, and what its one program that may use the network sends is not.
+#[test]
+fn a_yes_covers_no_other_program_of_a_pipeline() {
+    let stage = Stage::new("others: ask");
+    let policy = stage.capsule.write_policy(
+        &std::fs::read_to_string(&stage.policy)
+            .unwrap()
+            .replace("network: allow, ", "network: ask, sends: ask-each, ")
+            .replace("curl: allow, ", ""),
+    );
+    stage.capsule.write_file(
+        "send.py",
+        "import sys, urllib.request
+sys.stdin.read()
+urllib.request.urlopen(sys.argv[1], data=b'word').read()
+",
+    );
+    let url = stage.url();
+    for (line, questions) in [
+        // One question too many would wait for an answer.
+        (format!("cat send.py | curl -sS -d @- {url}"), 1),
+        (format!("curl -sS {url} | python3 send.py {url}"), 2),
+        (format!("curl -sS -d word {url} | python3 send.py {url}"), 3),
+    ] {
+        let mut screen =
+            Terminal::start(&stage.capsule, &["exec", "--policy", &policy, "--", &line]);
+        for _ in 0..questions {
+            screen.card();
+            screen.press("1");
+        }
+        let (status, shown) = screen.end();
+        assert_eq!(status, 0, "{line}{shown}");
+    }
+    stage.replays(0);
+}
+
 /// Over plain HTTP it is seen what a program sends, and asked about each time.
 #[test]
 fn each_request_that_sends_is_asked_about() {

@@ -26,6 +26,7 @@ use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 
 pub use invariants::Invariants;
+pub(crate) use network::NamedHosts;
 pub use network::{EgressScope, HostJudgement, HostQuestion, HostScope};
 
 /// The bounds of one call.

@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use crate::action::Action;
 use crate::confinement::{Confinement, ProcessLimits, SandboxTier};
@@ -11,16 +10,17 @@ use crate::policy::commands::ExecRule;
 use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::{budget, exec, files, git_and_tests, quota};
 use crate::policy::model::{Constraint, Policy, ToolRule};
-use crate::policy::restrictions::{EgressScope, HostScope, ListingScope, PathScope, Restrictions};
+use crate::policy::restrictions::{
+    EgressScope, HostScope, ListingScope, NamedHosts, PathScope, Restrictions,
+};
 use capsule_base::limits;
-use capsule_base::url::HttpUrl;
 
 /// What a call that is not denied is bounded by.
 pub(super) fn restrictions(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     input: &PolicyInput<'_>,
-    (reads, writes, named): (Option<PathScope>, Option<PathScope>, Vec<HttpUrl>),
+    (reads, writes, named): (Option<PathScope>, Option<PathScope>, NamedHosts),
 ) -> Restrictions {
     let (timeout_ms, left) = (rule.timeout_ms, quota::bytes_left(rule, input));
     match (&rule.constraint, input.action) {
@@ -99,7 +99,7 @@ fn run_restrictions(
     exec: &ExecRule,
     input: &PolicyInput<'_>,
     (argv, asked_ms): (&[String], Option<u64>),
-    (reads, writes, named): (Option<PathScope>, Option<PathScope>, Vec<HttpUrl>),
+    (reads, writes, named): (Option<PathScope>, Option<PathScope>, NamedHosts),
 ) -> Restrictions {
     let mut confinement = exec::confinement(policy, exec, argv, asked_ms);
     let limits = confinement.limits;

@@ -12,9 +12,8 @@ use crate::policy::decide::files::denied_pattern;
 use crate::policy::decide::hosts;
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::path_pattern::PathPattern;
-use crate::policy::restrictions::PathScope;
+use crate::policy::restrictions::{NamedHosts, PathScope};
 use crate::tool::ToolName;
-use capsule_base::url::HttpUrl;
 use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv, PathAccess, PathUse};
 
 /// What a command may see and change, and what it needs.
@@ -25,8 +24,8 @@ pub(super) struct CommandScopes {
     /// What it needs besides what its words show: what the rules of its programs say, each of its
     /// innermost subcommand or of the nearest one above, in every way in which it can be read.
     pub(super) needs: Capabilities,
-    /// The hosts that its words name, each as an address over https.
-    pub(super) hosts: Vec<HttpUrl>,
+    /// What its words say of the network.
+    pub(super) hosts: NamedHosts,
 }
 
 /// What a command may see and change. Its walls are those of all command lines that stand in it, so
@@ -39,14 +38,14 @@ pub(super) fn command_scopes(
     let Constraint::Exec(exec) = &rule.constraint else { return CommandScopes::default() };
     let mut reads = Vec::new();
     let mut needs = Capabilities::NONE;
-    let mut hosts = Vec::new();
+    let mut hosts = NamedHosts::default();
     let mut writes = Some(Vec::new());
     let (root, (closed, finds)) = (command.line, hidden_patterns(policy, command));
     for command in command.with_nested() {
         let program = exec.program(command.line.argv);
         let reread = program.and_then(|program| program.reread(command.line));
         let line = reread.as_ref().unwrap_or(command.line);
-        hosts.extend(line.parsed_argvs().filter_map(hosts::named).flatten());
+        hosts.add(hosts::of_line(line));
         let seen = |program| {
             line.parsed_argvs()
                 .filter_map(move |argv| innermost(program, argv, |rule| rule.reads.as_ref()))

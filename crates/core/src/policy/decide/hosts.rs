@@ -1,36 +1,132 @@
 //! The hosts that a command names by the addresses that it is given, against the rules of hosts.
 
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::confinement::NetworkAccess;
+use crate::decision::Verdict;
 use crate::policy::decide::check::Finding;
 use crate::policy::decide::fetch::judge_host;
 use crate::policy::model::Policy;
+use crate::policy::restrictions::NamedHosts;
+use capsule_base::code::Code;
+use capsule_base::limits;
 use capsule_base::url::HttpUrl;
-use capsule_command::specs::{Effect, ParsedArgv};
+use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv};
+use capsule_redact::excerpt;
 
 /// The strictest word of the rules of hosts for what a command contacts. None where commands have no proxy, or where
 /// the addresses are not all that it contacts. Each connection is judged again when it is made, so a redirect or an
 /// option that leads elsewhere opens nothing.
 pub(super) fn check(policy: &Policy, argv: &ParsedArgv) -> Option<Finding> {
-    let has_proxy = policy.sandbox.network == NetworkAccess::Proxy;
-    let hosts = named(argv).filter(|_| has_proxy)?;
-    let found = hosts.iter().map(|host| judge_host(&policy.hosts, host));
-    found.max_by_key(|finding| finding.verdict)
+    let addresses = addresses(argv)?;
+    if policy.sandbox.network != NetworkAccess::Proxy {
+        return None;
+    }
+    let found = addresses.iter().map(|(text, address)| match address {
+        Address::Web(host) if is_open_port(policy, host) => {
+            let reason = format!("the policy opens port {} of this machine", host.port());
+            let rule = Some("sandbox.network.loopback".to_string());
+            Some(Finding { rule, ..Finding::with_verdict(Verdict::Allow, reason) })
+        }
+        Address::Web(host) => Some(judge_host(&policy.hosts, host)),
+        // The proxy leads nowhere by another scheme, so no rule allows it.
+        Address::Other(host) => Some(judge_host(&policy.hosts, host)).filter(is_denied),
+        Address::Unclear => Some(unclear(text)),
+        Address::None => None,
+    });
+    let found: Vec<Option<Finding>> = found.collect();
+    let is_complete = found.iter().all(Option::is_some);
+    let strictest = found.into_iter().flatten().max_by_key(|finding| finding.verdict);
+    strictest.filter(|finding| is_complete || is_denied(finding))
 }
 
-/// The hosts with their ports, each as an address over https. A program with subcommands has places of its own to
+/// Whether the policy opens a port of this machine's loopback, which is reached without the proxy.
+fn is_open_port(policy: &Policy, address: &HttpUrl) -> bool {
+    let is_loopback = matches!(address.host().to_string().as_str(), "localhost" | "127.0.0.1");
+    is_loopback && policy.hosts.loopback.contains(&address.port())
+}
+
+fn is_denied(finding: &Finding) -> bool {
+    finding.verdict == Verdict::Deny
+}
+
+fn unclear(text: &str) -> Finding {
+    let shown = excerpt(text, limits::QUOTED_CHARS);
+    let reason = format!("which host `{shown}` leads to depends on the program that reads it");
+    Finding::deny(Code::NetUrl, reason)
+        .with_suggestion(Some("write it as scheme, host and path: `https://example.org/path`"))
+}
+
+/// What the words of one program say of the network.
+pub(super) fn of_line(line: &CommandLine<'_>) -> NamedHosts {
+    let of_files = Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Writes);
+    let of_files = of_files.with(Effect::Deletes);
+    let is_user = line.parsed_argvs().any(|argv| !argv.effects().is_subset_of(of_files));
+    let hosts = line.parsed_argvs().filter_map(web_hosts).flatten().collect();
+    NamedHosts { hosts, users: usize::from(is_user) }
+}
+
+/// The hosts, where all that is contacted is one over http or https.
+fn web_hosts(argv: &ParsedArgv) -> Option<Vec<HttpUrl>> {
+    let hosts = addresses(argv)?.into_iter().map(|(_, address)| match address {
+        Address::Web(host) => Some(host),
+        _ => None,
+    });
+    hosts.collect()
+}
+
+/// The addresses in the words of a command, if there are some. A program with subcommands has places of its own to
 /// contact, such as a registry.
-pub(super) fn named(argv: &ParsedArgv) -> Option<Vec<HttpUrl>> {
+fn addresses(argv: &ParsedArgv) -> Option<Vec<(&str, Address)>> {
     let contacts = argv.argument_effects.iter().filter(|all| all.effects.contains(Effect::Network));
-    let hosts: Option<Vec<HttpUrl>> = contacts.map(|all| host(&all.argument)).collect();
-    hosts.filter(|hosts| !hosts.is_empty() && argv.levels.len() == 1)
+    let found: Vec<_> =
+        contacts.map(|all| (all.argument.as_str(), read_address(&all.argument))).collect();
+    (!found.is_empty() && argv.levels.len() == 1).then_some(found)
 }
 
-/// The host of an address over http or https, as programs read it: the scheme may be missing.
-fn host(address: &str) -> Option<HttpUrl> {
-    let scheme = if address.contains("://") { "" } else { "http://" };
-    let url = HttpUrl::parse(&format!("{scheme}{address}")).ok()?;
-    HttpUrl::parse(&format!("https://{}/", url.host_and_port())).ok()
+/// What an address leads to. Hosts are with their ports, as addresses over https.
+enum Address {
+    /// A host, over http or https.
+    Web(HttpUrl),
+    /// A host, by another scheme.
+    Other(HttpUrl),
+    /// None that is a host: a file, or what another scheme makes of it.
+    None,
+    /// What programs read in different ways.
+    Unclear,
+}
+
+/// Reads an address as every program does that can read it; the scheme may be missing. Programs differ in what ends a
+/// host, in missing slashes, in wildcards, in escapes and in letters beyond ASCII, so none of those is taken.
+fn read_address(text: &str) -> Address {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let scheme = scheme.to_ascii_lowercase();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_web = matches!(scheme.as_str(), "http" | "https");
+    if scheme == "file" && matches!(authority, "" | "localhost") || text.starts_with('-') {
+        return Address::None;
+    }
+    let (user, host) = authority.split_once('@').unwrap_or(("", authority));
+    let (name, port) = match host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+        Some((name, port)) => (name, port),
+        None if scheme == "http" => (host, "80"),
+        None => (host, "443"),
+    };
+    let consists = |text: &str, of: &str| {
+        text.chars().all(|letter| letter.is_ascii_alphanumeric() || of.contains(letter))
+    };
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let is_host = inner.map_or_else(|| consists(name, "-._"), |inner| consists(inner, ":."));
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain =
+        is_host && is_port && consists(user, "-._~!$&'()*+,=:%") && consists(&scheme, "+-.");
+    let whole = format!("https://{name}:{port}/");
+    match HttpUrl::parse(&whole).ok().filter(|_| is_plain) {
+        Some(url) if is_web => Address::Web(url),
+        Some(url) => Address::Other(url),
+        None if is_web || !consists(&scheme, "+-.") => Address::Unclear,
+        None => Address::None,
+    }
 }

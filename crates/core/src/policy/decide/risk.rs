@@ -77,7 +77,8 @@ fn changes_outside(case: &PolicyInput<'_>, line: &CommandLine<'_>) -> bool {
     })
 }
 
-/// What cannot be brought back: by no undo record, and by nobody on this machine.
+/// What cannot be brought back: by no undo record, and by nobody on this machine. What is sent to a host that the words
+/// name cannot either, as its card says; but it has a word of its own in policies, which is not to be lost in that of risk.
 const IRREVERSIBLE: Effects = Effects::of(Effect::Publishes)
     .with(Effect::System)
     .with(Effect::Destroys)

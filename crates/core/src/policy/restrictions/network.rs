@@ -72,12 +72,27 @@ impl EgressScope {
     }
 }
 
+/// What the words of a command say of the network.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedHosts {
+    /// The hosts that they name, each as an address over https.
+    pub(crate) hosts: Vec<HttpUrl>,
+    /// How many of its programs may do more than to read and change files.
+    pub(crate) users: usize,
+}
+
+impl NamedHosts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.hosts.extend(other.hosts);
+        self.users += other.users;
+    }
+}
+
 /// The hosts that a command may reach through the proxy.
 #[derive(Clone, Debug)]
 pub struct HostScope {
     policy: Arc<Policy>,
-    /// The hosts that the words of the command name.
-    named: Vec<HttpUrl>,
+    named: NamedHosts,
     /// Whether a person saw them, and said yes to the command.
     is_approved: bool,
     tool: ToolName,
@@ -92,7 +107,7 @@ impl HostScope {
     pub(crate) fn of(
         policy: &Arc<Policy>,
         input: &PolicyInput<'_>,
-        named: Vec<HttpUrl>,
+        named: NamedHosts,
     ) -> Option<Box<Self>> {
         let egress = Capabilities::of(Capability::NetEgress);
         let is_open = policy.sandbox.network == NetworkAccess::Proxy
@@ -117,7 +132,7 @@ impl HostScope {
     ) -> Option<Box<Self>> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
-                one.named.extend(other.named);
+                one.named.add(other.named);
                 Some(one)
             }
             (one, other) => one.or(other),
@@ -178,7 +193,9 @@ impl HostScope {
         }
         let rules = rules.join(", ");
         let verdict = strictest.as_ref().map_or(Verdict::Allow, |finding| finding.verdict);
-        let is_approved = self.is_approved && self.named.contains(address);
+        // Which program of a pipeline sends is not seen, and a yes is one to what the words show.
+        let is_shown = sends.is_none() || self.named.users <= 1;
+        let is_approved = self.is_approved && self.named.hosts.contains(address) && is_shown;
         let finding = match (strictest, sends) {
             (Some(finding), _) if verdict == Verdict::AskEach => finding,
             (_, None) if verdict == Verdict::Allow => return Ok(HostJudgement::Allowed(rules)),
