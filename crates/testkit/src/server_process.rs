@@ -18,17 +18,24 @@ impl ServerProcess {
     ///
     /// # Panics
     /// When it cannot be started, or does not listen within twenty seconds.
-    pub fn start(command: impl FnOnce(u16) -> Command) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = command(port);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self { child: command.spawn().unwrap(), port };
+    pub fn start(command: impl Fn(u16) -> Command) -> Self {
         let end = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "no server on port {port}");
-            thread::sleep(Duration::from_millis(20));
+        loop {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let mut command = command(port);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut server = Self { child: command.spawn().unwrap(), port };
+            // It ends at once where another test took the port meanwhile.
+            while server.child.try_wait().unwrap().is_none() {
+                assert!(Instant::now() < end, "no server on port {port}");
+                let is_listening = TcpStream::connect(("127.0.0.1", port)).is_ok();
+                thread::sleep(Duration::from_millis(20));
+                if is_listening && server.child.try_wait().unwrap().is_none() {
+                    return server;
+                }
+            }
+            assert!(Instant::now() < end, "no server begins");
         }
-        server
     }
 
     /// Starts a server of pages over TLS for `localhost`, with a certificate that nobody signed and that is written to
