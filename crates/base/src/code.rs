@@ -397,6 +397,10 @@ codes! {
         "A connection over TLS asked for another server than the host that was judged.",
         "A program reached one host and named another one inside of the tunnel.",
         "Ask for the host that the server is to be.";
+    NetTooManyConnections = "net.too-many-connections", Policy, BudgetUsedUp,
+        "The command holds as many connections at once, or made as many in all, as one may.",
+        "A program that opens connections without end, or keeps them all open.",
+        "Close connections before opening others, or do the work in several commands.";
     NetTooManyRedirects = "net.too-many-redirects", Environment, ToolFailed,
         "The server redirects more often than is followed.", "A redirect loop.",
         "Ask for the final address.";

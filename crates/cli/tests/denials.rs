@@ -61,6 +61,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::HookUnjudged,
     Code::NetRedirect,
     Code::NetServerName,
+    Code::NetTooManyConnections,
     Code::ProfileDenied,
     Code::QuotaBytes,
     Code::QuotaCalls,

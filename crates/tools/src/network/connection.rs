@@ -27,26 +27,7 @@ pub(super) fn serve(
     messages: &Sender<Message>,
 ) {
     if let Some(port) = port {
-        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        let target = ConnectionTarget {
-            host: format!("localhost:{port}"),
-            addresses: vec![address.to_string()],
-            rule: Some("sandbox.network.loopback".to_owned()),
-            ..ConnectionTarget::default()
-        };
-        if let Ok((number, upstream)) =
-            connect(connection, messages, target, &Route::Direct(vec![address]))
-        {
-            let relay =
-                Relay { shared: connection.shared(), first: &[], left: u64::MAX, name: None };
-            let ended = relay.run(stream, &upstream);
-            connection.shared().record_close(
-                messages,
-                (number, format!("localhost:{port}")),
-                ended,
-            );
-        }
-        return;
+        return serve_port(stream, port, connection, messages);
     }
     let _ = stream.set_read_timeout(Some(REQUEST_TIMEOUT));
     match read_request(&mut &*stream) {
@@ -56,6 +37,35 @@ pub(super) fn serve(
         }
         Err(RequestError::Refused(reply)) => drop((&*stream).write_all(&reply)),
         Err(RequestError::Ended) => {}
+    }
+}
+
+/// Serves a connection to a port of the host's loopback.
+fn serve_port(
+    stream: &TcpStream,
+    port: u16,
+    connection: &OpenConnection,
+    messages: &Sender<Message>,
+) {
+    let (shared, host) = (connection.shared(), format!("localhost:{port}"));
+    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    let target = ConnectionTarget {
+        host: host.clone(),
+        rule: Some("sandbox.network.loopback".to_owned()),
+        ..ConnectionTarget::default()
+    };
+    if let Err(problem) = connection.check().and_then(|()| shared.count(&host)) {
+        // Its own language is not known, so nothing is answered.
+        let target = ConnectionTarget { problem: Some(problem.message), ..target };
+        let _ = shared.record_request(messages, target, Some(problem.code));
+        return;
+    }
+    let target = ConnectionTarget { addresses: vec![address.to_string()], ..target };
+    if let Ok((number, upstream)) =
+        connect(connection, messages, target, &Route::Direct(vec![address]))
+    {
+        let ended = Relay { shared, first: &[], left: u64::MAX, name: None }.run(stream, &upstream);
+        shared.record_close(messages, (number, host), ended);
     }
 }
 
@@ -89,7 +99,7 @@ fn open(
 ) -> Result<(u64, Arc<TcpStream>), CodedError> {
     let shared = connection.shared();
     let host = request.host_and_port();
-    match judge(request, shared, messages) {
+    match connection.check().and_then(|()| judge(request, shared, messages)) {
         Ok((target, route)) => connect(connection, messages, target, &route),
         Err(problem) => {
             let message = Some(problem.message.clone());

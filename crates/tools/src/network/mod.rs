@@ -280,7 +280,7 @@ fn accept_all(
     }
 }
 
-/// Serves a connection on a thread of its own. One too many is closed at once.
+/// Serves a connection on a thread of its own. One too many is told so.
 fn serve(stream: TcpStream, port: Option<u16>, shared: &Arc<Shared>, messages: &Sender<Message>) {
     let stream = Arc::new(stream);
     let Some(connection) = shared.take_up(&stream, max_connections()) else { return };

@@ -74,6 +74,7 @@ fn pass_on(
     let mut has_ended = false;
     // What came with the request.
     sending.advance()?;
+    // A client that has asked for a page may close its half, and waits for the answer all the same.
     while !receiving.is_closed || !sending.is_closed && sends_more {
         let waits = [&*sending, &*receiving].map(Direction::wait);
         let mut files: Vec<PollFd<'_>> = Vec::with_capacity(3);
@@ -86,7 +87,7 @@ fn pass_on(
         has_ended |= files.first().is_some_and(|file| file.revents().contains(PollFlags::HUP));
         sending.advance()?;
         receiving.advance()?;
-        if sending.is_closed && (has_ended || !sends_more) {
+        if sending.is_closed && has_ended {
             break;
         }
     }
@@ -172,7 +173,10 @@ impl<'s> Direction<'s> {
         }
         if self.ended && (self.waiting.is_empty() || self.hello.is_some()) {
             self.is_closed = true;
-            self.to.shutdown(Shutdown::Write)?;
+            // A server that has the whole request could take the end of what is sent for a client that is gone.
+            if self.left > 0 {
+                self.to.shutdown(Shutdown::Write)?;
+            }
         }
         Ok(())
     }

@@ -68,7 +68,12 @@ struct OpenSockets {
 pub(super) struct OpenConnection {
     shared: Arc<Shared>,
     number: u64,
+    /// Whether it is one too many, and is told so.
+    is_excess: bool,
 }
+
+/// The most connections beyond the most that are told why they are refused, at once and at the end.
+const TOLD_CONNECTIONS: usize = 64;
 
 impl Shared {
     pub(super) fn new(
@@ -100,21 +105,26 @@ impl Shared {
         }
     }
 
-    /// Takes up a connection; none where there are too many, or the command has ended.
+    /// Takes up a connection, also one too many, so that it is told. None where those are too many, too, or the command
+    /// has ended.
     pub(super) fn take_up(
         self: &Arc<Self>,
         stream: &Arc<TcpStream>,
         most: usize,
     ) -> Option<OpenConnection> {
         let mut open = self.open();
-        let is_full = open.sockets.len() >= most || open.accepted >= limits::RECORDED_CONNECTIONS;
-        if open.is_closed || is_full {
+        let is_full = |more: usize| {
+            let recorded = limits::RECORDED_CONNECTIONS + u64::try_from(more).unwrap_or_default();
+            open.sockets.len() >= most + more || open.accepted >= recorded
+        };
+        if open.is_closed || is_full(TOLD_CONNECTIONS) {
             return None;
         }
+        let is_excess = is_full(0);
         open.accepted += 1;
         let number = open.accepted;
         open.sockets.insert(number, vec![Arc::clone(stream)]);
-        Some(OpenConnection { shared: Arc::clone(self), number })
+        Some(OpenConnection { shared: Arc::clone(self), number, is_excess })
     }
 
     /// Counts a connection to a host.
@@ -193,6 +203,16 @@ pub(super) fn bytes_used_up() -> CodedError {
 impl OpenConnection {
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// Whether it is one that may be served.
+    ///
+    /// # Errors
+    /// It is one too many.
+    pub(super) fn check(&self) -> Result<(), CodedError> {
+        let message = "the command holds as many connections at once, or made as many, as it may";
+        let problem = || CodedError::new(Code::NetTooManyConnections, message);
+        (!self.is_excess).then_some(()).ok_or_else(problem)
     }
 
     /// Has another of its sockets shut down with the others.
