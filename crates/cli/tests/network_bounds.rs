@@ -5,6 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -260,7 +261,7 @@ while True:
 ";
     std::fs::write(&script, text).unwrap();
     let bad = ServerProcess::start(|port| {
-        let mut command = std::process::Command::new("python3");
+        let mut command = Command::new("python3");
         command.arg(&script).arg(port.to_string());
         command
     });
@@ -285,6 +286,54 @@ print(held.read().decode(), urllib.request.urlopen(sys.argv[1]).read().decode())
     let connections = call["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 22);
     assert!(connections.iter().all(|one| one["sent"].as_u64() > Some(0)), "{connections:?}");
+    replays(&capsule);
+}
+
+/// E10: a name is looked up once for a connection, and the address that was checked is the one that is dialled; the
+/// next connection is checked anew, so a name whose address changes in between leads nowhere else.
+#[test]
+fn a_name_that_changes_its_address_leads_nowhere_else() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.write_policy(
+        "version: 1
+extends: builtin:developer
+sandbox:
+  network:
+    shell.run: proxy
+    hosts: [\"changing.example:8080\"]
+    private_ips: { allow: [127.0.0.2] }
+tools: { shell.run: { effects: { network: allow, code: allow, unknown: allow } } }
+",
+    );
+    capsule.write_file("fetch.py", FETCH);
+    let directory = tempfile::tempdir().unwrap();
+    let [script, resolv, counts] =
+        ["rebinding.py", "resolv", "counts"].map(|name| directory.path().join(name));
+    std::fs::write(&script, include_str!("network_bounds/rebinding.py")).unwrap();
+    std::fs::write(&resolv, "").unwrap();
+    let words = ["exec", "--unattended", "--policy", &policy, "--", "python3", "fetch.py"];
+    let [script, resolv, seen] = [&script, &resolv, &counts].map(|path| path.to_str().unwrap());
+    let behind =
+        ["unshare", "--map-root-user", "--mount", "--net", "python3", script, resolv, seen];
+    let words = [&words[..], &["http://changing.example:8080/", "4"]].concat();
+    let mut command = capsule.command_behind(&behind, &words);
+    let ran = command.output().unwrap();
+    let (out, errors) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr).unwrap());
+    let out = out.unwrap();
+    let lines: Vec<&str> = out.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}{errors}");
+    for (line, is_open) in lines.iter().zip([true, false, true, false]) {
+        assert_eq!(*line == "4", is_open, "{lines:?}");
+        assert!(is_open || line.contains("net.private-address"), "{lines:?}");
+    }
+    let told: Value = serde_json::from_str(&std::fs::read_to_string(&counts).unwrap()).unwrap();
+    let (one, other) = ("127.0.0.2", "127.0.0.3");
+    assert_eq!(told, json!({ "asked": [one, other, one, other], "served": [one, one] }));
+    let call = calls(&capsule).remove(0);
+    let dialled = call["connections"].as_array().unwrap().iter();
+    let dialled: Vec<Value> = dialled.map(|each| each["target"]["addresses"].clone()).collect();
+    let open = json!(["127.0.0.2:8080"]);
+    assert_eq!(dialled, [open.clone(), json!([]), open, json!([])]);
     replays(&capsule);
 }
 
