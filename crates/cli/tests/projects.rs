@@ -1,9 +1,18 @@
 //! Small projects of several languages, built and tested inside as outside. Only `.ci/run nightly` installs their
 //! toolchains and starts these tests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panics"
+)]
 
 use capsule_testkit::{Capsule, CommandOutput};
+
+mod origins;
+
+use origins::{Client, try_clients, try_clients_without_proxy};
 
 struct Project(Capsule);
 
@@ -76,4 +85,64 @@ fn cmake_and_make_build() {
     let built = project.exec(&["cmake", "--build", "build"]);
     assert!(built.stdout.contains("Built target app"), "{}", built.stdout);
     assert!(project.exec(&["make", "-j2", "test"]).stdout.contains("./app"));
+}
+
+const GET_JAVA: &str = "import java.io.*;
+import java.net.*;
+import java.nio.file.*;
+import java.security.KeyStore;
+import java.security.cert.*;
+import javax.net.ssl.*;
+
+class Get {
+    public static void main(String[] words) throws Exception {
+        KeyStore trusted = KeyStore.getInstance(KeyStore.getDefaultType());
+        trusted.load(null, null);
+        try (InputStream file = new FileInputStream(\"ca.crt\")) {
+            trusted.setCertificateEntry(\"ca\", CertificateFactory.getInstance(\"X.509\").generateCertificate(file));
+        }
+        TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        managers.init(trusted);
+        SSLContext context = SSLContext.getInstance(\"TLS\");
+        context.init(null, managers.getTrustManagers(), null);
+        HttpsURLConnection.setDefaultSSLSocketFactory(context.getSocketFactory());
+        try (InputStream page = new URL(words[0]).openStream()) {
+            Files.copy(page, Path.of(\"page\"));
+        }
+    }
+}
+";
+/// The JVM looks for no variable: it is told by properties.
+const RUN_PY: &str = "import os, subprocess, sys, urllib.parse
+proxy = urllib.parse.urlsplit(os.environ['https_proxy'])
+named = [f'-Dhttps.proxyHost={proxy.hostname}', f'-Dhttps.proxyPort={proxy.port}', '-Dhttp.nonProxyHosts=']
+sys.exit(subprocess.call(['java', *named, 'Get.java', sys.argv[1]]))
+";
+
+/// Go loads a module over TLS from its proxy of modules.
+#[test]
+fn go_reaches_the_host_that_is_named() {
+    try_clients(&[Client {
+        files: &[(
+            "go.mod",
+            "module example.com/app\n\ngo 1.19\n\nrequire example.org/ours v1.0.0\n",
+        )],
+        argv: &["go", "mod", "download", "example.org/ours"],
+        made: "go.sum",
+    }]);
+}
+
+/// A program of Java loads a page over TLS where it is told of the proxy, and reaches nothing where it is not.
+#[test]
+fn java_reaches_the_host_that_is_named() {
+    try_clients(&[Client {
+        files: &[("Get.java", GET_JAVA), ("run.py", RUN_PY)],
+        argv: &["python3", "run.py", "https://localhost:PORT/page"],
+        made: "page",
+    }]);
+    try_clients_without_proxy(&[Client {
+        files: &[("Get.java", GET_JAVA)],
+        argv: &["java", "Get.java", "https://localhost:PORT/page"],
+        made: "",
+    }]);
 }

@@ -1,99 +1,13 @@
-//! The package managers that people use, as a command of an agent, against registries on loopback that speak TLS with an
-//! authority of their own. A program that ignored the proxy would reach nothing.
+//! The package managers and clients that people use, as a command of an agent, against servers on loopback that speak TLS
+//! with an authority of their own. A program that ignored the proxy would reach nothing.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
-use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod origins;
 
-use capsule_testkit::Capsule;
-use serde_json::Value;
+use origins::{Client, try_clients, try_clients_without_proxy};
 
-/// Makes the files of three registries and an authority, and serves them.
-const SERVER: &str = include_str!("registries/serve.py");
-
-struct Registries {
-    server: Child,
-    port: u16,
-    folder: tempfile::TempDir,
-}
-
-impl Registries {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("serve.py");
-        fs::write(&script, SERVER).unwrap();
-        let mut server = Command::new("python3");
-        server.arg(&script).arg(folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
-        let server = server.spawn().unwrap();
-        let file = folder.path().join("port");
-        let end = Instant::now() + Duration::from_secs(30);
-        while !file.exists() {
-            assert!(Instant::now() < end, "the server does not begin");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let port = fs::read_to_string(file).unwrap().trim().parse().unwrap();
-        Self { server, port, folder }
-    }
-
-    /// A workspace whose commands trust the authority, and reach the registries or nothing.
-    fn workspace(&self, host: &str) -> (Capsule, String) {
-        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-        let authority = fs::read_to_string(self.folder.path().join("ca.crt")).unwrap();
-        capsule.write_file("ca.crt", &authority);
-        let (port, trusted) = (self.port, capsule.workspace().join("ca.crt"));
-        let trusted = trusted.display();
-        let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
-        let sysroot = String::from_utf8(sysroot.stdout).unwrap();
-        let sysroot = sysroot.trim();
-        let policy = capsule.write_policy(&format!(
-            "version: 1
-extends: builtin:developer
-sandbox:
-  network:
-    shell.run: proxy
-    hosts: {{ allow: [\"{host}:{port}\"], others: deny }}
-    private_ips: {{ allow: [127.0.0.1] }}
-toolchains: [cargo, \"{sysroot}\"]
-tools:
-  shell.run:
-    effects: {{ network: allow, code: allow, unknown: allow }}
-    env:
-      set:
-        NO_PROXY: \"\"
-        no_proxy: \"\"
-        npm_config_cafile: {trusted}
-        npm_config_registry: https://localhost:{port}/npm/
-        npm_config_update_notifier: \"false\"
-        PIP_CERT: {trusted}
-        PIP_RETRIES: \"0\"
-        PIP_INDEX_URL: https://localhost:{port}/simple/
-        CARGO_HTTP_CAINFO: {trusted}
-        CARGO_NET_RETRY: \"0\"
-        CARGO_REGISTRIES_OURS_INDEX: sparse+https://localhost:{port}/cargo/
-"
-        ));
-        (capsule, policy)
-    }
-}
-
-impl Drop for Registries {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-/// A package manager: the files of a project, the command, and a file that is there when it worked.
-struct Client {
-    files: &'static [(&'static str, &'static str)],
-    argv: &'static [&'static str],
-    made: &'static str,
-}
-
-const CLIENTS: [Client; 3] = [
+const PACKAGE_MANAGERS: &[Client] = &[
     Client {
         files: &[("package.json", "{\"name\": \"app\", \"dependencies\": {\"ours\": \"1.0.0\"}}")],
         argv: &["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0"],
@@ -118,34 +32,110 @@ const CLIENTS: [Client; 3] = [
     },
 ];
 
-/// Each reaches its registry where the host is named, and nothing where another is; what it downloaded is staged.
+/// Python's `urllib`, and Node with a tunnel that it asks for itself: the older ones do not look for a proxy.
+const FETCH_PY: &str = "import sys, urllib.request
+open('page', 'wb').write(urllib.request.urlopen(sys.argv[1]).read())
+";
+const FETCH_JS: &str = "const fs = require('fs'), http = require('http'), https = require('https');
+const proxy = new URL(process.env.https_proxy), url = new URL(process.argv[2]);
+http.request({ host: proxy.hostname, port: proxy.port, method: 'CONNECT', path: url.host })
+  .on('connect', (answer, socket) => {
+    if (answer.statusCode !== 200) throw new Error(answer.headers['x-capsule-reason']);
+    https.get(url, { socket, agent: false }, page => page.pipe(fs.createWriteStream('page')));
+  })
+  .end();
+";
+const PLAIN_JS: &str = "require('https').get(process.argv[2], { agent: new (require('https').Agent)() }, page => page.pipe(process.stdout));\n";
+
+/// Starts programs that would be denied by their words alone, before they begin.
+const RUN_PY: (&str, &str) = (
+    "run.py",
+    "import os, subprocess
+os.makedirs('state/lists/partial')
+for line in open('words').read().replace('HERE', os.getcwd()).splitlines():
+    subprocess.run(line.split(), check=True)
+",
+);
+
+const CLIENTS: &[Client] = &[
+    Client {
+        files: &[RUN_PY, ("words", "curl -fsS -o page https://localhost:PORT/page")],
+        argv: &["python3", "run.py"],
+        made: "page",
+    },
+    Client {
+        files: &[
+            RUN_PY,
+            ("words", "wget -q -t 1 --ca-certificate=ca.crt -O page https://localhost:PORT/page"),
+        ],
+        argv: &["python3", "run.py"],
+        made: "page",
+    },
+    Client {
+        files: &[
+            RUN_PY,
+            ("sources.list", "deb [trusted=yes] https://localhost:PORT/apt ./\n"),
+            (
+                "words",
+                "apt-get update -qq --error-on=any -o Dir::State=HERE/state -o Dir::Cache=HERE/cache -o Dir::Etc::SourceList=HERE/sources.list \
+                 -o Dir::Etc::SourceParts=- -o APT::Sandbox::User=root -o Acquire::https::CAInfo=HERE/ca.crt",
+            ),
+        ],
+        argv: &["python3", "run.py"],
+        made: "state",
+    },
+    Client {
+        files: &[("fetch.py", FETCH_PY)],
+        argv: &["python3", "fetch.py", "https://localhost:PORT/page"],
+        made: "page",
+    },
+    Client {
+        files: &[("fetch.js", FETCH_JS)],
+        argv: &["node", "fetch.js", "https://localhost:PORT/page"],
+        made: "page",
+    },
+    // A repository that a command makes in the workspace is not applied, so it is made elsewhere.
+    Client {
+        files: &[
+            RUN_PY,
+            (
+                "words",
+                "git -c http.sslCAInfo=HERE/ca.crt clone -q https://localhost:PORT/git/ours.git /tmp/one
+git -C /tmp/one -c http.sslCAInfo=HERE/ca.crt fetch -q origin HEAD
+git -C /tmp/one log --oneline FETCH_HEAD
+cp /tmp/one/a page",
+            ),
+        ],
+        argv: &["python3", "run.py"],
+        made: "page",
+    },
+];
+
+/// Package managers.
 #[test]
 fn packages_come_from_their_registries() {
-    let registries = Registries::start();
-    for client in CLIENTS {
-        for (host, works) in [("localhost", true), ("other.example", false)] {
-            let (capsule, policy) = registries.workspace(host);
-            for (path, content) in client.files {
-                capsule.write_file(path, content);
-            }
-            let args = ["exec", "--policy", &policy, "--"];
-            let ran = capsule.run(&[&args, client.argv].concat());
-            let output = format!("{:?} to {host}: {}{}", client.argv, ran.stdout, ran.stderr);
-            assert_eq!(ran.status == 0, works, "{output}");
-            let report = capsule.run(&["report", "latest", "--json"]).json();
-            let connections = report["calls"][0]["connections"].as_array().unwrap();
-            assert!(!connections.is_empty(), "{output}");
-            let is_refused = |one: &Value| one["refused"] == "net.not-allowed";
-            assert!(connections.iter().all(|one| is_refused(one) != works), "{connections:?}");
-            let changes = report["calls"][0]["changes"].to_string();
-            assert!(!works || is_named(&changes, client.made), "{output}\n{changes}");
-        }
-    }
+    try_clients(PACKAGE_MANAGERS);
 }
 
-/// Whether the changes name a file, or the directory that it came with.
-fn is_named(changes: &str, made: &str) -> bool {
-    Path::new(made).ancestors().any(|path| {
-        !path.as_os_str().is_empty() && changes.contains(&format!("\"{}\"", path.display()))
-    })
+/// Programs that fetch.
+#[test]
+fn clients_reach_the_host_that_is_named() {
+    try_clients(CLIENTS);
+}
+
+/// E23: a program that does not look for the proxy.
+#[test]
+fn a_client_that_ignores_the_proxy_reaches_nothing() {
+    try_clients_without_proxy(&[
+        Client {
+            files: &[("plain.js", PLAIN_JS)],
+            argv: &["node", "plain.js", "https://localhost:PORT/page"],
+            made: "",
+        },
+        Client {
+            files: &[],
+            argv: &["curl", "--noproxy", "*", "-fsS", "https://localhost:PORT/page"],
+            made: "",
+        },
+    ]);
 }
