@@ -430,6 +430,8 @@ pub const CARD_QUIET: Duration = Duration::from_millis(400);
 pub const CARD_LINES: usize = 12;
 /// The longest arguments that can be changed in a card.
 pub const EDITED_ARGUMENT_BYTES: usize = 8_000;
+/// The most files that were read before which a card names.
+pub const CARD_READS: usize = 6;
 /// The most earlier calls that a card lists below an offer.
 pub const CARD_COVERED: usize = 20;
 /// The most bytes, before and after, of a file of which a card shows what will differ.

@@ -261,6 +261,46 @@ fn a_grant_answers_for_a_host() {
     stage.replays(0);
 }
 
+/// What calls read before is on the card of a host and of a command that sends: it may be what is sent.
+#[test]
+fn what_was_read_before_is_on_the_card() {
+    let stage = Stage::new("others: ask");
+    let policy = std::fs::read_to_string(&stage.policy).unwrap();
+    let policy = stage
+        .capsule
+        .write_policy(&policy.replace("network: allow, ", "network: allow, sends: ask-each, "));
+    for number in 0..9 {
+        stage.capsule.write_file(&format!("notes-{number}.md"), "a note");
+    }
+    let read = |number: usize| {
+        format!("  - {{ id: read-{number}, tool: fs.read, args: {{ path: notes-{number}.md }} }}\n")
+    };
+    let run = |id: &str, argv: Value| {
+        format!("  - {{ id: {id}, tool: shell.run, args: {{ argv: {argv} }} }}\n")
+    };
+    let url = stage.url();
+    let steps = [
+        (0..8).map(read).collect::<String>(),
+        run("look", json!(["cat", "notes-8.md"])),
+        run("fetch", json!(["python3", "fetch.py", url, "1"])),
+        run("send", json!(["curl", "-sS", "-d", "@notes-8.md", url])),
+    ];
+    let plan = format!("version: 1\nname: fetch\nsteps:\n{}", steps.concat());
+    stage.capsule.write_file("plan.yaml", &plan);
+    let mut screen = Terminal::start(&stage.capsule, &["run", "--policy", &policy, "plan.yaml"]);
+    let cards = [("`notes-8.md`, `notes-7.md`", "3 more"), ("`fetch.py`, `notes-8.md`", "4 more")];
+    for (newest, more) in cards {
+        screen.until("has read");
+        screen.until(newest);
+        screen.until(more);
+        screen.card();
+        screen.press("1");
+    }
+    let (status, shown) = screen.end();
+    assert_eq!(status, 0, "{shown}");
+    stage.replays(0);
+}
+
 /// Where each connection is asked about, an answer is for one; and no more is asked than the policy lets a person be.
 #[test]
 fn each_connection_is_asked_about() {

@@ -99,6 +99,7 @@ fn words_name_hosts_and_methods() {
         (&open, "curl https://files.example/ ftp://bad.example/", "deny", "bad.example"),
         (&open, "curl 'https://files.example\\@bad.example/'", "deny", "null"),
         (&open, "curl 'https://files.example\\.bad.example/'", "deny", "null"),
+        (&open, "curl 'files.example/?u=https://bad.example'", "allow", "files.example:80"),
         (&open, "curl https:bad.example", "deny", "null"),
         (&open, "curl https:/bad.example", "deny", "null"),
         (&open, "curl https:///bad.example", "deny", "null"),

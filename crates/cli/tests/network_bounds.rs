@@ -155,7 +155,7 @@ tools:
 /// The connection that is one too many at once is refused with a reason that the program and the model see, and when
 /// another has ended there is room again.
 #[test]
-fn one_connection_too_many_is_told_so() {
+fn one_connection_too_many_is_refused_with_a_reason() {
     const MOST: usize = capsule_base::limits::PROXY_CONNECTIONS;
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     let server = HttpServer::fixed("200 OK", "", "a page");

@@ -28,6 +28,10 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/base/src/code.rs", "the table of every code"),
     ("crates/core/src/control_files.rs", "the table of what programs of the host obey"),
     ("crates/base/src/confusable_characters.rs", "the table of characters that pass for others"),
+    (
+        "crates/core/src/policy/decide/instead.rs",
+        "the table of what to do instead, a sentence for each effect",
+    ),
     ("crates/base/src/limits.rs", "the table of every bound, each a number and its reason"),
     ("crates/command/src/shell_syntax/unsupported.rs", "the table of what commands may not hold"),
     ("crates/command/src/shell_syntax/grammar.rs", "the table of what commands may hold"),

@@ -191,6 +191,9 @@ pub(crate) fn body_rows(card: &Card, columns: usize, opened: bool) -> Rows {
 }
 
 fn add_facts(all: &mut Rows, card: &Card) {
+    if let Some(read) = &card.read_before {
+        all.push_labelled(LineStyle::Plain, "has read", &escape::line(read));
+    }
     if !card.new_here.is_empty() {
         all.push_labelled(LineStyle::Plain, "new here", &escape::line(&card.new_here.join(" · ")));
     }

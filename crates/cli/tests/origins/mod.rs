@@ -135,8 +135,8 @@ pub(crate) fn try_clients_without_proxy(clients: &[Client]) {
         let (capsule, policy) = registries.workspace("localhost");
         let (ran, report) = registries.run(client, &capsule, &policy);
         let call = &report["calls"][0];
-        let told = (&call["problem"]["code"], &call["connections"]);
-        assert_eq!(told, (&json!("exec.exit-nonzero"), &json!([])), "{}", ran.stdout);
+        let found = (&call["problem"]["code"], &call["connections"]);
+        assert_eq!(found, (&json!("exec.exit-nonzero"), &json!([])), "{}", ran.stdout);
     }
 }
 

@@ -40,6 +40,9 @@ pub struct Card {
     pub place: Option<String>,
     /// What is new about it, compared with earlier calls.
     pub new_here: Vec<String>,
+    /// The files that calls of the session read before, for what can send: the newest of them, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_before: Option<String>,
     /// Why it is asked: the rule's words, and where it stands.
     pub why: String,
     /// Whether it can be undone.

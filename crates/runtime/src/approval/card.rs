@@ -26,6 +26,7 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy) -> Car
         exact: exact_parts(question).into_iter().chain(sent_secrets(question, policy)).collect(),
         place: location(question, policy),
         new_here: Vec::new(),
+        read_before: None,
         why: match (&decision.rule, &decision.at) {
             (Some(rule), Some(at)) => format!("{}: {rule} ({at})", decision.reason),
             _ => decision.reason.clone(),

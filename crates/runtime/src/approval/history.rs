@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use capsule_base::limits;
-use capsule_core::action::{Action, Facts};
+use capsule_core::action::{Action, Facts, FileKind};
 use capsule_core::approval::{AnswerKind, ApprovalRequest, Card, GrantPattern, PlannedRequest};
+use capsule_core::capability::Capability;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::journal::{CallDecided, Event, PayloadRef};
 use capsule_core::lifecycle::{recorded_action, recorded_decision};
 use capsule_core::tool::ToolName;
+use capsule_redact::excerpt;
 use capsule_store::{Store, StoreError, StoredPayload};
 use serde_json::Value;
 
@@ -38,6 +40,8 @@ struct PastDecision {
     denied: bool,
     /// Whether somebody said yes to it, or to calls like it.
     allowed: bool,
+    /// Whether it ran.
+    started: bool,
 }
 
 impl PastDecision {
@@ -104,6 +108,9 @@ pub(super) fn add_history(
 ) {
     let Some(past) = past_or_unknown(card, store, place, asked.call) else { return };
     card.new_here.extend(novelty(&past, asked));
+    if asked.decision.capabilities.contains(Capability::NetEgress) {
+        card.read_before = read_before(&past, place.run_label);
+    }
     if place.is_file && can_become_rule(asked) {
         let same = past.iter().find(|decision| {
             decision.decision.verdict == Verdict::Ask && decision.allowed && decision.is_same(asked)
@@ -164,6 +171,37 @@ fn novelty(past: &[PastDecision], asked: &ApprovalRequest<'_>) -> Option<String>
     let same = |decision: &PastDecision| decision.with_question(asked, novelty_subject).flatten();
     let known = past.iter().any(|decision| same(decision).as_ref() == Some(&subject));
     (!known).then(|| format!("the first {subject} here"))
+}
+
+/// The files that calls of the session at hand read before, newest first: what may be sent now need not be what is
+/// read now. The files that a command names count, whatever it does with them.
+fn read_before(past: &[PastDecision], run_label: &str) -> Option<String> {
+    let of_run = |decision: &&PastDecision| {
+        decision.started && decision.name.split(':').next() == Some(run_label)
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for decision in past.iter().filter(of_run) {
+        let named = match &decision.action {
+            Action::Read { path, .. } => vec![path.asked.as_str()],
+            Action::Attach { file } => vec![file.as_str()],
+            Action::Run { .. } | Action::Command { .. } => {
+                let files = decision.facts.paths.iter().filter(|fact| fact.kind == FileKind::File);
+                files.map(|fact| fact.path.as_str()).collect()
+            }
+            _ => Vec::new(),
+        };
+        for name in named {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let shown = names.iter().take(limits::CARD_READS);
+    let mut shown: Vec<String> =
+        shown.map(|name| format!("`{}`", excerpt(name, limits::QUOTED_CHARS))).collect();
+    let more = names.len() - shown.len();
+    shown.extend((more > 0).then(|| format!("{more} more")));
+    (!shown.is_empty()).then(|| shown.join(", "))
 }
 
 /// Whether a rule could answer it from now on: what is asked each time, or by a narrower rule's word, is
@@ -246,6 +284,7 @@ fn read_past_decision(
         facts,
         denied: false,
         allowed: false,
+        started: false,
     })
 }
 
@@ -274,6 +313,10 @@ fn decisions_of_run(
                     decision.denied |= answered.outcome == AnswerKind::Denied;
                     decision.allowed |= answered.outcome == AnswerKind::Approved;
                 }
+            }
+            Event::CallStarted(started) => {
+                let is_it = |decision: &&mut PastDecision| decision.decided.call == started.call;
+                all.iter_mut().filter(is_it).for_each(|decision| decision.started = true);
             }
             Event::GrantUsed(used) => {
                 for decision in all.iter_mut().filter(|decision| decision.decided.call == used.call)

@@ -173,7 +173,7 @@ impl<'s> Direction<'s> {
         }
         if self.ended && (self.waiting.is_empty() || self.hello.is_some()) {
             self.is_closed = true;
-            // A server that has the whole request could take the end of what is sent for a client that is gone.
+            // A server that has the whole request could take the end of what is sent for the end of the client.
             if self.left > 0 {
                 self.to.shutdown(Shutdown::Write)?;
             }

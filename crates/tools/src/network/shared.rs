@@ -73,7 +73,7 @@ pub(super) struct OpenConnection {
 }
 
 /// The most connections beyond the most that are told why they are refused, at once and at the end.
-const TOLD_CONNECTIONS: usize = 64;
+const EXCESS_CONNECTIONS: usize = 64;
 
 impl Shared {
     pub(super) fn new(
@@ -117,7 +117,7 @@ impl Shared {
             let recorded = limits::RECORDED_CONNECTIONS + u64::try_from(more).unwrap_or_default();
             open.sockets.len() >= most + more || open.accepted >= recorded
         };
-        if open.is_closed || is_full(TOLD_CONNECTIONS) {
+        if open.is_closed || is_full(EXCESS_CONNECTIONS) {
             return None;
         }
         let is_excess = is_full(0);

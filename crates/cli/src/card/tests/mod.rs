@@ -56,6 +56,7 @@ fn command(words: &[&str]) -> Card {
         exact,
         place: Some("in . · PATH LANG CI=1 · no input".into()),
         new_here: vec!["the first `git commit` here".into()],
+        read_before: None,
         why: "commits are asked: shell.run/git.commit (policy.yaml:116:5)".into(),
         undo: Reversibility::Staged,
         pending_changes: None,
@@ -138,6 +139,7 @@ fn plan() -> Card {
         exact,
         place: None,
         new_here: Vec::new(),
+        read_before: None,
         tainted: Vec::new(),
         why: "`composites` of the policy asks once for what is known of a plan".into(),
         offers: vec![GrantOffer {

@@ -9,6 +9,7 @@ use crate::decision::Verdict;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::check::Finding;
 use crate::policy::decide::hosts;
+use crate::policy::decide::instead::instead_of;
 use crate::policy::model::{Constraint, Policy};
 use crate::tool::ToolName;
 use capsule_command::specs::{Effect, Effects, ParsedArgv};
@@ -89,39 +90,14 @@ pub(super) fn tools(policy: &Policy, does: Effects) -> Option<String> {
 /// What to do instead of a command with this effect, where the table of programs knows nothing
 /// better.
 fn alternative(policy: &Policy, effect: Effect) -> String {
-    let tools = tools(policy, Effects::of(effect));
-    match (effect, tools) {
-        (Effect::Reads | Effect::Opens, Some(tools)) => {
-            return format!("read the file with {tools}");
-        }
-        (Effect::Writes, Some(tools)) => return format!("write the file with {tools}"),
+    match (effect, tools(policy, Effects::of(effect))) {
+        (Effect::Reads | Effect::Opens, Some(tools)) => format!("read the file with {tools}"),
+        (Effect::Writes, Some(tools)) => format!("write the file with {tools}"),
         (Effect::Network, Some(tools)) => {
-            return format!(
-                "use {tools} for an address that the policy names, or ask the user to fetch it"
-            );
+            format!("use {tools} for an address that the policy names, or ask the user to fetch it")
         }
-        _ => {}
+        _ => instead_of(effect).to_string(),
     }
-    match effect {
-        Effect::Reads | Effect::Opens => "tell the user which file, and what for",
-        Effect::Writes => {
-            "`fs.edit` or `fs.write` would do it, and the policy opens neither: tell the user what to change"
-        }
-        Effect::Deletes => "name what shall go, and let the user decide",
-        Effect::Runs => "run the project's own tests or build by their usual command",
-        Effect::Starts => "leave the option out; the program does its own work without it",
-        Effect::Code => "write the program to a file of the project, and run that",
-        Effect::Interactive => "use a command that asks nothing and ends by itself",
-        Effect::Network => "ask the user to fetch it",
-        Effect::Publishes | Effect::Sends => "say what is ready; the user sends it from the host",
-        Effect::System => "tell the user what has to be changed on the machine, and why",
-        Effect::Destroys => "tell the user what would be lost, and let them do it",
-        Effect::Secrets => "ask the user for the one value that is needed",
-        Effect::Shell => "run the program itself; pipelines and lists need no shell",
-        Effect::Unknown => "use a program and options that are known",
-        Effect::Plumbing => "change the files, and let `git add` and `git commit` record them",
-    }
-    .to_string()
 }
 
 /// How many characters of a word are quoted.

@@ -26,8 +26,8 @@ pub(super) fn check(policy: &Policy, argv: &ParsedArgv) -> Option<Finding> {
     }
     let found = addresses.iter().map(|(text, address)| match address {
         Address::Web(host) if is_open_port(policy, host) => {
-            let reason = format!("the policy opens port {} of this machine", host.port());
             let rule = Some("sandbox.network.loopback".to_string());
+            let reason = "the policy opens that port of this machine";
             Some(Finding { rule, ..Finding::with_verdict(Verdict::Allow, reason) })
         }
         Address::Web(host) => Some(judge_host(&policy.hosts, host)),
@@ -36,9 +36,8 @@ pub(super) fn check(policy: &Policy, argv: &ParsedArgv) -> Option<Finding> {
         Address::Unclear => Some(unclear(text)),
         Address::None => None,
     });
-    let found: Vec<Option<Finding>> = found.collect();
-    let is_complete = found.iter().all(Option::is_some);
-    let strictest = found.into_iter().flatten().max_by_key(|finding| finding.verdict);
+    let is_complete = found.clone().all(|finding| finding.is_some());
+    let strictest = found.flatten().max_by_key(|finding| finding.verdict);
     strictest.filter(|finding| is_complete || is_denied(finding))
 }
 
@@ -61,28 +60,27 @@ fn unclear(text: &str) -> Finding {
 
 /// What the words of one program say of the network.
 pub(super) fn of_line(line: &CommandLine<'_>) -> NamedHosts {
-    let of_files = Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Writes);
-    let of_files = of_files.with(Effect::Deletes);
+    let of_files = [Effect::Opens, Effect::Writes, Effect::Deletes].into_iter();
+    let of_files = of_files.fold(Effects::of(Effect::Reads), Effects::with);
     let is_user = line.parsed_argvs().any(|argv| !argv.effects().is_subset_of(of_files));
+    let web_hosts = |argv| -> Option<Vec<HttpUrl>> {
+        let hosts = addresses(argv)?.into_iter();
+        let hosts = hosts.map(|(_, address)| match address {
+            Address::Web(host) => Some(host),
+            _ => None,
+        });
+        hosts.collect()
+    };
     let hosts = line.parsed_argvs().filter_map(web_hosts).flatten().collect();
     NamedHosts { hosts, users: usize::from(is_user) }
-}
-
-/// The hosts, where all that is contacted is one over http or https.
-fn web_hosts(argv: &ParsedArgv) -> Option<Vec<HttpUrl>> {
-    let hosts = addresses(argv)?.into_iter().map(|(_, address)| match address {
-        Address::Web(host) => Some(host),
-        _ => None,
-    });
-    hosts.collect()
 }
 
 /// The addresses in the words of a command, if there are some. A program with subcommands has places of its own to
 /// contact, such as a registry.
 fn addresses(argv: &ParsedArgv) -> Option<Vec<(&str, Address)>> {
     let contacts = argv.argument_effects.iter().filter(|all| all.effects.contains(Effect::Network));
-    let found: Vec<_> =
-        contacts.map(|all| (all.argument.as_str(), read_address(&all.argument))).collect();
+    let found = contacts.map(|all| (all.argument.as_str(), read_address(&all.argument)));
+    let found: Vec<_> = found.collect();
     (!found.is_empty() && argv.levels.len() == 1).then_some(found)
 }
 
@@ -101,11 +99,16 @@ enum Address {
 /// Reads an address as every program does that can read it; the scheme may be missing. Programs differ in what ends a
 /// host, in missing slashes, in wildcards, in escapes and in letters beyond ASCII, so none of those is taken.
 fn read_address(text: &str) -> Address {
-    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let consists = |text: &str, of: &str| {
+        text.chars().all(|letter| letter.is_ascii_alphanumeric() || of.contains(letter))
+    };
+    let parts = text.split_once("://").filter(|(scheme, _)| consists(scheme, "+-."));
+    let (scheme, rest) = parts.unwrap_or(("http", text));
     let scheme = scheme.to_ascii_lowercase();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let is_web = matches!(scheme.as_str(), "http" | "https");
-    if scheme == "file" && matches!(authority, "" | "localhost") || text.starts_with('-') {
+    // An option, or a text such as a statement of a database, which has its own effects.
+    if scheme == "file" || text.starts_with('-') || text.contains([' ', '\'', '"']) {
         return Address::None;
     }
     let (user, host) = authority.split_once('@').unwrap_or(("", authority));
@@ -114,19 +117,14 @@ fn read_address(text: &str) -> Address {
         None if scheme == "http" => (host, "80"),
         None => (host, "443"),
     };
-    let consists = |text: &str, of: &str| {
-        text.chars().all(|letter| letter.is_ascii_alphanumeric() || of.contains(letter))
-    };
     let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     let is_host = inner.map_or_else(|| consists(name, "-._"), |inner| consists(inner, ":."));
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_plain =
-        is_host && is_port && consists(user, "-._~!$&'()*+,=:%") && consists(&scheme, "+-.");
-    let whole = format!("https://{name}:{port}/");
-    match HttpUrl::parse(&whole).ok().filter(|_| is_plain) {
+    let is_plain = is_host && is_port && consists(user, "-._~!$&'()*+,=:%");
+    match HttpUrl::parse(&format!("https://{name}:{port}/")).ok().filter(|_| is_plain) {
         Some(url) if is_web => Address::Web(url),
         Some(url) => Address::Other(url),
-        None if is_web || !consists(&scheme, "+-.") => Address::Unclear,
+        None if is_web => Address::Unclear,
         None => Address::None,
     }
 }

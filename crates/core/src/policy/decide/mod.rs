@@ -21,6 +21,7 @@ mod flags;
 mod git_and_tests;
 mod hard_deny;
 mod hosts;
+mod instead;
 mod instructions;
 mod judgement;
 mod layers;
