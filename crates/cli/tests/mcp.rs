@@ -38,7 +38,7 @@ struct Client {
     capsule: Capsule,
     server: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: Option<BufReader<ChildStdout>>,
     /// The last message of the server.
     last: Value,
 }
@@ -53,7 +53,7 @@ impl Client {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = command.spawn().unwrap();
         let input = server.stdin.take();
-        let output = BufReader::new(server.stdout.take().unwrap());
+        let output = server.stdout.take().map(BufReader::new);
         Self { capsule, server, input, output, last: Value::Null }
     }
 
@@ -79,7 +79,7 @@ impl Client {
 
     fn receive(&mut self) -> Value {
         let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
+        self.output.as_mut().unwrap().read_line(&mut line).unwrap();
         self.last = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"));
         self.last.clone()
     }
@@ -170,6 +170,14 @@ fn follow(client: &mut Client, what: &str, steps: &[Step]) {
             assert!(found.contains(value), "{what}: {line}\n{pointer} is not {value}: {message}");
         }
     }
+}
+
+/// A line that wants no answer.
+const NOTHING: &str = r#"{"jsonrpc":"2.0","method":"notifications/unknown"}"#;
+
+fn cancel(id: u64) -> String {
+    let params = json!({ "requestId": id });
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string()
 }
 
 const STATUS: &str = "/result/structuredContent/status";
@@ -423,9 +431,35 @@ fn a_question_is_answered_by_the_clients_form_or_waits() {
             json!({}),
             vec![
                 (stateless(1, "new.txt", &none), WANTS),
+                (stateless_call(2, "fs_read", &json!({ "path": "a.txt" }), &none), &[]),
+                (stateless(3, "new.txt", &given), &[("/id", "3"), (STATUS, "ok")]),
+                (NOTHING.into(), &[("/id", "2"), (STATUS, "ok")]),
+            ],
+            true,
+        ),
+        (
+            "stateless, given up",
+            json!({}),
+            vec![
+                (stateless(1, "new.txt", &none), WANTS),
+                (stateless_call(2, "fs_read", &json!({ "path": "a.txt" }), &none), &[]),
+                (cancel(1), &[("/id", "2"), (STATUS, "ok")]),
+            ],
+            false,
+        ),
+        (
+            "lists meanwhile",
+            json!({ "elicitation": {} }),
+            vec![
+                (ask(1), FORM),
                 (
-                    stateless_call(2, "fs_read", &json!({ "path": "a.txt" }), &none),
-                    &[(CODE, "approval.waiting")],
+                    request(&json!(2), "tools/list", &none),
+                    &[("/id", "2"), ("/result/tools/0/name", "fs_list")],
+                ),
+                (request(&json!(1), "prompts/list", &none), &[(ERROR, "-32600")]),
+                (
+                    request(&json!(3), "prompts/list", &none),
+                    &[("/id", "3"), ("/result/prompts", "")],
                 ),
             ],
             false,
@@ -556,9 +590,6 @@ fn is_running(line: &[u8]) -> bool {
 fn a_cancelled_call_is_stopped() {
     let none = json!({});
     let mut client = Client::begun(&none);
-    let cancel = |id: u64| {
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string()
-    };
     // The time names the process: a call that is cancelled before it began leaves no record.
     client.send(&call(1, "shell_run", &json!({ "command": "sleep 8.0625" })));
     let began = Instant::now();
@@ -585,6 +616,29 @@ fn a_cancelled_call_is_stopped() {
     assert_eq!(record["calls"][0]["problem"]["code"], json!("exec.cancelled"), "{record}");
 }
 
+/// FR-2: what was asked for before the end of the input is answered, calls that wait or go on included; a question has no
+/// answer then.
+#[test]
+fn what_was_asked_before_the_end_of_the_input_is_answered() {
+    let mut client = Client::begun(&json!({ "elicitation": {} }));
+    let write = json!({ "path": "new.txt", "content": "x", "mode": "create" });
+    for line in [
+        request(&json!(1), "tools/list", &json!({})),
+        call(2, "shell_run", &json!({ "command": "sleep 0.4; touch last.txt" })),
+        call(3, "fs_write", &write),
+        call(4, "fs_read", &json!({ "path": "last.txt" })),
+    ] {
+        client.send(&line);
+    }
+    drop(client.input.take());
+    for (id, status) in [(1, ""), (2, "ok"), (3, "denied"), (4, "ok")] {
+        let answer = client.receive();
+        let found = answer.pointer(STATUS).and_then(Value::as_str).unwrap_or_default();
+        assert_eq!((&answer["id"], found), (&json!(id), status), "{answer}");
+    }
+    assert!(client.end()["calls"].as_array().unwrap().len() >= 3);
+}
+
 /// A client that goes, or a server that is asked to end, stops the call that goes on and seals the session.
 #[test]
 fn the_session_ends_with_its_client() {
@@ -604,7 +658,7 @@ fn the_session_ends_with_its_client() {
             &[(call(2, "fs_list", &json!({ "path": "." })), &[(ERROR, "-32600")])],
         );
         match signal {
-            None => drop(client.input.take()),
+            None => drop((client.input.take(), client.output.take())),
             Some(signal) => kill_process(Pid::from_child(&client.server), signal).unwrap(),
         }
         let _ = client.server.wait().unwrap();

@@ -13,7 +13,7 @@ use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::APPLY_TOOL;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{CommandRunner, HeldSession, NullSink, StagedRun};
+use capsule_runtime::{Cancel, CommandRunner, HeldSession, NullSink, StagedRun};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ fn staged_json(subject: &StagedRun) -> Value {
 /// anything meanwhile.
 fn take_subject(
     run: &str,
-    ctx: &CliContext,
+    (ctx, cancel): (&CliContext, &Cancel),
     screen: &Screen,
 ) -> Result<(StagedRun, String, Option<HeldSession>), Failure> {
     let store = open_store(ctx, screen)?;
@@ -110,7 +110,7 @@ fn take_subject(
         return Ok((subject, label, None));
     }
     let id = subject.id.to_string();
-    let session = HeldSession::take(&ctx.store, &id, &signal::cancel_on_signal())?;
+    let session = HeldSession::take(&ctx.store, &id, cancel)?;
     // Another process may have worked in it meanwhile.
     let subject = StagedRun::read(&store, &ctx.store, &id)?;
     Ok((subject, label, Some(session)))
@@ -118,10 +118,11 @@ fn take_subject(
 
 /// Makes what a run changed in the workspace itself.
 pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let (subject, label, mut session) = take_subject(&args.run, ctx, screen)?;
+    let cancel = signal::cancel_on_signal();
+    let (subject, label, mut session) = take_subject(&args.run, (ctx, &cancel), screen)?;
     subject.check_state()?;
     let (changes, left_out) = chosen(&subject, &label, args, screen)?;
-    let done = apply_changes((&subject, &changes), session.as_mut(), ctx, screen)?;
+    let done = apply_changes((&subject, &changes), session.as_mut(), (ctx, cancel), screen)?;
     let problem = done.delivered.problem.clone();
     if screen.json {
         screen.print_json(&call_json(&done))?;
@@ -153,7 +154,7 @@ pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u
 fn apply_changes(
     (subject, changes): (&StagedRun, &Vec<Change>),
     session: Option<&mut HeldSession>,
-    ctx: &CliContext,
+    (ctx, cancel): (&CliContext, Cancel),
     screen: &Screen,
 ) -> Result<SingleCallResult, Failure> {
     let bound = subject.bound_policy(changes)?;
@@ -172,7 +173,7 @@ fn apply_changes(
         command_runner: CommandRunner::disabled(),
         sink: Rc::new(NullSink),
         prompt: Box::new(capsule_runtime::NoPrompt),
-        cancel: signal::cancel_on_signal(),
+        cancel,
         out: None,
         origin: Origin::Person,
         resumption: None,
@@ -195,6 +196,8 @@ pub(crate) struct SettledChanges {
     pub(crate) dropped: Vec<Change>,
     /// Why the others were dropped too, if they were.
     pub(crate) problem: Option<CodedError>,
+    /// How many of those others are in the workspace nevertheless.
+    pub(crate) stay: usize,
 }
 
 impl SettledChanges {
@@ -204,7 +207,8 @@ impl SettledChanges {
     }
 }
 
-/// Makes what a call of an agent changed in the workspace, as far as no person has to say yes, and drops the rest.
+/// Makes what a call of an agent changed in the workspace, as far as no person has to say yes, and drops the rest. A stop of
+/// the call does not stop this half way.
 ///
 /// # Errors
 /// When the store cannot be read or written.
@@ -213,7 +217,7 @@ pub(crate) fn settle_changes(
     ctx: &CliContext,
     screen: &Screen,
 ) -> Result<SettledChanges, Failure> {
-    let (subject, _, mut session) = take_subject(run, ctx, screen)?;
+    let (subject, _, mut session) = take_subject(run, (ctx, &Cancel::default()), screen)?;
     subject.check_state()?;
     let (changes, dropped): (Vec<Change>, Vec<Change>) = subject
         .changes
@@ -224,9 +228,13 @@ pub(crate) fn settle_changes(
     let problem = match changes.is_empty() {
         true => None,
         false => {
-            let done = apply_changes((&subject, &changes), session.as_mut(), ctx, screen)?;
-            done.delivered.problem
+            let place = (ctx, Cancel::default());
+            apply_changes((&subject, &changes), session.as_mut(), place, screen)?.delivered.problem
         }
+    };
+    let stay = match &problem {
+        None => 0,
+        Some(_) => find_run(&Store::open(&ctx.store)?, ctx, run)?.0.cut_short().unwrap_or(0),
     };
     if changes.is_empty() || problem.is_some() {
         match &mut session {
@@ -234,7 +242,7 @@ pub(crate) fn settle_changes(
             None => subject.discard(&mut Store::open(&ctx.store)?)?,
         }
     }
-    Ok(SettledChanges { dropped, problem })
+    Ok(SettledChanges { dropped, problem, stay })
 }
 
 /// The same for the command of an agent; says what is dropped. Gives the exit that it means.
@@ -255,6 +263,10 @@ pub(super) fn settle(
     if let Some(problem) = &settled.problem {
         screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {}", problem_text(problem)));
     }
+    if settled.stay > 0 {
+        let stay = counted(settled.stay, "change");
+        screen.eprint(&format!("{stay} made before that · capsule undo {label} takes back"));
+    }
     if settled.is_whole() {
         return Ok(Exit::Ok);
     }
@@ -264,7 +276,8 @@ pub(super) fn settle(
 
 /// Drops what a run changed.
 pub(super) fn discard(args: &OneRun, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let (subject, label, session) = take_subject(&args.run, ctx, screen)?;
+    let cancel = signal::cancel_on_signal();
+    let (subject, label, session) = take_subject(&args.run, (ctx, &cancel), screen)?;
     let stay = subject.cut_short();
     match session {
         Some(mut session) if subject.is_staged => session.release_changes(None)?,

@@ -1,5 +1,6 @@
 //! The answer of a hook in the form of its host.
 
+use capsule_base::code::Responsible;
 use capsule_base::escape;
 use capsule_core::outcome::CodedError;
 use serde_json::{Map, Value};
@@ -28,7 +29,11 @@ impl HookAnswer {
         if !text.ends_with('.') {
             text.push('.');
         }
-        text.push_str(" This is the user's policy, not a fault: do not look for another way to do the same thing.");
+        text.push_str(match problem.code.responsible() {
+            Responsible::Policy | Responsible::Person => " This is the user's policy, not a fault:",
+            _ => " What cannot be judged is not allowed:",
+        });
+        text.push_str(" do not look for another way to do the same thing.");
         Self::Deny(escape::block(&text).into_owned())
     }
 

@@ -91,9 +91,14 @@ impl<'c> McpSession<'c> {
         commands.detach();
         let mut answer = made?;
         if finished.staged.is_some() {
-            let settled = settle_changes(&run, self.ctx, screen)?;
-            if let (Some(map), false) = (answer.value.as_object_mut(), settled.is_whole()) {
-                map.insert("not_applied".into(), settled.to_json());
+            // What was done is told, whatever became of the changes.
+            let not_applied = match settle_changes(&run, self.ctx, screen) {
+                Ok(settled) if settled.is_whole() => None,
+                Ok(settled) => Some(settled.to_json(&label)),
+                Err(failure) => Some(unsettled(&CodedError::from(failure), &label)),
+            };
+            if let (Some(map), Some(told)) = (answer.value.as_object_mut(), not_applied) {
+                map.insert("not_applied".into(), told);
                 answer.is_error = true;
             }
         }
@@ -113,15 +118,23 @@ fn call_answer(
         return CallAnswer { value, is_error: true };
     };
     let call = format!("{}:{}", session.live().label, result.call);
-    if let Some(problem) = &mut result.problem
-        && problem.code == Code::ApprovalWaiting
-    {
-        problem.suggestion = Some(format!(
-            "ask the user to run `capsule approvals answer {call} --allow once`, then make the same call again"
-        ));
+    if let Some(problem) = &mut result.problem {
+        match problem.code {
+            Code::ApprovalWaiting => {
+                problem.suggestion = Some(format!(
+                    "ask the user to run `capsule approvals answer {call} --allow once`, then make the same call again"
+                ));
+            }
+            // Nothing waits at the end of the call.
+            Code::ChangeRefused => problem.suggestion = Some(REFUSED_CHANGE.into()),
+            _ => {}
+        }
     }
     CallAnswer { is_error: result.problem.is_some(), value: result.to_json() }
 }
+
+/// What can be done about a change that is refused.
+const REFUSED_CHANGE: &str = "have commands write only where the policy lets them, or ask the user to make the change that was dropped";
 
 impl McpHost for McpSession<'_> {
     fn tools(&self) -> Vec<ModelTool> {
@@ -169,16 +182,36 @@ impl McpHost for McpSession<'_> {
 }
 
 impl SettledChanges {
-    fn to_json(&self) -> Value {
+    fn to_json(&self, label: &str) -> Value {
         let change = |change: &capsule_core::change::Change| {
             let why = change.refused.as_deref().or(change.asked.as_deref());
             json!({ "path": change.path, "why": why })
         };
-        let dropped: Vec<Value> = self.dropped.iter().map(change).collect();
+        let dropped: Vec<Value> = self.dropped.iter().take(TOLD_CHANGES).map(change).collect();
+        let note = match self.stay {
+            0 => "these changes are not in the workspace and were dropped".to_owned(),
+            stay => format!(
+                "{stay} of the changes are in the workspace, the rest was dropped; the user can take them back with \
+                 `capsule undo {label}`"
+            ),
+        };
         json!({
             "dropped": dropped,
+            "more": self.dropped.len().saturating_sub(TOLD_CHANGES),
             "reason": self.problem.as_ref().map(|problem| &problem.message),
-            "note": "these changes are not in the workspace and were dropped",
+            "note": note,
         })
     }
+}
+
+/// How many changes that were dropped are told by name.
+const TOLD_CHANGES: usize = 50;
+
+/// What is told where it is not known what became of the changes.
+fn unsettled(problem: &CodedError, label: &str) -> Value {
+    let note = format!(
+        "the call is over, but its changes could not be applied or dropped; `capsule changes {label}` shows the user those \
+         that wait"
+    );
+    json!({ "code": problem.code, "reason": problem.message, "note": note })
 }

@@ -1,7 +1,7 @@
 //! A connection: what its two threads know of each other.
 //!
-//! The thread that reads puts requests into a bounded queue, and sees at once that one is cancelled or a question
-//! answered. The thread that serves takes the requests one after another.
+//! The thread that reads puts calls into a bounded queue, and sees at once that one is cancelled or a question answered.
+//! The thread that serves takes the calls one after another.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) enum Next {
     Request(Request),
     /// Nothing, within the time.
     Idle,
-    /// The client is not there any more.
+    /// Nothing, and nothing will come.
     Ended,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Next {
 pub(crate) enum Reply {
     /// The client's result; none where it could not ask.
     Given(Option<Value>),
-    /// The client asks for something else instead of answering.
+    /// No answer came in time, or none can come any more.
     Abandoned,
     /// The call was cancelled, or the client is not there any more.
     Withdrawn,
@@ -43,6 +43,8 @@ struct Running {
     /// Its parameters without what a repeated request adds, which has to ask for the same.
     call: Map<String, Value>,
     is_cancelled: bool,
+    /// Whether the answer to the request was a question, so that there is none any more until it is made again.
+    is_answered: bool,
 }
 
 /// A question that waits for an answer.
@@ -58,6 +60,8 @@ struct State {
     running: Option<Running>,
     question: Option<Question>,
     questions: u64,
+    /// The client, once it began with `initialize`.
+    client: Option<Client>,
     has_ended: bool,
 }
 
@@ -83,29 +87,47 @@ impl Connection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a request into the queue.
+    /// The client, once it began with `initialize`.
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.state().client
+    }
+
+    /// Takes the beginning of a client.
     ///
     /// # Errors
-    /// When too many wait, its id is in use, or it answers a question that nothing asks.
-    pub(crate) fn accept(&self, mut request: Request) -> Result<(), RpcError> {
-        let state = &mut *self.state();
-        let is_same = |id: &Value| *id == request.id;
-        if state.running.as_ref().is_some_and(|running| is_same(&running.id))
-            || state.queue.iter().any(|waiting| is_same(&waiting.id))
-        {
+    /// When there was one.
+    pub(crate) fn begin(&self, client: Client) -> Result<(), RpcError> {
+        match self.state().client.replace(client) {
+            None => Ok(()),
+            Some(_) => Err(RpcError::new(INVALID_REQUEST, "the connection has begun already")),
+        }
+    }
+
+    /// Refuses the id of a request that goes on.
+    ///
+    /// # Errors
+    /// When it is one.
+    pub(crate) fn check_id(&self, id: &Value) -> Result<(), RpcError> {
+        let state = self.state();
+        let mut ids =
+            state.running.iter().filter(|running| !running.is_answered).map(|running| &running.id);
+        if ids.any(|used| used == id) || state.queue.iter().any(|waiting| waiting.id == *id) {
             return Err(RpcError::new(INVALID_REQUEST, "the id is that of a request that goes on"));
         }
+        Ok(())
+    }
+
+    /// Puts a call into the queue. A call waits behind a question, in every revision.
+    ///
+    /// # Errors
+    /// When too many wait, or it answers a question that nothing asks.
+    pub(crate) fn accept(&self, mut request: Request) -> Result<(), RpcError> {
+        let state = &mut *self.state();
         if request.params.contains_key("requestState") {
             state.take_repeated(&mut request)?;
         } else if state.queue.len() >= limits::MCP_WAITING {
             return Err(RpcError::new(BUSY, "too many requests wait"));
         } else {
-            // A client that goes on without an answer leaves the question open.
-            let is_stateless =
-                state.running.as_ref().is_some_and(|running| running.client.is_stateless);
-            if is_stateless && request.method == "tools/call" {
-                state.reply(Reply::Abandoned);
-            }
             state.queue.push_back(request);
         }
         self.changed.notify_all();
@@ -136,8 +158,16 @@ impl Connection {
         self.changed.notify_all();
     }
 
-    /// The client is not there any more: what it asked for is not finished.
+    /// The client says nothing more. What it asked for is finished; its questions have no answer.
     pub(crate) fn end(&self) {
+        let state = &mut *self.state();
+        state.has_ended = true;
+        state.reply(Reply::Abandoned);
+        self.changed.notify_all();
+    }
+
+    /// The client does not listen any more either: what it asked for is not finished.
+    pub(crate) fn stop(&self) {
         let state = &mut *self.state();
         state.has_ended = true;
         state.queue.clear();
@@ -161,9 +191,10 @@ impl Connection {
                 state.running = Some(Running {
                     id: request.id.clone(),
                     outlet: request.outlet.clone(),
-                    client: Client::default(),
+                    client: request.client,
                     call: same_call(&request.params),
                     is_cancelled: false,
+                    is_answered: false,
                 });
                 Next::Request(request)
             }
@@ -172,18 +203,11 @@ impl Connection {
         }
     }
 
-    /// Notes the client of the request that is served.
-    pub(crate) fn set_client(&self, client: Client) {
-        if let Some(running) = &mut self.state().running {
-            running.client = client;
-        }
-    }
-
     /// Answers the request that was served, unless it was cancelled. Whether the client stopped it.
     pub(crate) fn finish(&self, answer: impl FnOnce(&Value) -> Value) -> bool {
         let running = self.state().running.take();
         let Some(running) = running else { return false };
-        if !running.is_cancelled {
+        if !running.is_cancelled && !running.is_answered {
             running.outlet.send(&answer(&running.id));
         }
         running.is_cancelled
@@ -205,13 +229,14 @@ impl Connection {
         let number = state.questions;
         state.questions += 1;
         let has_ended = state.has_ended;
-        let running = state.running.as_ref();
+        let running = state.running.as_mut();
         let Some(running) = running.filter(|running| !running.is_cancelled && !has_ended) else {
             return Reply::Withdrawn;
         };
         // A repeated request shows that it is meant by what no other client was told.
         let key = format!("capsule-{number}-{chance:016x}");
         let (id, outlet, client) = (running.id.clone(), running.outlet.clone(), running.client);
+        running.is_answered = client.is_stateless;
         let method = "elicitation/create";
         let message = match client.is_stateless {
             false => json!({ "jsonrpc": "2.0", "id": key, "method": method, "params": params }),
@@ -276,6 +301,7 @@ impl State {
             ));
         }
         (running.id, running.outlet) = (request.id.clone(), request.outlet.clone());
+        running.is_answered = false;
         let response = responses.and_then(|mut all| all.get_mut(QUESTION).map(Value::take));
         self.reply(Reply::Given(response));
         Ok(())

@@ -53,8 +53,8 @@ fn form(text: &str) -> Value {
             "properties": {
                 FIELD: {
                     "type": "boolean",
-                    "title": "Allow this call once",
-                    "description": "yes: the call is made · no: it is not",
+                    "title": "Allow this once",
+                    "description": "yes: it is done this once · no: it is not done",
                 },
             },
             "required": [FIELD],

@@ -5,6 +5,7 @@ mod elicitation;
 mod message;
 mod outlet;
 mod progress;
+mod reception;
 mod revision;
 mod server;
 mod stdio;

@@ -61,22 +61,27 @@ impl Client {
         let version = WITH_INITIALIZE.into_iter().find(|known| *known == asked).unwrap_or(newest);
         Ok((Self::new(false, request.params.get("capabilities")), version))
     }
+
+    /// The same answer with what the newest revision wants beside it: that it is complete.
+    pub(crate) fn complete(self, mut answer: Value) -> Value {
+        if let (Some(map), true) = (answer.as_object_mut(), self.is_stateless) {
+            map.insert("resultType".into(), "complete".into());
+        }
+        answer
+    }
+
+    /// The same for a list, which is the client's alone and to be asked for again.
+    pub(crate) fn complete_list(self, answer: Value) -> Value {
+        let mut answer = self.complete(answer);
+        if let (Some(map), true) = (answer.as_object_mut(), self.is_stateless) {
+            map.insert("ttlMs".into(), 0.into());
+            map.insert("cacheScope".into(), "private".into());
+        }
+        answer
+    }
 }
 
 /// The revisions that are known, the newest first.
 pub(crate) fn supported() -> Vec<&'static str> {
     [STATELESS].into_iter().chain(WITH_INITIALIZE).collect()
-}
-
-/// The same answer with what the newest revision wants beside it: that it is complete, and for a list that it is the
-/// client's alone and to be asked for again.
-pub(crate) fn complete(mut answer: Value, is_list: bool) -> Value {
-    if let Some(map) = answer.as_object_mut() {
-        map.insert("resultType".into(), "complete".into());
-        if is_list {
-            map.insert("ttlMs".into(), 0.into());
-            map.insert("cacheScope".into(), "private".into());
-        }
-    }
-    answer
 }

@@ -1,17 +1,21 @@
 //! The transport over standard input and output: a message a line.
 
 use std::io::{self, BufRead};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
-use serde_json::{Value, json};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use serde_json::Value;
 
 use crate::mcp::connection::Connection;
-use crate::mcp::message::{INVALID_REQUEST, Message, Request, RpcError, parse};
+use crate::mcp::message::{INVALID_REQUEST, RpcError, parse};
 use crate::mcp::outlet::{LineSink, Outlet};
+use crate::mcp::reception::Reception;
 use crate::mcp::server::{McpHost, McpServer};
 
 /// Serves the client at the other end of standard input and output until it goes, or the process is asked to end.
@@ -21,10 +25,12 @@ use crate::mcp::server::{McpHost, McpServer};
 pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
     let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
     let outlet = Outlet::new(LineSink(io::stdout()));
-    let reader = Arc::clone(&connection);
+    let (reader, reception) = (Arc::clone(&connection), Reception::new(host));
     let read = move || {
-        read_lines(&mut io::stdin().lock(), &reader, &outlet);
+        read_lines(&mut io::stdin().lock(), &reception, (&reader, &outlet));
         reader.end();
+        wait_for_hangup(&io::stdout());
+        reader.stop();
     };
     // The thread blocks for as long as the client says nothing, so the process does not wait for it to end.
     thread::Builder::new().name("client".into()).spawn(read).map_err(|error| {
@@ -34,12 +40,22 @@ pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
     Ok(())
 }
 
-fn read_lines(input: &mut dyn BufRead, connection: &Connection, outlet: &Outlet) {
+/// Waits until nothing reads what is written here any more: the client has ended. Without a reader that can end, for ever.
+fn wait_for_hangup(output: &impl AsFd) {
+    let mut watched = [PollFd::new(output, PollFlags::empty())];
+    while let Err(Errno::INTR) | Ok(0) = poll(&mut watched, None) {}
+}
+
+fn read_lines(
+    input: &mut dyn BufRead,
+    reception: &Reception,
+    (connection, outlet): (&Connection, &Outlet),
+) {
     let mut line = Vec::new();
     loop {
         match read_line(input, &mut line) {
             Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
-            Line::Whole => receive(&line, connection, outlet),
+            Line::Whole => receive(&line, reception, (connection, outlet)),
             Line::TooLong => {
                 let most = limits::ARGUMENT_BYTES;
                 let error =
@@ -89,27 +105,14 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>) -> Line {
 }
 
 /// Takes one message.
-pub(crate) fn receive(bytes: &[u8], connection: &Connection, outlet: &Outlet) {
+pub(crate) fn receive(
+    bytes: &[u8],
+    reception: &Reception,
+    (connection, outlet): (&Connection, &Outlet),
+) {
     match parse(bytes) {
         Err((id, error)) => outlet.send(&error.answer(&id)),
-        Ok(Message::Response { id, result }) => connection.answer(&id, result),
-        Ok(Message::Notification { method, params }) => {
-            if let Some(id) =
-                params.get("requestId").filter(|_| method == "notifications/cancelled")
-            {
-                connection.cancel(id);
-            }
-        }
-        // A ping is answered while a call goes on.
-        Ok(Message::Request { id, method, .. }) if method == "ping" => {
-            outlet.send(&crate::mcp::message::result(&id, &json!({})));
-        }
-        Ok(Message::Request { id, method, params }) => {
-            let request = Request { id: id.clone(), method, params, outlet: outlet.clone() };
-            if let Err(error) = connection.accept(request) {
-                outlet.send(&error.answer(&id));
-            }
-        }
+        Ok(message) => reception.receive(message, connection, outlet),
     }
 }
 
