@@ -112,7 +112,7 @@ impl Place {
             accepts_layer: false,
             is_gate: false,
             agent: None,
-            questions_wait: false,
+            for_agent: false,
             observer: watching,
             prompt: Box::new(NoPrompt),
         };

@@ -43,9 +43,8 @@ mod unsent_results;
 
 pub use annotation::AnnotationError;
 pub use approval::{
-    ActiveGrant, CHANGES_WAIT, NoPrompt, PendingQuestion, Prompt, PromptAnswer, PromptReply,
-    QuestionAnswer, QuestionState, StoredAnswer, active_grants, clear_grants, not_waiting,
-    revoke_grant,
+    ActiveGrant, NoPrompt, PendingQuestion, Prompt, PromptAnswer, PromptReply, QuestionAnswer,
+    QuestionState, StoredAnswer, active_grants, clear_grants, not_waiting, revoke_grant,
 };
 pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
 pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts};

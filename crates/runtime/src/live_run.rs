@@ -90,8 +90,9 @@ pub struct LiveRunOptions<'s, 'o> {
     pub is_gate: bool,
     /// What runs the agent that the user started, if one is the call of the run.
     pub agent: Option<Rc<dyn AgentHost>>,
-    /// Whether a question waits for a person although the profile does not say so: whoever hosts a model is told.
-    pub questions_wait: bool,
+    /// Whether another agent makes the calls, which is told what became of each: a question waits for a person although the
+    /// profile does not say so, and what is staged is applied or dropped when the call ends.
+    pub for_agent: bool,
 }
 
 impl LiveRunOptions<'_, '_> {
@@ -109,7 +110,7 @@ impl LiveRunOptions<'_, '_> {
         let known = secret_values(policy, &self.env);
         let redactor = Redactor::with(&known, &policy.redaction_patterns());
         let _ = redactor.value(self.inputs.clone(), &mut masked);
-        (self.questions_wait || self.policy.policy.profile.unattended == Unattended::Wait)
+        (self.for_agent || self.policy.policy.profile.unattended == Unattended::Wait)
             && !self.policy.policy.fails_unattended()
             && !self.applies_earlier_run()
             && self.policy.policy.audit.payloads == PayloadRetention::Full
@@ -334,6 +335,7 @@ fn approval_broker(
     let broker = ApprovalBroker::new(Box::new(NoPrompt), start.policy, (label, start.store));
     broker
         .suspending(start.can_suspend())
+        .settling(start.for_agent)
         .with_stored_reply(with.and_then(|with| with.pending.stored_reply()))
 }
 

@@ -78,7 +78,7 @@ impl Waits {
             accepts_layer: false,
             is_gate: false,
             agent: None,
-            questions_wait: false,
+            for_agent: false,
             observer: &mut silent,
             prompt: Box::new(NoPrompt),
         })

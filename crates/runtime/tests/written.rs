@@ -97,7 +97,7 @@ fn options<'s, 'o>(
         accepts_layer: false,
         is_gate: false,
         agent: None,
-        questions_wait: false,
+        for_agent: false,
         observer,
         prompt: Box::new(NoPrompt),
     }

@@ -50,7 +50,7 @@ pub(crate) fn run_options<'s, 'o>(
         accepts_layer: false,
         is_gate: false,
         agent: None,
-        questions_wait: false,
+        for_agent: false,
         observer,
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn open_model_session<'o>(
     let options = LiveRunOptions {
         accepts_layer: layer.accept_layer,
         // The client of a server is told of a question that waits.
-        questions_wait: kind == RunKind::Mcp,
+        for_agent: kind == RunKind::Mcp,
         ..run_options((bound, ctx), kind, steered, prompt, observer)
     };
     let request = SessionRequest { choice, policy: bound, idle: limits::SESSION_IDLE };

@@ -151,8 +151,8 @@ impl SingleCall<'_> {
             capabilities,
             sink: self.sink,
             accepts_layer: self.layer.accept_layer,
-            questions_wait: self.origin == Origin::Model,
             agent,
+            for_agent: self.origin == Origin::Model,
             ..run_options((self.policy, ctx), self.kind, steered, self.prompt, &mut silent)
         };
         let mut live = match (self.resumption, &self.session) {

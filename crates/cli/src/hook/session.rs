@@ -57,7 +57,7 @@ pub(super) fn answer(
     let steered = (&command_runner, cancel);
     let options = LiveRunOptions {
         is_gate: true,
-        questions_wait: true,
+        for_agent: true,
         ..run_options((&bound, &ctx), RunKind::Call, steered, prompt, &mut silent)
     };
     let choice = SessionChoice::Named(name.clone());

@@ -1,8 +1,6 @@
 //! A card as the text of a form.
 
-use capsule_core::approval::{Card, Reversibility};
-
-use capsule_runtime::CHANGES_WAIT;
+use capsule_core::approval::Card;
 
 use crate::card;
 
@@ -13,13 +11,9 @@ pub(super) fn card_text(card: &Card) -> Option<String> {
         return None;
     }
     let mut shown = card.clone();
-    // A form has no keys that open parts of the card, and changes are applied when the call ends.
+    // A form has no keys that open parts of the card.
     shown.diff = None;
     shown.previously_allowed = None;
-    shown.prevented.retain(|prevented| prevented != CHANGES_WAIT);
-    if shown.undo == Reversibility::Staged {
-        shown.undo = Reversibility::Recorded;
-    }
     let subject = card::card_subject(card);
     let head = format!("Allow {subject}? Risk {}.\n", card.risk.name());
     card::text_of(&shown, COLUMNS).map(|body| {

@@ -130,6 +130,8 @@ pub(crate) struct ApprovalBroker {
     is_file: bool,
     /// Whether what nobody is there for waits.
     can_suspend: bool,
+    /// Whether staged changes are applied or dropped when the call ends.
+    settles: bool,
     /// What somebody answered while the first question waited.
     stored_reply: Option<StoredReply>,
     /// The answers to earlier questions of the session.
@@ -157,6 +159,7 @@ impl ApprovalBroker {
             revocations: RevocationWatch { open_store: store.to_owned(), connection: None },
             pending_changes: None,
             can_suspend: false,
+            settles: false,
             stored_reply: None,
             session_replies: Vec::new(),
             ready_reply: None,
@@ -183,6 +186,11 @@ impl ApprovalBroker {
         Self { can_suspend: waits, ..self }
     }
 
+    /// The same, where staged changes are applied or dropped when the call ends.
+    pub(crate) fn settling(self, settles: bool) -> Self {
+        Self { settles, ..self }
+    }
+
     /// The same with the answer to the first question.
     pub(crate) fn with_stored_reply(self, stored: Option<StoredReply>) -> Self {
         Self { stored_reply: stored, ..self }
@@ -195,7 +203,7 @@ impl ApprovalBroker {
 
     /// The card of a question, with what only history tells.
     fn build_card(&mut self, question: &ApprovalRequest<'_>) -> Card {
-        let mut card = build_card(question, &self.policy);
+        let mut card = build_card(question, &self.policy, self.settles);
         if self.prompt.is_once() {
             card.offers.clear();
         }

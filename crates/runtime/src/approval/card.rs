@@ -13,8 +13,9 @@ use capsule_core::decision::Verdict;
 use capsule_core::policy::{Constraint, Policy};
 use serde_json::Value;
 
-/// The card of a question, without what only history tells.
-pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy) -> Card {
+/// The card of a question, without what only history tells. Where `settles`, staged changes are applied or dropped when the
+/// call ends: nothing of them waits, and an undo record is kept.
+pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy, settles: bool) -> Card {
     let ApprovalRequest { call, step, tool, decision, .. } = *question;
     let mut card = Card {
         call,
@@ -31,9 +32,12 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy) -> Car
             (Some(rule), Some(at)) => format!("{}: {rule} ({at})", decision.reason),
             _ => decision.reason.clone(),
         },
-        undo: reversibility(question, policy),
+        undo: match reversibility(question, policy) {
+            Reversibility::Staged if settles => Reversibility::Recorded,
+            undo => undo,
+        },
         pending_changes: None,
-        prevented: prevented_effects(question),
+        prevented: prevented_effects(question, settles),
         tainted: question.tainted.to_vec(),
         offers: Vec::new(),
         // Of a command that runs, nothing can be changed any more.
@@ -318,21 +322,19 @@ fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibili
     }
 }
 
-/// What a command with staged changes cannot do, where nothing applies them when it ends.
-pub const CHANGES_WAIT: &str = "change the workspace before you apply it";
-
 /// What will be prevented, of what the command is confined to.
-fn prevented_effects(question: &ApprovalRequest<'_>) -> Vec<String> {
+fn prevented_effects(question: &ApprovalRequest<'_>, settles: bool) -> Vec<String> {
     let Some(held) = question.confinement else { return Vec::new() };
     let mut all = vec![match held.network {
         NetworkAccess::None => "reach the network".to_string(),
         NetworkAccess::Proxy => "reach a host that neither the policy nor a person allows".into(),
     }];
     all.push("read what the policy never shows".into());
-    all.push(match held.workspace {
-        WorkspaceAccess::ReadOnly => "write anywhere but in its own /tmp".into(),
-        WorkspaceAccess::Staged => CHANGES_WAIT.into(),
-        WorkspaceAccess::Direct => "write outside of the workspace".into(),
+    all.extend(match held.workspace {
+        WorkspaceAccess::ReadOnly => Some("write anywhere but in its own /tmp".into()),
+        WorkspaceAccess::Staged if settles => None,
+        WorkspaceAccess::Staged => Some("change the workspace before you apply it".into()),
+        WorkspaceAccess::Direct => Some("write outside of the workspace".into()),
     });
     all
 }

@@ -11,7 +11,6 @@ mod resolve;
 pub use active_grants::{ActiveGrant, active_grants, clear_grants, revoke_grant};
 pub(crate) use broker::{ApprovalBroker, ApprovalMemory, StoredReply};
 pub use broker::{NoPrompt, Prompt, PromptAnswer, PromptReply};
-pub use card::CHANGES_WAIT;
 pub(crate) use pending::lock_run;
 pub use pending::{PendingQuestion, QuestionAnswer, QuestionState, StoredAnswer, not_waiting};
 pub(crate) use resolve::{ApprovalOutcome, resolve_approval};

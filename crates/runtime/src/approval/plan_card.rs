@@ -26,7 +26,7 @@ pub(super) fn build_plan_card(
         return None;
     }
     let cards: Vec<Card> =
-        steps.iter().map(|step| card::build_card(&step.request, policy)).collect();
+        steps.iter().map(|step| card::build_card(&step.request, policy, false)).collect();
     if cards.iter().any(|card| card.is_hostile() || card.hidden_essential().is_some()) {
         return None;
     }

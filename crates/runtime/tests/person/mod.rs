@@ -136,7 +136,7 @@ impl Place {
             accepts_layer: false,
             is_gate: false,
             agent: None,
-            questions_wait: false,
+            for_agent: false,
             observer: &mut silent,
             prompt: Box::new(Scripted { acts: Rc::clone(&acts), seen: Rc::clone(&seen) }),
         })
