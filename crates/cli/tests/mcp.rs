@@ -8,7 +8,8 @@
 )]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -668,4 +669,170 @@ fn the_session_ends_with_its_client() {
         assert!(open.stdout.contains("no session is open"), "{signal:?}: {open:?}");
         let _ = client.capsule.run(&["verify"]).exits(0);
     });
+}
+
+/// A server over HTTP.
+struct Door {
+    capsule: Capsule,
+    server: Child,
+    address: String,
+    token: String,
+}
+
+impl Door {
+    fn open() -> Self {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        capsule.write_file("a.txt", "one\ntwo\n");
+        let policy = format!("--policy={}", capsule.write_policy(POLICY));
+        let mut command = capsule.command(&["mcp", "serve", &policy, "--listen", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+        let mut line = |name: &str| {
+            let line = lines.next().unwrap().unwrap();
+            line.strip_prefix(name).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let (address, token) = (line("serving: http://"), line("token: "));
+        let address = address.strip_suffix("/mcp").unwrap().to_owned();
+        Self { capsule, server, address, token }
+    }
+
+    /// The headers of a client that may call, in the order in which a case replaces them.
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("Host", self.address.clone()),
+            ("Authorization", format!("Bearer {}", self.token)),
+            ("Content-Type", "application/json".into()),
+            ("Accept", "application/json, text/event-stream".into()),
+        ]
+    }
+
+    fn send(&self, start: &str, headers: &[(&str, String)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut text = format!("{start} HTTP/1.1\r\n");
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        // A request that is refused early is not read to its end.
+        let _ = stream.write_all(text.as_bytes());
+        stream
+    }
+
+    /// The whole answer to a message, with a session if one is given.
+    fn post(&self, session: &str, body: &str) -> String {
+        let headers = [self.headers(), vec![("Mcp-Session-Id", session.to_owned())]].concat();
+        read_all(self.send("POST /mcp", &headers, body))
+    }
+
+    fn begin(&self, capabilities: &Value) -> String {
+        let answer = self.post("", &initialize("2025-11-25", capabilities).to_string());
+        let id = answer.lines().find_map(|line| line.strip_prefix("Mcp-Session-Id: "));
+        id.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.server), Signal::TERM);
+        let _ = self.server.wait();
+    }
+}
+
+fn read_all(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    // What was refused early may end with a reset.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// F14: over HTTP nothing is served but to the holder of the token, by the server's name, from no other page, within bounds.
+#[test]
+fn over_http_only_the_holder_of_the_token_is_served() {
+    let door = Door::open();
+    let list = request(&json!(1), "tools/list", &json!({}));
+    let session = door.begin(&json!({}));
+    let huge = "x".repeat(4_000_001);
+    let other = || format!("Bearer {}", "0".repeat(64));
+    let port = door.address.rsplit(':').next().unwrap();
+    let cases: Vec<(&str, &str, (&str, String), &str, &str)> = vec![
+        ("as it has to be", "POST /mcp", ("Origin", String::new()), &list, "200"),
+        ("its page", "POST /mcp", ("Origin", format!("http://{}", door.address)), &list, "200"),
+        ("its name", "POST /mcp", ("Host", format!("localhost:{port}")), &list, "200"),
+        ("no token", "POST /mcp", ("Authorization", String::new()), &list, "401"),
+        ("another token", "POST /mcp", ("Authorization", other()), &list, "401"),
+        ("a part of it", "POST /mcp", ("Authorization", "Bearer ".into()), &list, "401"),
+        ("another host", "POST /mcp", ("Host", "capsule.example".into()), &list, "421"),
+        ("another port", "POST /mcp", ("Host", "127.0.0.1:1".into()), &list, "421"),
+        ("no host", "POST /mcp", ("Host", String::new()), &list, "421"),
+        ("another page", "POST /mcp", ("Origin", "http://a.example".into()), &list, "403"),
+        ("a page of a file", "POST /mcp", ("Origin", "null".into()), &list, "403"),
+        ("a form", "POST /mcp", ("Content-Type", "text/plain".into()), &list, "415"),
+        ("chunks", "POST /mcp", ("Transfer-Encoding", "chunked".into()), &list, "501"),
+        ("another path", "POST /", ("Origin", String::new()), &list, "404"),
+        ("a look", "GET /mcp", ("Origin", String::new()), "", "405"),
+        ("a huge body", "POST /mcp", ("Origin", String::new()), &huge, "413"),
+        ("a huge head", "POST /mcp", ("X", "x".repeat(20_000)), &list, "431"),
+        ("no JSON", "POST /mcp", ("Origin", String::new()), "{", "400"),
+        ("no session", "POST /mcp", ("Mcp-Session-Id", String::new()), &list, "400"),
+        ("another session", "POST /mcp", ("Mcp-Session-Id", "x".into()), &list, "404"),
+        ("the end of another session", "DELETE /mcp", ("Mcp-Session-Id", "x".into()), "", "404"),
+    ];
+    for (what, start, (name, value), body, status) in cases {
+        let mut headers = [door.headers(), vec![("Mcp-Session-Id", session.clone())]].concat();
+        headers.retain(|(known, _)| *known != name);
+        headers.push((name, value));
+        let answer = read_all(door.send(start, &headers, body));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{what}: {answer}");
+    }
+    for address in ["0.0.0.0:0", "192.0.2.1:0", "localhost", ":0"] {
+        let refused = door.capsule.run(&["mcp", "serve", "--listen", address]);
+        assert_eq!(refused.status, 2, "{address}: {refused:?}");
+    }
+    assert!(!door.capsule.store().exists(), "nothing was called");
+}
+
+/// FR-2, APR-4: over HTTP a call is judged, made and recorded; a question comes on the stream of its request.
+#[test]
+fn tools_are_called_over_http() {
+    let door = Door::open();
+    let first = door.begin(&json!({}));
+    let session = door.begin(&json!({ "elicitation": {} }));
+    let read = call(1, "fs_read", &json!({ "path": "a.txt" }));
+    let replaced = door.post(&first, &read);
+    assert!(replaced.starts_with("HTTP/1.1 404 "), "{replaced}");
+    let done = door.post(&session, &read);
+    assert!(
+        done.contains("one\\ntwo") && done.contains("Content-Type: application/json"),
+        "{done}"
+    );
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    assert!(door.post(&session, note).starts_with("HTTP/1.1 202 "));
+    let args = json!({ "path": "new.txt", "content": "x", "mode": "create" });
+    let headers = [door.headers(), vec![("Mcp-Session-Id", session.clone())]].concat();
+    let stream = door.send("POST /mcp", &headers, &call(2, "fs_write", &args));
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut next = || {
+        let line = lines.find(|line| line.starts_with("data: ")).unwrap();
+        serde_json::from_str::<Value>(line.trim_start_matches("data: ")).unwrap()
+    };
+    let asked = next();
+    assert_eq!(asked["method"], json!("elicitation/create"), "{asked}");
+    let yes = answer("accept", true).replace("$ID", asked["id"].as_str().unwrap());
+    assert!(door.post(&session, &yes).starts_with("HTTP/1.1 202 "));
+    let written = next();
+    assert_eq!(written.pointer(STATUS), Some(&json!("ok")), "{written}");
+    assert!(door.capsule.workspace().join("new.txt").exists());
+    let stateless = stateless_call(3, "fs_read", &json!({ "path": "a.txt" }), &json!({}));
+    assert!(door.post("", &stateless).contains("\"resultType\":\"complete\""));
+    let headers = [door.headers(), vec![("Mcp-Session-Id", session.clone())]].concat();
+    let ended = read_all(door.send("DELETE /mcp", &headers, ""));
+    assert!(ended.starts_with("HTTP/1.1 204 "), "{ended}");
+    assert!(door.post(&session, &read).starts_with("HTTP/1.1 404 "));
+    kill_process(Pid::from_child(&door.server), Signal::TERM).unwrap();
+    let began = Instant::now();
+    while door.capsule.run(&["session", "list"]).stdout.contains("mcp:") {
+        assert!(began.elapsed().as_secs() < 20, "the session does not end");
+    }
+    let _ = door.capsule.run(&["verify"]).exits(0);
 }

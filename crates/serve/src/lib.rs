@@ -7,4 +7,4 @@
 
 mod mcp;
 
-pub use mcp::{CallAnswer, McpHost, McpServer, serve_stdio};
+pub use mcp::{CallAnswer, HttpDoor, McpHost, McpServer, serve_http, serve_stdio};

@@ -7,9 +7,14 @@
 mod card_text;
 mod session;
 
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
-use capsule_serve::serve_stdio;
+use capsule_base::code::Code;
+use capsule_core::outcome::CodedError;
+use capsule_serve::{HttpDoor, serve_http, serve_stdio};
 
 use crate::args::{McpCommand, McpServeArgs};
 use crate::command::load_session_policy;
@@ -29,14 +34,36 @@ fn serve(args: &McpServeArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, F
     let bound = load_session_policy(&args.policy, ctx, ctx.has_user_policy())?;
     let hint = "name the directory of a project: `capsule mcp serve --workspace DIR`";
     ctx.refuse_too_wide(bound.roots.workspace.as_ref(), hint)?;
-    if io::IsTerminal::is_terminal(&io::stdin()) {
+    let door = args.listen.as_deref().map(HttpDoor::open).transpose()?;
+    if let Some(door) = &door {
+        tell_door(door, args.token_file.as_deref(), screen)?;
+    } else if io::IsTerminal::is_terminal(&io::stdin()) {
         let text = "an MCP client speaks here, a message of JSON a line; Ctrl+C ends the server";
         screen.eprint(&format!("{HINT}serving{HINT:#}: {text}"));
     }
     let mut session = McpSession::new(args, (&bound, ctx), screen);
-    let served = serve_stdio(&mut session);
+    let served = match door {
+        Some(door) => serve_http(&mut session, door),
+        None => serve_stdio(&mut session),
+    };
     // The session is over, also where the client could not be served to its end.
     session.end()?;
     served?;
     Ok(0)
+}
+
+/// Says where clients are served, and gives the token once.
+fn tell_door(door: &HttpDoor, file: Option<&Path>, screen: &Screen) -> Result<(), Failure> {
+    screen.eprint(&format!("{HINT}serving{HINT:#}: {}", door.url()));
+    let Some(path) = file else {
+        screen.eprint(&format!("{HINT}token{HINT:#}: {}", door.token()));
+        return Ok(());
+    };
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    made.and_then(|mut file| writeln!(file, "{}", door.token())).map_err(|error| {
+        let message = format!("the token cannot be written to `{}`: {error}", path.display());
+        CodedError::new(Code::Usage, message)
+            .with_suggestion("name a file that is not there yet")
+            .into()
+    })
 }

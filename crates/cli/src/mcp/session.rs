@@ -97,8 +97,8 @@ impl<'c> McpSession<'c> {
                 Ok(settled) => Some(settled.to_json(&label)),
                 Err(failure) => Some(unsettled(&CodedError::from(failure), &label)),
             };
-            if let (Some(map), Some(told)) = (answer.value.as_object_mut(), not_applied) {
-                map.insert("not_applied".into(), told);
+            if let (Some(map), Some(report)) = (answer.value.as_object_mut(), not_applied) {
+                map.insert("not_applied".into(), report);
                 answer.is_error = true;
             }
         }
@@ -187,7 +187,7 @@ impl SettledChanges {
             let why = change.refused.as_deref().or(change.asked.as_deref());
             json!({ "path": change.path, "why": why })
         };
-        let dropped: Vec<Value> = self.dropped.iter().take(TOLD_CHANGES).map(change).collect();
+        let dropped: Vec<Value> = self.dropped.iter().take(NAMED_CHANGES).map(change).collect();
         let note = match self.stay {
             0 => "these changes are not in the workspace and were dropped".to_owned(),
             stay => format!(
@@ -197,7 +197,7 @@ impl SettledChanges {
         };
         json!({
             "dropped": dropped,
-            "more": self.dropped.len().saturating_sub(TOLD_CHANGES),
+            "more": self.dropped.len().saturating_sub(NAMED_CHANGES),
             "reason": self.problem.as_ref().map(|problem| &problem.message),
             "note": note,
         })
@@ -205,7 +205,7 @@ impl SettledChanges {
 }
 
 /// How many changes that were dropped are told by name.
-const TOLD_CHANGES: usize = 50;
+const NAMED_CHANGES: usize = 50;
 
 /// What is told where it is not known what became of the changes.
 fn unsettled(problem: &CodedError, label: &str) -> Value {

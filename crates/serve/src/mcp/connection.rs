@@ -17,7 +17,7 @@ use crate::mcp::revision::Client;
 
 /// What the thread that serves finds.
 pub(crate) enum Next {
-    Request(Request),
+    Request(Request, Client),
     /// Nothing, within the time.
     Idle,
     /// Nothing, and nothing will come.
@@ -56,7 +56,7 @@ struct Question {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Request>,
+    queue: VecDeque<(Request, Client)>,
     running: Option<Running>,
     question: Option<Question>,
     questions: u64,
@@ -103,6 +103,16 @@ impl Connection {
         }
     }
 
+    /// Lets another client begin. What was asked of the user of the one before has no answer.
+    pub(crate) fn forget_client(&self) {
+        let state = &mut *self.state();
+        state.client = None;
+        if state.running.as_ref().is_some_and(|running| !running.client.is_stateless) {
+            state.reply(Reply::Abandoned);
+        }
+        self.changed.notify_all();
+    }
+
     /// Refuses the id of a request that goes on.
     ///
     /// # Errors
@@ -111,7 +121,7 @@ impl Connection {
         let state = self.state();
         let mut ids =
             state.running.iter().filter(|running| !running.is_answered).map(|running| &running.id);
-        if ids.any(|used| used == id) || state.queue.iter().any(|waiting| waiting.id == *id) {
+        if ids.any(|used| used == id) || state.queue.iter().any(|(waiting, _)| waiting.id == *id) {
             return Err(RpcError::new(INVALID_REQUEST, "the id is that of a request that goes on"));
         }
         Ok(())
@@ -121,14 +131,14 @@ impl Connection {
     ///
     /// # Errors
     /// When too many wait, or it answers a question that nothing asks.
-    pub(crate) fn accept(&self, mut request: Request) -> Result<(), RpcError> {
+    pub(crate) fn accept(&self, mut request: Request, client: Client) -> Result<(), RpcError> {
         let state = &mut *self.state();
         if request.params.contains_key("requestState") {
             state.take_repeated(&mut request)?;
         } else if state.queue.len() >= limits::MCP_WAITING {
             return Err(RpcError::new(BUSY, "too many requests wait"));
         } else {
-            state.queue.push_back(request);
+            state.queue.push_back((request, client));
         }
         self.changed.notify_all();
         Ok(())
@@ -137,7 +147,7 @@ impl Connection {
     /// Cancels a request.
     pub(crate) fn cancel(&self, id: &Value) {
         let state = &mut *self.state();
-        state.queue.retain(|waiting| waiting.id != *id);
+        state.queue.retain(|(waiting, _)| waiting.id != *id);
         if let Some(running) = state.running.as_mut().filter(|running| running.id == *id) {
             running.is_cancelled = true;
             state.reply(Reply::Withdrawn);
@@ -186,17 +196,17 @@ impl Connection {
                 self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
         }
         match state.queue.pop_front() {
-            Some(request) => {
+            Some((request, client)) => {
                 // From here on it can be stopped.
                 state.running = Some(Running {
                     id: request.id.clone(),
                     outlet: request.outlet.clone(),
-                    client: request.client,
+                    client,
                     call: same_call(&request.params),
                     is_cancelled: false,
                     is_answered: false,
                 });
-                Next::Request(request)
+                Next::Request(request, client)
             }
             None if state.has_ended => Next::Ended,
             None => Next::Idle,

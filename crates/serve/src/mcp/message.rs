@@ -4,7 +4,6 @@ use capsule_base::{json, limits};
 use serde_json::{Map, Value, json};
 
 use crate::mcp::outlet::Outlet;
-use crate::mcp::revision::Client;
 
 /// The message is no JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
@@ -65,8 +64,6 @@ pub(crate) struct Request {
     pub(crate) params: Map<String, Value>,
     /// Where the answer goes.
     pub(crate) outlet: Outlet,
-    /// What its client can do.
-    pub(crate) client: Client,
 }
 
 impl Request {

@@ -2,6 +2,8 @@
 
 mod connection;
 mod elicitation;
+mod http;
+mod http_request;
 mod message;
 mod outlet;
 mod progress;
@@ -11,5 +13,6 @@ mod server;
 mod stdio;
 mod tool_list;
 
+pub use http::{HttpDoor, serve_http};
 pub use server::{CallAnswer, McpHost, McpServer};
 pub use stdio::serve_stdio;

@@ -45,8 +45,7 @@ impl Reception {
                 }
             }
             Message::Request { id, method, params } => {
-                let client = Client::default();
-                let request = Request { id, method, params, outlet: outlet.clone(), client };
+                let request = Request { id, method, params, outlet: outlet.clone() };
                 let id = request.id.clone();
                 match self.answer(request, connection) {
                     Ok(None) => {}
@@ -58,11 +57,7 @@ impl Reception {
     }
 
     /// What a request is answered; none where it is a call, which waits for its turn.
-    fn answer(
-        &self,
-        mut request: Request,
-        connection: &Connection,
-    ) -> Result<Option<Value>, RpcError> {
+    fn answer(&self, request: Request, connection: &Connection) -> Result<Option<Value>, RpcError> {
         connection.check_id(&request.id)?;
         let stateless = Client::of_request(&request)?;
         let method = request.method.as_str();
@@ -78,8 +73,7 @@ impl Reception {
         };
         let answer = match method {
             "tools/call" => {
-                request.client = client;
-                return connection.accept(request).map(|()| None);
+                return connection.accept(request, client).map(|()| None);
             }
             "tools/list" => {
                 first_page(&request).map(|()| client.complete_list(self.tools.clone()))?

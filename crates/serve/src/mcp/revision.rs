@@ -81,6 +81,11 @@ impl Client {
     }
 }
 
+/// Whether metadata name a revision, so that their request speaks for itself.
+pub(crate) fn names_revision(meta: &Value) -> bool {
+    meta.get(VERSION_KEY).is_some()
+}
+
 /// The revisions that are known, the newest first.
 pub(crate) fn supported() -> Vec<&'static str> {
     [STATELESS].into_iter().chain(WITH_INITIALIZE).collect()

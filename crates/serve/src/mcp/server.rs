@@ -68,10 +68,10 @@ impl<'h> McpServer<'h> {
     pub(crate) fn run(mut self) {
         while !self.host.cancel().is_set() {
             match self.connection.next(limits::MCP_POLL) {
-                Next::Request(request) => {
+                Next::Request(request, client) => {
                     let answer = self.call_tool(&request);
                     let is_stopped = self.connection.finish(|id| match answer {
-                        Ok(answer) => result(id, &request.client.complete(answer)),
+                        Ok(answer) => result(id, &client.complete(answer)),
                         Err(error) => error.answer(id),
                     });
                     // What the client stopped is over; what the user stopped is not.
@@ -148,9 +148,9 @@ mod tests {
         let small = json!({ "status": "tool_error", "code": "exec.failed", "not_applied": { "dropped": ["a"] } });
         let mut value = small.clone();
         value["result"] = json!({ "stdout": long });
-        let told = call_result(CallAnswer { value, is_error: true });
+        let shown = call_result(CallAnswer { value, is_error: true });
         let mut kept = small;
         kept["truncated"] = true.into();
-        assert_eq!(told.get("structuredContent"), Some(&kept));
+        assert_eq!(shown.get("structuredContent"), Some(&kept));
     }
 }
