@@ -739,6 +739,9 @@ impl Drop for Door {
     }
 }
 
+/// What is tried, the first words of the request, the header that differs, the body, and the status of the answer.
+type HttpCase<'c> = (&'c str, &'c str, (&'c str, String), &'c str, &'c str);
+
 fn read_all(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     // What was refused early may end with a reset.
@@ -755,7 +758,7 @@ fn over_http_only_the_holder_of_the_token_is_served() {
     let huge = "x".repeat(4_000_001);
     let other = || format!("Bearer {}", "0".repeat(64));
     let port = door.address.rsplit(':').next().unwrap();
-    let cases: Vec<(&str, &str, (&str, String), &str, &str)> = vec![
+    let cases: Vec<HttpCase<'_>> = vec![
         ("as it has to be", "POST /mcp", ("Origin", String::new()), &list, "200"),
         ("its page", "POST /mcp", ("Origin", format!("http://{}", door.address)), &list, "200"),
         ("its name", "POST /mcp", ("Host", format!("localhost:{port}")), &list, "200"),
