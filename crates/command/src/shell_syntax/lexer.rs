@@ -252,8 +252,10 @@ impl Lexer<'_, '_> {
             return Ok(());
         }
         let (path, units) = self.target(units, at, start)?;
-        let redirect = match sign {
-            "<" => Redirection::Input { path },
+        let redirect = match (sign, path.as_str()) {
+            ("<", _) => Redirection::Input { path },
+            (_, "/dev/stdout") => Redirection::Duplicate { stream, target: StdStream::Out },
+            (_, "/dev/stderr") => Redirection::Duplicate { stream, target: StdStream::Err },
             _ => Redirection::File { stream, path, append: sign == ">>" },
         };
         self.push(Token::Redirect(redirect, units), start);

@@ -10,6 +10,19 @@ use crate::specs::command_spec::ArgKind;
 use crate::specs::embedded;
 use crate::specs::path_use::{PathAccess, PathOrigin, PathUse};
 
+/// Devices of the system that hold nothing of anyone, and whose text never ends.
+pub const ENDLESS_DEVICES: &[&str] = &["/dev/zero", "/dev/urandom", "/dev/random"];
+
+/// Whether an operand is a device that everyone may use so: a stream of the program itself, or one to read from.
+fn is_device(place: ArgPosition, kind: ArgKind, text: &str) -> bool {
+    let is_stream = matches!(text, "/dev/stdin" | "/dev/stdout" | "/dev/stderr");
+    match kind {
+        _ if place == ArgPosition::Option => false,
+        ArgKind::Path => is_stream || ENDLESS_DEVICES.contains(&text),
+        _ => kind == ArgKind::WrittenPath && is_stream,
+    }
+}
+
 /// Where a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgPosition {
@@ -45,7 +58,7 @@ pub(super) fn argument_paths(
 
 fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<PathUse>> {
     // What is never a file of the workspace: nothing, and standard input or output.
-    if matches!(text, "-" | "/dev/null") {
+    if matches!(text, "-" | "/dev/null") || is_device(place, kind, text) {
         return Some(Vec::new());
     }
     match (kind, place) {

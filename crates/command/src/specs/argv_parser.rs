@@ -4,11 +4,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::specs::command_spec::matches_setting;
 use crate::specs::parsed_argv::new_level;
 use crate::specs::{
-    ANY_SUBCOMMAND, ArgKind, CommandLevel, CommandSpec, Effect, EffectSpec, Effects, MatchedEffect,
-    OptionSpec, OptionStyle, ParsedArgv, ParsedFlag, PathUse, argument_paths, effect,
-    matches_wildcard, module,
+    ANY_SUBCOMMAND, ArgKind, CommandLevel, CommandSpec, Effect, Effects, MatchedEffect, OptionSpec,
+    OptionStyle, ParsedArgv, ParsedFlag, PathUse, argument_paths, effect,
+    effect::{effect_of_verb, matched_effect},
+    module,
 };
 
 impl ParsedArgv {
@@ -34,14 +36,14 @@ impl ParsedArgv {
         };
         if knowledge.is_none() {
             walk.parsed.base_effects.push(matched_effect(Effect::Unknown, &name));
+            let operands = rest.iter().filter(|word| !word.starts_with('-'));
+            walk.parsed
+                .base_effects
+                .extend(operands.take(2).filter_map(|word| effect_of_verb(word)));
         }
         walk.read_level(new_level(&name, knowledge.is_some()), rest, knowledge, expect_subcommands);
         walk.parsed
     }
-}
-
-fn matched_effect(effect: Effect, word: &str) -> MatchedEffect {
-    EffectSpec { effects: Effects::of(effect), ..EffectSpec::default() }.matched(word)
 }
 
 /// A walk over the words of a command line.
@@ -348,9 +350,9 @@ impl ArgvParser {
         }
         let adds = &option.effect;
         let is_none = adds.effects.is_empty()
-            || record_value.as_ref().is_some_and(|value| {
-                option.except.iter().any(|name| matches_wildcard(name, value))
-            });
+            || record_value
+                .as_ref()
+                .is_some_and(|value| option.except.iter().any(|name| matches_setting(name, value)));
         let added = (!is_none).then(|| self.match_effect(adds, spelled));
         let added = added.map(|added| self.as_program_start(added));
         self.parsed.argument_effects.extend(added.clone());

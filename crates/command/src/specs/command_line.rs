@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 
 use crate::program::ProgramFact;
 use crate::specs::{
-    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv, effect::take_network,
+    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv,
+    effect::{matched_effect, take_network},
     find_spec, toolchain,
 };
 use crate::variables::keeps_offline;
@@ -79,7 +80,7 @@ impl<'c> CommandLine<'c> {
             .map(|command| (Some(command), ParsedArgv::parse(argv, Some(command), expects)))
             .collect();
         if readings.is_empty() {
-            readings.push((None, ParsedArgv::parse(argv, None, expects)));
+            readings.push((None, parse_unknown(argv, program, (expects, depth))));
         }
         if let Some(word) =
             argv.first().filter(|word| word.contains('/') && !is_found_by_path(word, program))
@@ -181,6 +182,28 @@ impl<'c> CommandLine<'c> {
             levels.unwrap_or_default().iter().map(|level| level.name.as_str()).collect();
         names.join(" ")
     }
+}
+
+/// What asks any program what it is, where it is the only argument.
+const HELP_OPTIONS: &[&str] = &["--help", "--version", "-h", "-V"];
+
+/// Reads a command line of an unknown program. One that is no part of another and only asks what a program of the
+/// system is, reads.
+fn parse_unknown(
+    argv: &[String],
+    program: Option<&ProgramFact>,
+    (expects, depth): (bool, usize),
+) -> ParsedArgv {
+    let mut reading = ParsedArgv::parse(argv, None, expects);
+    let is_plain = |name: &str| !name.contains('/') || is_system_program(name);
+    if let [name, option] = argv
+        && HELP_OPTIONS.contains(&option.as_str())
+        && program.map_or(is_plain(name), |found| found.path.starts_with('/'))
+        && depth == limits::WRAPPED_COMMANDS
+    {
+        reading.base_effects = alloc::vec![matched_effect(Effect::Reads, option)];
+    }
+    reading
 }
 
 /// The folders that programs of the system lie in.

@@ -152,6 +152,17 @@ pub fn matches_wildcard(name: &str, word: &str) -> bool {
     true
 }
 
+/// Whether a word is a value of this form. A key before `=` may be written in either case, as those of git.
+pub(super) fn matches_setting(name: &str, word: &str) -> bool {
+    match (name.split_once('='), word.split_once('=')) {
+        (Some((name, form)), Some((key, value))) => {
+            matches_wildcard(&name.to_lowercase(), &key.to_lowercase())
+                && matches_wildcard(form, value)
+        }
+        _ => matches_wildcard(name, word),
+    }
+}
+
 /// Stands for any word that is no subcommand.
 pub const ANY_SUBCOMMAND: &str = "*";
 

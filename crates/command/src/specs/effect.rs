@@ -216,6 +216,24 @@ impl EffectSpec {
     }
 }
 
+/// One effect by its usual description.
+pub(super) fn matched_effect(effect: Effect, word: &str) -> MatchedEffect {
+    EffectSpec { effects: Effects::of(effect), ..EffectSpec::default() }.matched(word)
+}
+
+/// What subcommands of programs in the table do that are called so, and those of unknown programs, too.
+const VERBS: &[(Effect, &str)] = &[
+    (Effect::Publishes, "publish unpublish deploy redeploy undeploy upload push release"),
+    (Effect::Destroys, "destroy drop dropdb wipe purge nuke teardown obliterate"),
+];
+
+/// What a subcommand of an unknown program does by its name: `deploy`, `deploy:prod`, `db:drop`.
+pub(super) fn effect_of_verb(word: &str) -> Option<MatchedEffect> {
+    let is_named = |verb: &str| word.split(':').any(|part| part == verb);
+    let (effect, _) = VERBS.iter().find(|(_, verbs)| verbs.split(' ').any(is_named))?;
+    Some(matched_effect(*effect, word))
+}
+
 /// Effects of commands whose words may name files of other computers.
 pub(super) const REMOTE_EFFECTS: Effects = Effects::of(Effect::Network)
     .with(Effect::Publishes)

@@ -103,20 +103,14 @@ pub fn expanded_argv(
     let folder = cwd.inside().map_or("", WorkspacePath::as_str);
     let mut words = Vec::new();
     for word in &stage.words {
-        let Some(text) = word.literal() else {
-            let pattern = word.unexpanded();
-            let found = expansions
-                .iter()
-                .find(|expansion| expansion.pattern == pattern && expansion.cwd == folder);
-            match found.filter(|expansion| !expansion.names.is_empty()) {
-                Some(found) => {
-                    words.extend(found.names.iter().map(|name| protect_leading_dash(name)))
-                }
-                None => words.push(pattern),
+        let pattern = word.unexpanded();
+        let matches = |found: &&Expansion| found.pattern == pattern && found.cwd == folder;
+        match expansions.iter().find(matches).filter(|_| word.literal().is_none()) {
+            Some(found) if !found.names.is_empty() => {
+                words.extend(found.names.iter().map(|name| protect_leading_dash(name)))
             }
-            continue;
-        };
-        words.push(text.to_string());
+            _ => words.push(pattern),
+        }
     }
     words
 }
@@ -127,13 +121,14 @@ pub fn protect_leading_dash(name: &str) -> String {
     if name.starts_with('-') { alloc::format!("./{name}") } else { name.to_string() }
 }
 
-/// Whether a pattern matches all that lies at the root, or for all of it that is hidden: a name of nothing but
-/// wildcards.
+/// Whether a pattern matches all that lies at the root, all directories of it, or all of it that is hidden: a name of
+/// nothing but wildcards, which may begin with a dot and end with a slash.
 #[must_use]
 pub fn is_everything(word: &ShellWord, cwd: &PathTarget, names: &RootNames) -> bool {
     let Some(pieces) = word.as_glob() else { return false };
     let mut name = Vec::new();
-    for piece in pieces.iter().rev() {
+    let is_slash = |piece: &&WordPiece| matches!(piece, WordPiece::Text(text) if text.bytes().all(|c| c == b'/'));
+    for piece in pieces.iter().rev().skip_while(is_slash) {
         match piece {
             WordPiece::Directories => break,
             WordPiece::Text(text) => {
@@ -145,19 +140,22 @@ pub fn is_everything(word: &ShellWord, cwd: &PathTarget, names: &RootNames) -> b
             _ => name.push(piece),
         }
     }
-    let is_wide = |piece: &&WordPiece| match piece {
-        WordPiece::Text(text) => matches!(text.rsplit('/').next(), Some("" | ".")),
+    let is_wide = |(after, piece): (usize, &&WordPiece)| match piece {
+        WordPiece::Text(text) => match text.rsplit('/').next() {
+            Some(".") => after + 1 == name.len(),
+            rest => rest == Some(""),
+        },
         WordPiece::Class { negated, .. } => *negated,
         _ => true,
     };
     let typed = word.unexpanded();
-    let (directory, _) = typed.rsplit_once('/').unwrap_or((".", ""));
+    let (directory, _) = typed.trim_end_matches('/').rsplit_once('/').unwrap_or((".", ""));
     // `**/` begins in the directory before it.
     let directory = directory.strip_suffix("**").unwrap_or(directory);
     let directory = if directory.is_empty() && !typed.starts_with('/') { "." } else { directory };
     let at = target_from(cwd, directory.trim_end_matches('/'), names);
     name.contains(&&WordPiece::Any)
-        && name.iter().all(is_wide)
+        && name.iter().enumerate().all(is_wide)
         && at.inside().is_some_and(WorkspacePath::is_root)
 }
 

@@ -17,7 +17,7 @@ use crate::decision::{Decision, Verdict};
 use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
 use crate::policy::decide::call::{decide_single, evaluate_call};
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
-use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, literal_stdin};
+use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, endless_output, literal_stdin};
 use crate::policy::decide::instructions::written_by_words;
 use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck};
 use crate::policy::decide::variables::{is_refused, variable_finding};
@@ -192,6 +192,11 @@ impl CombinedDecision {
             self.add_directory(case, &step.cwd, rule.map(|(_, rule)| rule));
         }
         flow.input_effects = Effects::NONE;
+        if let Some(name) = endless_output(&step.stages) {
+            let reason = format!("what `{name}` prints never ends, and goes to a file");
+            let finding = Finding::deny(Code::ExecNotInLanguage, reason);
+            self.add_finding(finding.with_suggestion(Some("end it: `| head -c 1000 > FILE`")));
+        }
         for part in sub_actions(step, *timeout_ms, case.facts) {
             let tool = ToolName::unchecked(match part.action {
                 Action::Write { .. } => "fs.write",

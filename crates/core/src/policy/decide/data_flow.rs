@@ -3,11 +3,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::action::{PathTarget, target_from};
+use crate::action::{DEV_NULL, PathTarget, target_from};
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
-use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord};
-use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
+use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord, StdStream};
+use capsule_command::specs::{
+    CommandLine, ENDLESS_DEVICES, Effect, Effects, PathAccess, base_name,
+};
 
 /// What came from where, up to some part of a command.
 #[derive(Default)]
@@ -64,6 +66,34 @@ fn used_paths(
     let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|argv| &argv.paths);
     let item = paths.filter(|path| uses.contains(&path.access));
     item.filter_map(|item| target_from(folder, &item.path, names).inside().cloned()).collect()
+}
+
+/// The program of a pipeline whose text never ends, where that text goes to a file: `yes > f`.
+pub(super) fn endless_output(stages: &[PipelineStage]) -> Option<&str> {
+    let mut endless = None;
+    for stage in stages {
+        let words: Vec<&str> = stage.words.iter().filter_map(ShellWord::literal).collect();
+        let (name, words) =
+            words.split_first().map_or(("", &[][..]), |(name, words)| (base_name(name), words));
+        let has = |starts: &[&str]| {
+            words.iter().any(|word| starts.iter().any(|start| word.starts_with(start)))
+        };
+        endless = match name {
+            "head" => None,
+            "od" if has(&["-N", "--read-bytes"]) => None,
+            "xxd" if has(&["-l", "-len"]) => None,
+            "yes" => Some(name),
+            "seq" if has(&["inf"]) => Some(name),
+            "tail" if has(&["-f", "-F", "--follow"]) => Some(name),
+            _ if words.iter().any(|word| ENDLESS_DEVICES.contains(word)) => Some(name),
+            _ => endless,
+        };
+        let is_file = |redirect: &Redirection| matches!(redirect, Redirection::File { stream: StdStream::Out, path, .. } if path != DEV_NULL);
+        if endless.is_some() && (name == "tee" || stage.redirects.iter().any(is_file)) {
+            return endless;
+        }
+    }
+    None
 }
 
 /// Stands for the names of all that is in a folder.
