@@ -26,6 +26,9 @@ pub(super) struct ReadCommand {
     keeps_last: bool,
 }
 
+/// The name of fields that are not looked at. A shell has another value for `$_`, which stays refused.
+const UNUSED: &str = "_";
+
 /// The value of `IFS=VALUE`, where it is plain text.
 fn separators(units: &[Unit]) -> Option<String> {
     let (name, value) = units.split_at_checked(4)?;
@@ -77,7 +80,8 @@ impl Parser {
         };
         let plain = |units: &Vec<Unit>| units.iter().map(|unit| unit.bare()).collect();
         let names: Option<Vec<String>> = words.iter().map(plain).collect();
-        let names = names.filter(|names| names.iter().all(|name| is_assignable(name)));
+        let names =
+            names.filter(|names| names.iter().all(|name| name == UNUSED || is_assignable(name)));
         let Some(names) = names.filter(|names| is_raw && !names.is_empty()) else {
             let why = "only `read -r NAME ..` is known here";
             let hint = "write `while read -r NAME; do COMMANDS; done < FILE`";
@@ -194,7 +198,7 @@ impl Parser {
         let ReadCommand { names, separators, keeps_last } = read;
         let lines = ElementKind::Lines { number, name: output.clone(), keeps_last };
         self.emit(lines, place.clone())?;
-        self.names.extend(names.iter().cloned());
+        self.names.extend(names.iter().filter(|name| *name != UNUSED).cloned());
         self.begin_loop(number, place)?;
         let each = ElementKind::EachLine { number, names, separators, end: 0 };
         let leaves = self.emit(each, place.clone())?;
