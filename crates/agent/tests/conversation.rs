@@ -111,7 +111,7 @@ impl Place {
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,
-            agent: None,
+            agent_host: None,
             for_agent: false,
             observer: watching,
             prompt: Box::new(NoPrompt),

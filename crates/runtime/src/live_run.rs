@@ -89,7 +89,7 @@ pub struct LiveRunOptions<'s, 'o> {
     /// Whether the program that hosts a model carries out the calls: here they are judged, recorded and backed up.
     pub is_gate: bool,
     /// What runs the agent that the user started, if one is the call of the run.
-    pub agent: Option<Rc<dyn AgentHost>>,
+    pub agent_host: Option<Rc<dyn AgentHost>>,
     /// Whether another agent makes the calls, which is told what became of each: a question waits for a person although the
     /// profile does not say so, and what is staged is applied or dropped when the call ends.
     pub for_agent: bool,
@@ -396,7 +396,7 @@ fn live_backend<'o>(
         start.sink,
     );
     let backend = backend.for_run(run).with_approver(broker.with_prompt(start.prompt));
-    (backend.gating(is_gate).with_agent(start.agent), start.observer)
+    (backend.gating(is_gate).with_agent(start.agent_host), start.observer)
 }
 
 /// The label of the run since which the policy's text has not changed.

@@ -77,7 +77,7 @@ impl Waits {
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,
-            agent: None,
+            agent_host: None,
             for_agent: false,
             observer: &mut silent,
             prompt: Box::new(NoPrompt),

@@ -96,7 +96,7 @@ fn options<'s, 'o>(
         env: Box::new(|_| None),
         accepts_layer: false,
         is_gate: false,
-        agent: None,
+        agent_host: None,
         for_agent: false,
         observer,
         prompt: Box::new(NoPrompt),

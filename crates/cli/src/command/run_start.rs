@@ -49,7 +49,7 @@ pub(crate) fn run_options<'s, 'o>(
         prompt,
         accepts_layer: false,
         is_gate: false,
-        agent: None,
+        agent_host: None,
         for_agent: false,
         observer,
     }

@@ -151,7 +151,7 @@ impl SingleCall<'_> {
             capabilities,
             sink: self.sink,
             accepts_layer: self.layer.accept_layer,
-            agent,
+            agent_host: agent,
             for_agent: self.origin == Origin::Model,
             ..run_options((self.policy, ctx), self.kind, steered, self.prompt, &mut silent)
         };

@@ -135,7 +135,7 @@ impl Place {
             env: Box::new(|_| None),
             accepts_layer: false,
             is_gate: false,
-            agent: None,
+            agent_host: None,
             for_agent: false,
             observer: &mut silent,
             prompt: Box::new(Scripted { acts: Rc::clone(&acts), seen: Rc::clone(&seen) }),

@@ -89,8 +89,8 @@ fn agent_restrictions(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Restrict
         clamped: false,
         environment: Box::default(),
         reads: None,
-        writes: Some(PathScope::new(Arc::clone(policy), Vec::new())),
-        hosts: HostScope::of(policy, input, Vec::new()),
+        writes: Some(PathScope::new(Arc::clone(policy), Default::default())),
+        hosts: HostScope::of(policy, input, Default::default()),
     }
 }
 
