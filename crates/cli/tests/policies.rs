@@ -168,7 +168,7 @@ fn decisions_are_as_the_policy_says() {
         (run("head -n 5 /etc/passwd"), "deny", "path.outside-workspace", ""),
         (run("tool --opt build"), "deny", "exec.ambiguous", "shell.run/tool"),
         (run("tool build"), "allow", "policy.allowed", "shell.run/tool.build"),
-        (run("tool deploy"), "deny", "exec.subcommand-denied", "shell.run/tool"),
+        (run("tool launch"), "deny", "exec.subcommand-denied", "shell.run/tool"),
         (run("rg --pre sh x"), "deny", "exec.flag-denied", "shell.run/rg"),
         (run("rg --pre=sh x"), "deny", "exec.flag-denied", "shell.run/rg"),
         (run("rg --pr=sh x"), "deny", "exec.flag-denied", "shell.run/rg"),
