@@ -190,13 +190,13 @@ fn a_layer_tightens_what_it_names() {
         ),
         // A part of a program, and the others stay.
         (
-            "tools: { shell.run: { executables: { git: { subcommands: { log: { flags: { deny: [--all] } }, commit: deny } }, tool: { subcommands: { deploy: deny } } } } }\n",
+            "tools: { shell.run: { executables: { git: { subcommands: { log: { flags: { deny: [--all] } }, commit: deny } }, tool: { subcommands: { launch: deny } } } } }\n",
             &[
                 (run("git log --all"), "deny", "shell.run/git.log"),
                 (run("git log"), "allow", "shell.run/git.log"),
                 (run("git status"), "allow", "shell.run/git.status"),
                 (run("git commit -m x"), "deny", "shell.run/git.commit"),
-                (run("tool deploy"), "deny", "shell.run/tool.deploy"),
+                (run("tool launch"), "deny", "shell.run/tool.launch"),
                 (run("tool build"), "allow", "shell.run/tool"),
                 (run("ls"), "allow", "shell.run/effects.reads"),
             ],

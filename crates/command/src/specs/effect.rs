@@ -223,7 +223,7 @@ pub(super) fn matched_effect(effect: Effect, word: &str) -> MatchedEffect {
 
 /// What subcommands of programs in the table do that are called so, and those of unknown programs, too.
 const VERBS: &[(Effect, &str)] = &[
-    (Effect::Publishes, "publish unpublish deploy redeploy undeploy upload push release"),
+    (Effect::Publishes, "publish unpublish deploy redeploy undeploy upload push"),
     (Effect::Destroys, "destroy drop dropdb wipe purge nuke teardown obliterate"),
 ];
 
