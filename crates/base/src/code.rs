@@ -345,6 +345,10 @@ codes! {
         "The edit would leave the file as it is.",
         "`replace` says what is there already, or differs only in how the file ends.",
         "Leave the call out, or correct `replace`.";
+    EditOmission = "edit.omission", Caller, ToolFailed,
+        "A line of the new text is in place of text that was left out.",
+        "`// ... existing code ...`, or a line like it.",
+        "Write all of the new text, or replace only the lines that change.";
     EditTooLarge = "edit.too-large", Environment, ToolFailed,
         "The file is larger than an edit may be, or what is searched for takes too long to find.",
         "`limits.bytes_max`, or very many equal lines.",

@@ -37,6 +37,7 @@ fn word(refusal: &EditError) -> &'static str {
     match refusal {
         EditError::Empty => "empty",
         EditError::NoChange => "no-change",
+        EditError::Omission(_) => "omission",
         EditError::Binary => "binary",
         EditError::Encoding(_) => "encoding",
         EditError::NotFound { .. } | EditError::UnknownIndentation { .. } => "not-found",

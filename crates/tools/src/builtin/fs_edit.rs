@@ -12,12 +12,12 @@ use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
-use capsule_redact::{Redactor, TextPiece};
+use capsule_redact::{Redactor, TextPiece, excerpt};
 use capsule_workspace::{AtomicWrite, PathLookup, changed_line_counts, path_problem::require_file};
 use serde_json::{Map, Value};
 
 use crate::edit::{
-    EditError, EditRequest, EditResult, MatchCount, TextEncoding, edit, mask_restore,
+    EditError, EditRequest, EditResult, MatchCount, NearestMatch, TextEncoding, edit, mask_restore,
 };
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
@@ -311,6 +311,10 @@ fn edit_failure(path: &WorkspacePath, refusal: EditError, count: Option<u64>) ->
         EditError::NoChange => {
             (Code::EditNoChange, format!("`{path}` would stay as it is"), output)
         }
+        EditError::Omission(line) => {
+            let line = excerpt(&line, limits::QUOTED_CHARS);
+            (Code::EditOmission, format!("`replace` leaves text out: `{line}`"), output)
+        }
         EditError::Binary => (Code::EditBinary, format!("`{path}` is not text"), output),
         EditError::Encoding(encoding) => {
             let message = format!("`{path}` is {}, which cannot say `replace`", encoding.as_str());
@@ -322,14 +326,7 @@ fn edit_failure(path: &WorkspacePath, refusal: EditError, count: Option<u64>) ->
             output,
         ),
         EditError::NotFound { text, nearest: Some(nearest) } => {
-            let last = nearest.line + nearest.lines.saturating_sub(1);
-            let message = match nearest.line == last {
-                true => format!("`search` is not in `{path}`; line {last} comes closest"),
-                false => {
-                    let first = nearest.line;
-                    format!("`search` is not in `{path}`; lines {first} to {last} come closest")
-                }
-            };
+            let message = format!("`search` is not in `{path}`; {}", nearest_text(&nearest));
             let piece = TextPiece {
                 bytes: text.into_bytes(),
                 window: nearest.range,
@@ -371,6 +368,7 @@ fn refused_unquoted(path: &WorkspacePath, refusal: &EditError) -> Outcome {
     let (code, why) = match refusal {
         EditError::Empty => (Code::EditEmpty, "`search` is empty"),
         EditError::NoChange => (Code::EditNoChange, "the file would stay as it is"),
+        EditError::Omission(_) => (Code::EditOmission, "`replace` leaves text out"),
         EditError::Binary => (Code::EditBinary, "the file is not text"),
         EditError::Encoding(_) => (Code::EditEncoding, "its encoding cannot say `replace`"),
         EditError::NotFound { .. } | EditError::UnknownIndentation { .. } => {
@@ -386,6 +384,15 @@ fn refused_unquoted(path: &WorkspacePath, refusal: &EditError) -> Outcome {
     let hint = "nothing of the file is quoted, since the policy does not open it to `fs.read`; \
         ask the user for the lines";
     Outcome { output, ..Outcome::failed(CodedError::new(code, message).with_suggestion(hint)) }
+}
+
+/// Which lines come closest.
+fn nearest_text(nearest: &NearestMatch) -> String {
+    let (first, last) = (nearest.line, nearest.line + nearest.lines.saturating_sub(1));
+    match first == last {
+        true => format!("line {last} comes closest"),
+        false => format!("lines {first} to {last} come closest"),
+    }
 }
 
 /// How often, and on which lines.

@@ -11,6 +11,7 @@ mod indent;
 mod lines;
 pub(crate) mod mask_restore;
 mod nearest;
+mod omission;
 mod request;
 mod tolerant;
 
@@ -58,6 +59,8 @@ pub enum EditError {
     Empty,
     /// It would change nothing.
     NoChange,
+    /// The replacement has a line in place of text which was left out.
+    Omission(String),
     /// The file is no text.
     Binary,
     /// The file's encoding has no way to say the replacement.
@@ -96,6 +99,9 @@ pub fn edit(file: &[u8], request: &EditRequest<'_>) -> Result<EditResult, EditEr
     }
     let decoded = DecodedText::decode(file).ok_or(EditError::Binary)?;
     let text = decoded.text.as_str();
+    if let Some(line) = omission::find_omission(request.replace, text) {
+        return Err(EditError::Omission(line.to_owned()));
+    }
     let lines = Lines::split(text);
     let (how, found) = find_matches(text, &lines, request)?;
     let first = found.first().map_or(0, |found| found.range.start);
@@ -125,10 +131,10 @@ fn find_matches(
     let mut search = Search { lines, count: request.count, found_before: Vec::new() };
     let mut literal = |places: Occurrences| {
         // As often as it is there, it is there; whether it is meant is another question.
-        search.check_bounds(&places.ranges)?;
+        let all = search.tile(places.ranges);
+        search.check_bounds(&all)?;
         let by = Some(request.replace.to_owned());
-        let ranges =
-            places.ranges.into_iter().filter(|range| is_whole_line_match(lines, range, request));
+        let ranges = all.into_iter().filter(|range| is_whole_line_match(lines, range, request));
         search.accept(ranges.map(|range| Match { range, replacement: by.clone() }).collect())
     };
     if let Some(found) = literal(exact::find_exact(text, request.search))? {
@@ -173,6 +179,29 @@ struct Search<'s> {
 impl Search<'_> {
     fn expected_count(&self) -> usize {
         self.count.map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// The places without those that share something with another, where it was said how often they are expected and only
+    /// one choice of them is the largest: it is the same from either end.
+    fn tile(&self, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        let is_apart = |one: &Range<usize>, other: &Range<usize>| {
+            one.end <= other.start || other.end <= one.start
+        };
+        let choose = |all: &mut dyn Iterator<Item = &Range<usize>>| {
+            let mut chosen: Vec<Range<usize>> = Vec::new();
+            for range in all {
+                if chosen.last().is_none_or(|last| is_apart(last, range)) {
+                    chosen.push(range.clone());
+                }
+            }
+            chosen
+        };
+        let first = choose(&mut ranges.iter());
+        let last = choose(&mut ranges.iter().rev());
+        match self.count.is_some() && first.iter().eq(last.iter().rev()) {
+            true => first,
+            false => ranges,
+        }
     }
 
     /// Refuses more places than are expected, and places that share something.

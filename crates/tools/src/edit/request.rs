@@ -32,17 +32,20 @@ pub enum MatchTolerance {
     Indentation,
     /// In blank lines.
     BlankLines,
+    /// In how many spaces are between words and signs, outside of quotes.
+    InnerSpace,
 }
 
 impl MatchTolerance {
     /// Those with any tolerance, from the least on.
-    pub(super) const LEVELS: [Self; 6] = [
+    pub(super) const LEVELS: [Self; 7] = [
         Self::LineEnds,
         Self::TrailingSpace,
         Self::Spelling,
         Self::Tabs,
         Self::Indentation,
         Self::BlankLines,
+        Self::InnerSpace,
     ];
 
     /// The word in results.
@@ -56,6 +59,7 @@ impl MatchTolerance {
             Self::Tabs => "tolerant(tabs)",
             Self::Indentation => "tolerant(indentation)",
             Self::BlankLines => "tolerant(blank-lines)",
+            Self::InnerSpace => "tolerant(inner-space)",
         }
     }
 }

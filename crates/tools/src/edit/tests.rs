@@ -69,12 +69,29 @@ fn edits_are_made() {
         ),
         ("a\n\n\nb\n", "a\n\nb", "a\n\nc", "a\n\nc\n", MatchTolerance::BlankLines),
         ("x\na\nb\ny\n", "\n\na\nb\n", "\n\na\nc\n", "x\na\nc\ny\n", MatchTolerance::BlankLines),
+        (
+            "def f(a, b):\n    pass\n",
+            "def f(a,  b) :",
+            "def g(a):",
+            "def g(a):\n    pass\n",
+            MatchTolerance::InnerSpace,
+        ),
+        ("x = {  'a': 1 }\n", "x = {'a' : 1}", "x = {}", "x = {}\n", MatchTolerance::InnerSpace),
+        ("if a  b\n", "if a b", "if c", "if c\n", MatchTolerance::InnerSpace),
     ] {
         let request = EditRequest { search, replace, count: None, keeps_markdown_breaks: false };
         let edited = edit(file.as_bytes(), &request);
         let got = edited.map(|result| (String::from_utf8(result.bytes).unwrap(), result.tolerance));
         assert_eq!(got, Ok((new.to_owned(), how)), "{file:?} {search:?}");
     }
+}
+
+/// Places that overlap are as many as can be replaced, where only one choice of them is.
+#[test]
+fn overlapping_places_are_counted_as_they_are_replaced() {
+    assert_eq!(made("aaaa\n", "aa", "b", Some(2)), Ok("bb\n".to_owned()));
+    assert_eq!(made("abababa\n", "aba", "x", Some(2)), Ok("xbx\n".to_owned()));
+    assert_eq!(made("----\n", "--", "=", Some(2)), Ok("==\n".to_owned()));
 }
 
 #[test]
@@ -89,7 +106,16 @@ fn what_is_not_sure_is_refused() {
         ("a\nb\na\n", "a", "c", Some(1), EditError::WrongCount(lines(2, &[1, 3]))),
         ("aaa\n", "aa", "b", None, EditError::Ambiguous(lines(2, &[1, 1]))),
         ("aaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(2, &[1, 1]))),
-        ("aaaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(3, &[1, 1, 1]))),
+        ("aaaa\n", "aa", "b", Some(3), EditError::WrongCount(lines(2, &[1, 1]))),
+        ("aaaaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(4, &[1, 1, 1, 1]))),
+        ("f(a, b)\nf(a,  b)\n", "f(a,b)", "g", None, EditError::Ambiguous(lines(2, &[1, 2]))),
+        (
+            "a\nb\n",
+            "a\n",
+            "c\n# ... rest of file\n",
+            None,
+            EditError::Omission("# ... rest of file".into()),
+        ),
         // It is there as it is written, and within a line that is indented deeper.
         (
             "a:\n    b\n        b\n",
@@ -130,7 +156,7 @@ fn what_is_not_sure_is_refused() {
         assert_eq!(made(file, search, replace, count), Err(refusal), "{file:?} {search:?}");
     }
     for (file, search) in [
-        // Blanks within a line count, whatever they look like.
+        // Blanks in quotes count, and tabs.
         ("x = \"a  b\"\n", "x = \"a b\"\n"),
         ("a\tb\n", "a b\n"),
         // A line is whole or it is not there.

@@ -1,7 +1,7 @@
 //! Where a block of whole lines stands in a text, when it need not be the same byte for byte.
 //!
-//! A line matches as a whole or not at all, and blanks between its words count: only how it ends, how
-//! it is indented and how its characters are spelt may differ, and blank lines may be more or fewer.
+//! A line matches as a whole or not at all: only how it ends, how it is indented and how its characters are spelt may
+//! differ, blank lines may be more or fewer, and last of all spaces beside signs, outside of quotes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -177,7 +177,9 @@ impl<'s> BlockSearch<'s> {
             | MatchTolerance::TrailingSpace
             | MatchTolerance::Spelling => Tolerance::None,
             MatchTolerance::Tabs => Tolerance::Tabs,
-            MatchTolerance::Indentation | MatchTolerance::BlankLines => Tolerance::Shift,
+            MatchTolerance::Indentation
+            | MatchTolerance::BlankLines
+            | MatchTolerance::InnerSpace => Tolerance::Shift,
         };
         let new = self.replace.lines.iter().filter(|line| !is_blank(line));
         let others: Vec<&str> = new.map(|line| indent::split_indent(line).0).collect();
@@ -237,7 +239,39 @@ fn compare_parts(line: &str, how: MatchTolerance, breaks: bool) -> (&str, Cow<'_
     let full = line.trim_end_matches([' ', '\t']);
     let is_broken = breaks && !full.is_empty() && line.strip_prefix(full) == Some(MARKDOWN_BREAK);
     let (indent, body) = indent::split_indent(if is_broken { line } else { full });
-    (indent, if how >= MatchTolerance::Spelling { normalize(body) } else { Cow::Borrowed(body) })
+    let body = if how >= MatchTolerance::Spelling { normalize(body) } else { Cow::Borrowed(body) };
+    (indent, if how >= MatchTolerance::InnerSpace { collapse_spaces(&body).into() } else { body })
+}
+
+/// Signs beside which a space says nothing in any language that is common.
+const SPACED_SIGNS: &[char] = &['(', ')', '[', ']', '{', '}', ',', ';', ':', '='];
+
+/// A line with one space for several, and none beside brackets and such. Spaces in quotes count, and so do tabs; a line
+/// whose quotes do not pair stays as it is.
+fn collapse_spaces(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut quote = None;
+    let mut signs = line.chars().peekable();
+    while let Some(sign) = signs.next() {
+        if quote.is_some() || sign != ' ' {
+            quote = match quote {
+                Some(open) if open == sign => None,
+                None if matches!(sign, '"' | '\'' | '`') => Some(sign),
+                other => other,
+            };
+            plain.push(sign);
+            continue;
+        }
+        let is_last = signs.peek().is_some_and(|next| *next == ' ' || is_spaced_sign(*next));
+        if !is_last && !plain.ends_with(is_spaced_sign) {
+            plain.push(' ');
+        }
+    }
+    if quote.is_some() { line.to_owned() } else { plain }
+}
+
+fn is_spaced_sign(sign: char) -> bool {
+    SPACED_SIGNS.contains(&sign)
 }
 
 /// One spelling of a text for all that look alike: composed, with the quotes, dashes and blanks of a
