@@ -329,6 +329,24 @@ fn a_wrapped_program_is_bound_by_its_rule() {
     assert_ne!(answer["status"], "ok", "{answer}");
 }
 
+/// What becomes the value of a variable, or the input of a loop, is not printed as well.
+#[test]
+fn what_is_captured_is_not_shown() {
+    let capsule = capsule();
+    for (command, stdout) in [
+        ("x=$(cat src/b.txt); echo \"v $x\"", "v c\n"),
+        ("while read -r l; do echo \"l $l\"; done < src/b.txt; cat src/b.txt", "l c\nc\n"),
+        ("cat src/b.txt | while read -r l; do echo \"l $l\"; done", "l c\n"),
+        ("echo \"a $(echo b) c\"; echo d", "a b c\nd\n"),
+        ("(echo a; echo b) | sort -r", "b\na\n"),
+    ] {
+        let words = ["exec", "--policy", "builtin:developer", "--command", "--", command];
+        assert_eq!(capsule.run(&words).exits(0).stdout, stdout, "{command}");
+        let replayed = capsule.run(&["replay", "latest"]).exits(0);
+        assert!(replayed.stderr.contains("nothing was executed"), "{command}: {replayed:?}");
+    }
+}
+
 /// B22: names that begin with a dash are paths to every program that a loop hands them to.
 #[test]
 fn loops_over_names_hand_on_no_options() {

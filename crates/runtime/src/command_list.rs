@@ -42,12 +42,13 @@ impl CommandList {
         Some(Self { script, parts, root })
     }
 
-    /// Runs the parts one after the other, as they are joined.
+    /// Runs the parts one after the other, as they are joined. `pass` makes a call, and is told whether what it prints is
+    /// kept for a variable.
     pub(crate) fn run<E>(
         self,
         call: &ToolCall,
         whole: CallResult,
-        mut pass: impl FnMut(ToolCall) -> Result<CallResult, E>,
+        mut pass: impl FnMut(ToolCall, bool) -> Result<CallResult, E>,
     ) -> Result<CallResult, E> {
         let mut sum = ListResult::new(whole, self.root.clone());
         let mut state = ListState::new((None, None));
@@ -74,7 +75,7 @@ impl CommandList {
                 Some(part) if !part.changes_folder => (0, String::new()),
                 _ => {
                     let done = match sum.call_for((index, element), call, &mut state) {
-                        Ok(call) => pass(call)?,
+                        Ok(call) => pass(call, state.captures())?,
                         Err(ended) => *ended,
                     };
                     match sum.add(done, &mut state) {
@@ -552,7 +553,7 @@ mod tests {
             let parts = json!({ "parts": ListPart::of(&steps), "root": "/workspace" });
             let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
             let whole_done = delivered(json!({}), None);
-            list.run(&whole, whole_done, |call| {
+            list.run(&whole, whole_done, |call, _| {
                 let Some(steps) = understood(&call) else { return Err(()) };
                 assert_eq!(steps.len(), 1, "{text:?}");
                 outside |= steps[0].cwd.inside().is_none();
@@ -957,7 +958,7 @@ mod tests {
             let root = folder("judged");
             let parts = json!({ "parts": ListPart::of(&steps), "root": "/workspace" });
             let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
-            let _ = list.run(&whole, delivered(json!({}), None), |call| {
+            let _ = list.run(&whole, delivered(json!({}), None), |call, _| {
                 let Some(mut reached) = understood(&call) else { return Err(()) };
                 let item = reached.remove(0);
                 let seen = |step: &CommandStep| {

@@ -30,9 +30,13 @@ pub fn submit<J: Journal, H: CallBackend>(
 ) -> Result<CallResult, J::Error> {
     let (call, whole) = run_call(run, call)?;
     let done = match CommandList::from_result(&call, &whole) {
-        Some(list) => list.run(&call, whole, |part| run_call(run, part).map(|(_, done)| done)),
+        Some(list) => list.run(&call, whole, |part, captures| {
+            run.backend.capture_output(captures);
+            run_call(run, part).map(|(_, done)| done)
+        }),
         None => Ok(whole),
     };
+    run.backend.capture_output(false);
     run.batch_approval = None;
     done
 }

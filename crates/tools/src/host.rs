@@ -1,6 +1,7 @@
 //! What tools are told by the machine around the workspace, and where output goes.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use capsule_base::digest::Digest;
 use capsule_redact::{Redactor, Secret};
@@ -54,6 +55,21 @@ pub struct NullSink;
 impl Sink for NullSink {
     fn use_redactor(&self, _: &Redactor) {}
     fn output(&self, _: OutputKind, _: &[u8]) {}
+}
+
+/// A sink that shows errors alone, where what is printed is kept for a variable.
+pub struct ErrorSink(pub Rc<dyn Sink>);
+
+impl Sink for ErrorSink {
+    fn use_redactor(&self, redactor: &Redactor) {
+        self.0.use_redactor(redactor);
+    }
+
+    fn output(&self, stream: OutputKind, bytes: &[u8]) {
+        if stream == OutputKind::Stderr {
+            self.0.output(stream, bytes);
+        }
+    }
 }
 
 /// As [`SandboxBackend::use_builtin_name_lookup`](capsule_sandbox::SandboxBackend::use_builtin_name_lookup).

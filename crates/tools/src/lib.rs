@@ -41,7 +41,7 @@ pub use capsule_sandbox::FileIdentity;
 use capsule_sandbox::{Executor, SandboxBackend as _};
 pub use command::root_names::{mount_conflict, root_names};
 pub use command::runner::CommandRunner;
-pub use host::{NullSink, OutputKind, QuestionPrompt, Sink, ToolHost};
+pub use host::{ErrorSink, NullSink, OutputKind, QuestionPrompt, Sink, ToolHost};
 pub use network::{AgentConnections, AgentHost};
 pub use staged::{CopyMount, SandboxMount, remove_staging};
 pub use tool::{DescribeContext, PreparedCall, Tool, ToolContext};

@@ -4,6 +4,7 @@ mod answers;
 mod hosted;
 mod live;
 mod replayed;
+mod system_host;
 
 use std::time::Duration;
 
@@ -12,9 +13,10 @@ use capsule_core::call::ToolCall;
 use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
 
-pub(crate) use live::secret_values;
-pub use live::{EnvLookup, LiveBackend, SystemHost};
+pub use live::LiveBackend;
 pub(crate) use replayed::ReplayBackend;
+pub(crate) use system_host::secret_values;
+pub use system_host::{EnvLookup, SystemHost};
 
 /// What acts.
 pub trait CallBackend {
@@ -39,6 +41,9 @@ pub trait CallBackend {
 
     /// Waits before another attempt.
     fn pause(&mut self, time: Duration);
+
+    /// Says whether what the next calls print is kept for a variable: then it is not shown.
+    fn capture_output(&mut self, _captures: bool) {}
 
     /// Whether to end the run.
     fn interrupted(&mut self) -> bool;
