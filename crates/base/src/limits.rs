@@ -173,6 +173,14 @@ pub const MCP_ANSWER_TIME: Duration = Duration::from_secs(600);
 pub const MCP_QUESTION_BYTES: usize = 20_000;
 /// How often an MCP client hears that a call goes on; clients give up after a minute without a word.
 pub const MCP_PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// Requests of MCP clients over HTTP that are read at a time; more are closed at once.
+pub const MCP_REQUESTS: usize = 32;
+/// The head of a request of an MCP client over HTTP.
+pub const MCP_HEAD_BYTES: usize = 16 * 1024;
+/// Its headers.
+pub const MCP_HEADERS: usize = 64;
+/// How long such a head may take, and a client over HTTP may say nothing or take nothing.
+pub const MCP_PEER_TIME: Duration = Duration::from_secs(10);
 /// How often an idle MCP server looks whether it is to end: some clients kill it a tenth of a second after they ask.
 pub const MCP_POLL: Duration = Duration::from_millis(20);
 /// The most edits in one text of a model.
@@ -254,6 +262,8 @@ pub const INFLATED_BYTES_MAX: u64 = 50_000_000;
 pub const LOOPBACK_PORTS: usize = 16;
 /// The most connections that a command holds through the proxy at once. Each takes a thread.
 pub const PROXY_CONNECTIONS: usize = 1_024;
+/// The most connections beyond those that are told why they are refused; the rest is closed.
+pub const EXCESS_CONNECTIONS: usize = 64;
 /// The most connections of one command that are recorded; those beyond are refused.
 pub const RECORDED_CONNECTIONS: u64 = 10_000;
 /// The most refused hosts of a command that its result names.

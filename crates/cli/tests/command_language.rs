@@ -329,7 +329,7 @@ fn a_wrapped_program_is_bound_by_its_rule() {
     assert_ne!(answer["status"], "ok", "{answer}");
 }
 
-/// What becomes the value of a variable, or the input of a loop, is not printed as well.
+/// Output that becomes the value of a variable, or the input of a loop, is not printed as well.
 #[test]
 fn what_is_captured_is_not_shown() {
     let capsule = capsule();

@@ -59,6 +59,13 @@ for _ in range(int(sys.argv[2])):
         Self { capsule, server, policy }
     }
 
+    /// The same policy, where a program that uses the network is asked about, and what sends each time.
+    fn policy_that_asks(&self) -> String {
+        let policy = std::fs::read_to_string(&self.policy).unwrap();
+        let policy = policy.replace("network: allow, ", "network: ask, sends: ask-each, ");
+        self.capsule.write_policy(&policy.replace("curl: allow, ", ""))
+    }
+
     fn url(&self) -> String {
         format!("http://localhost:{}/x", self.server.port())
     }
@@ -130,12 +137,7 @@ fn a_person_allows_a_host_for_a_command() {
 #[test]
 fn a_yes_to_a_command_is_one_to_the_hosts_that_it_names() {
     let stage = Stage::new("others: ask");
-    let policy = stage.capsule.write_policy(
-        &std::fs::read_to_string(&stage.policy)
-            .unwrap()
-            .replace("network: allow, ", "network: ask, sends: ask-each, ")
-            .replace("curl: allow, ", ""),
-    );
+    let policy = stage.policy_that_asks();
     let url = stage.url();
     for (more, requests) in [(&[][..], 1), (&["-d", "word"][..], 2)] {
         let words = ["exec", "--policy", &policy, "--", "curl", "-sS", &url];
@@ -155,12 +157,7 @@ fn a_yes_to_a_command_is_one_to_the_hosts_that_it_names() {
 #[test]
 fn a_yes_covers_no_other_program_of_a_pipeline() {
     let stage = Stage::new("others: ask");
-    let policy = stage.capsule.write_policy(
-        &std::fs::read_to_string(&stage.policy)
-            .unwrap()
-            .replace("network: allow, ", "network: ask, sends: ask-each, ")
-            .replace("curl: allow, ", ""),
-    );
+    let policy = stage.policy_that_asks();
     stage.capsule.write_file(
         "send.py",
         "import sys, urllib.request
@@ -261,7 +258,7 @@ fn a_grant_answers_for_a_host() {
     stage.replays(0);
 }
 
-/// What calls read before is on the card of a host and of a command that sends: it may be what is sent.
+/// The files that calls read before are on the card of a host and of a command that sends: it may be what is sent.
 #[test]
 fn what_was_read_before_is_on_the_card() {
     let stage = Stage::new("others: ask");

@@ -739,7 +739,7 @@ impl Drop for Door {
     }
 }
 
-/// What is tried, the first words of the request, the header that differs, the body, and the status of the answer.
+/// The attempt, the first words of the request, the header that differs, the body, and the status of the answer.
 type HttpCase<'c> = (&'c str, &'c str, (&'c str, String), &'c str, &'c str);
 
 fn read_all(mut stream: TcpStream) -> String {

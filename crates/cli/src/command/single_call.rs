@@ -117,7 +117,7 @@ fn show_beginning(live: &LiveRun<'_>, screen: &Screen) {
     ));
 }
 
-/// What the tool of a call may need. An agent changes files, so that they may have to be staged.
+/// The powers that the tool of a call may need. An agent changes files, so that they may have to be staged.
 fn needed_capabilities(tool: &str, is_agent: bool) -> Capabilities {
     let signature = signature_of(tool);
     let of_tool = signature.map(|signature| signature.capabilities).unwrap_or_default();

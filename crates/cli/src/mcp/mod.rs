@@ -7,9 +7,7 @@
 mod card_text;
 mod session;
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
 use capsule_base::code::Code;
@@ -21,6 +19,7 @@ use crate::command::load_session_policy;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::mcp::session::McpSession;
+use crate::new_file::write_new;
 use crate::screen::{HINT, Screen};
 
 pub(crate) fn run(of: &McpCommand, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
@@ -59,8 +58,7 @@ fn tell_door(door: &HttpDoor, file: Option<&Path>, screen: &Screen) -> Result<()
         screen.eprint(&format!("{HINT}token{HINT:#}: {}", door.token()));
         return Ok(());
     };
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    made.and_then(|mut file| writeln!(file, "{}", door.token())).map_err(|error| {
+    write_new(path, &format!("{}\n", door.token()), None).map_err(|error| {
         let message = format!("the token cannot be written to `{}`: {error}", path.display());
         CodedError::new(Code::Usage, message)
             .with_suggestion("name a file that is not there yet")

@@ -91,7 +91,7 @@ impl<'c> McpSession<'c> {
         commands.detach();
         let mut answer = made?;
         if finished.staged.is_some() {
-            // What was done is told, whatever became of the changes.
+            // The result is told, whatever became of the changes.
             let not_applied = match settle_changes(&run, self.ctx, screen) {
                 Ok(settled) if settled.is_whole() => None,
                 Ok(settled) => Some(settled.to_json(&label)),
@@ -133,7 +133,7 @@ fn call_answer(
     CallAnswer { is_error: result.problem.is_some(), value: result.to_json() }
 }
 
-/// What can be done about a change that is refused.
+/// The way on from a change that is refused.
 const REFUSED_CHANGE: &str = "have commands write only where the policy lets them, or ask the user to make the change that was dropped";
 
 impl McpHost for McpSession<'_> {
@@ -207,7 +207,7 @@ impl SettledChanges {
 /// How many changes that were dropped are told by name.
 const NAMED_CHANGES: usize = 50;
 
-/// What is told where it is not known what became of the changes.
+/// The report where it is not known what became of the changes.
 fn unsettled(problem: &CodedError, label: &str) -> Value {
     let note = format!(
         "the call is over, but its changes could not be applied or dropped; `capsule changes {label}` shows the user those \

@@ -27,7 +27,8 @@ use crate::command::SingleCall;
 use crate::command::run_start::prompt_for_calls;
 use crate::context::CliContext;
 use crate::failure::Failure;
-use crate::screen::{ERROR, HINT, Screen, hint, problem_text};
+use crate::failure_report::show_problem;
+use crate::screen::{HINT, Screen};
 
 /// The policy of an agent where its user names none.
 const DEFAULT_POLICY: &str = "builtin:developer";
@@ -72,10 +73,7 @@ pub(super) fn run(
     if let Some(problem) = &delivered.problem
         && !matches!(problem.code, Code::ExecFailed | Code::ExecSignal)
     {
-        screen.eprint(&format!("{ERROR}error{ERROR:#}: {}", problem_text(problem)));
-        if let Some(hint) = hint(problem) {
-            screen.eprint(&format!("{HINT}hint{HINT:#}: {hint}"));
-        }
+        show_problem(screen, problem);
     }
     screen.eprint(&format!("recorded as {} · capsule report {0}", done.label));
     done.show_next(screen);

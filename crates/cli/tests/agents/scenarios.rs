@@ -272,7 +272,7 @@ pub(crate) fn run_line(capsule: &Capsule, options: &[&str], line: &str) -> Comma
     capsule.run(&words)
 }
 
-/// What a hostile agent tries.
+/// The attempts of a hostile agent.
 const WALLS: &str = include_str!("walls.pl");
 /// An attempt that is understood and refused: not permitted, not there, denied, read-only, no such call, no such device
 /// or family.

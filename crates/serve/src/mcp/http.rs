@@ -22,11 +22,6 @@ use crate::mcp::outlet::{MessageSink, Outlet};
 use crate::mcp::reception::Reception;
 use crate::mcp::server::{McpHost, McpServer};
 
-/// How many requests may be read at a time; more are closed at once.
-const READING: usize = 32;
-/// How long the peer may say nothing, or take nothing, before its connection is closed.
-const PEER_TIME: Duration = Duration::from_secs(10);
-
 /// A place where clients are served over HTTP.
 #[derive(Debug)]
 pub struct HttpDoor {
@@ -92,14 +87,7 @@ pub fn serve_http(host: &mut dyn McpHost, door: HttpDoor) -> Result<(), CodedErr
         reading: AtomicUsize::new(0),
     });
     // The thread blocks for as long as no client comes, so the process does not wait for it to end.
-    thread::Builder::new()
-        .name("door".into())
-        .spawn(move || accept_all(&listener, &state))
-        .map_err(|error| {
-            CodedError::new(Code::EngineFault, format!("no thread can be started: {error}"))
-        })?;
-    McpServer::new(host, connection).run();
-    Ok(())
+    McpServer::new(host, connection).run_beside("door", move || accept_all(&listener, &state))
 }
 
 /// What the threads of requests share.
@@ -122,7 +110,7 @@ fn accept_all(listener: &TcpListener, state: &Arc<HttpState>) {
             thread::sleep(limits::MCP_POLL);
             continue;
         };
-        if state.reading.fetch_add(1, Ordering::SeqCst) >= READING {
+        if state.reading.fetch_add(1, Ordering::SeqCst) >= limits::MCP_REQUESTS {
             state.reading.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
@@ -141,8 +129,8 @@ fn accept_all(listener: &TcpListener, state: &Arc<HttpState>) {
 impl HttpState {
     /// Reads a request, and passes its message on.
     fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PEER_TIME))?;
-        stream.set_write_timeout(Some(PEER_TIME))?;
+        stream.set_read_timeout(Some(limits::MCP_PEER_TIME))?;
+        stream.set_write_timeout(Some(limits::MCP_PEER_TIME))?;
         let (head, mut body) = match read_head(&mut stream) {
             Ok(read) => read,
             Err(status) => return refuse(&mut stream, status),

@@ -2,16 +2,10 @@
 
 use std::io::{self, Read as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use capsule_base::limits;
 use rustix::rand::{GetRandomFlags, getrandom};
-
-/// The longest head, in bytes.
-const HEAD_BYTES: usize = 16 * 1024;
-/// The most headers.
-const HEADERS: usize = 64;
-/// How long a head may take.
-const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// What a request says before its body.
 #[derive(Debug, Default, PartialEq)]
@@ -37,11 +31,11 @@ pub(super) fn read_head(stream: &mut TcpStream) -> Result<(Head, Vec<u8>), &'sta
         if let Some((head, used)) = parse_head(&bytes)? {
             return Ok((head, bytes.split_off(used)));
         }
-        if bytes.len() >= HEAD_BYTES {
+        if bytes.len() >= limits::MCP_HEAD_BYTES {
             return Err("431 Request Header Fields Too Large");
         }
         match stream.read(&mut piece) {
-            Ok(count) if count > 0 && began.elapsed() < HEAD_TIME => {
+            Ok(count) if count > 0 && began.elapsed() < limits::MCP_PEER_TIME => {
                 bytes.extend_from_slice(piece.get(..count).unwrap_or_default());
             }
             _ => return Err("408 Request Timeout"),
@@ -55,7 +49,7 @@ pub(super) fn read_head(stream: &mut TcpStream) -> Result<(Head, Vec<u8>), &'sta
 /// The status that refuses it: it is none, or has two readings.
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     const BAD: &str = "400 Bad Request";
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut headers = [httparse::EMPTY_HEADER; limits::MCP_HEADERS];
     let mut read = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(used) = read.parse(bytes).map_err(|_| BAD)? else {
         return Ok(None);

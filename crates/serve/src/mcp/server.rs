@@ -1,7 +1,9 @@
 //! Makes the calls of a client, one after another.
 
 use std::sync::Arc;
+use std::thread;
 
+use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::approval::Card;
 use capsule_core::outcome::CodedError;
@@ -64,8 +66,24 @@ impl<'h> McpServer<'h> {
         Self { host, connection }
     }
 
+    /// Serves, with a thread of this name that reads what the client says.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn run_beside(
+        self,
+        name: &str,
+        read: impl FnOnce() + Send + 'static,
+    ) -> Result<(), CodedError> {
+        thread::Builder::new().name(name.into()).spawn(read).map_err(|error| {
+            CodedError::new(Code::EngineFault, format!("no thread can be started: {error}"))
+        })?;
+        self.run();
+        Ok(())
+    }
+
     /// Serves until nothing more comes and all is answered, or the process is asked to stop.
-    pub(crate) fn run(mut self) {
+    fn run(mut self) {
         while !self.host.cancel().is_set() {
             match self.connection.next(limits::MCP_POLL) {
                 Next::Request(request, client) => {

@@ -3,9 +3,7 @@
 use std::io::{self, BufRead};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::thread;
 
-use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -33,11 +31,7 @@ pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
         reader.stop();
     };
     // The thread blocks for as long as the client says nothing, so the process does not wait for it to end.
-    thread::Builder::new().name("client".into()).spawn(read).map_err(|error| {
-        CodedError::new(Code::EngineFault, format!("no thread can be started: {error}"))
-    })?;
-    McpServer::new(host, connection).run();
-    Ok(())
+    McpServer::new(host, connection).run_beside("client", read)
 }
 
 /// Waits until nothing reads what is written here any more: the client has ended. Without a reader that can end, for ever.

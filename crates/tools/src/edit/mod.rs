@@ -184,6 +184,9 @@ impl Search<'_> {
     /// The places without those that share something with another, where it was said how often they are expected and only
     /// one choice of them is the largest: it is the same from either end.
     fn tile(&self, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        if self.count.is_none() {
+            return ranges;
+        }
         let is_apart = |one: &Range<usize>, other: &Range<usize>| {
             one.end <= other.start || other.end <= one.start
         };
@@ -198,7 +201,7 @@ impl Search<'_> {
         };
         let first = choose(&mut ranges.iter());
         let last = choose(&mut ranges.iter().rev());
-        match self.count.is_some() && first.iter().eq(last.iter().rev()) {
+        match first.iter().eq(last.iter().rev()) {
             true => first,
             false => ranges,
         }

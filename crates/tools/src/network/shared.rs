@@ -72,9 +72,6 @@ pub(super) struct OpenConnection {
     is_excess: bool,
 }
 
-/// The most connections beyond the most that are told why they are refused, at once and at the end.
-const EXCESS_CONNECTIONS: usize = 64;
-
 impl Shared {
     pub(super) fn new(
         scope: HostScope,
@@ -117,7 +114,7 @@ impl Shared {
             let recorded = limits::RECORDED_CONNECTIONS + u64::try_from(more).unwrap_or_default();
             open.sockets.len() >= most + more || open.accepted >= recorded
         };
-        if open.is_closed || is_full(EXCESS_CONNECTIONS) {
+        if open.is_closed || is_full(limits::EXCESS_CONNECTIONS) {
             return None;
         }
         let is_excess = is_full(0);
