@@ -7,11 +7,13 @@ use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// The hidden first argument, before the version of the wrapper and the command of the agent.
@@ -20,6 +22,10 @@ pub(crate) const ARGUMENT: &str = "__capsule-lease";
 pub(super) const LEASE: &str = "/run/capsule/lease";
 /// Where the user's configuration is, to which a link of the home directory leads.
 pub(super) const CONFIGURATION: &str = "/run/capsule/config";
+
+/// How long a terminal is waited for to have a size, and how long between two looks.
+const SIZE_TIME: Duration = Duration::from_secs(2);
+const SIZE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The exit status where nothing is run.
 const REFUSED: u8 = 8;
@@ -43,6 +49,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let Some(lease) = Lease::take() else { return ExitCode::from(REFUSED) };
     link_configuration();
+    wait_for_size();
     let Some(program) = arguments.next() else { return ExitCode::from(REFUSED) };
     let mut child = match Command::new(&program).args(arguments).spawn() {
         Ok(child) => child,
@@ -81,6 +88,19 @@ fn link_configuration() {
     let directory = Path::new(&home).join(".config");
     if Path::new(CONFIGURATION).exists() && std::fs::create_dir_all(&directory).is_ok() {
         let _ = symlink(CONFIGURATION, directory.join("capsule"));
+    }
+}
+
+/// Waits until the terminal has a size: Docker gives it one once the container has begun, and a program that looks before
+/// draws for a window of nothing.
+fn wait_for_size() {
+    let end = Instant::now() + SIZE_TIME;
+    let has_none = || {
+        let size = tcgetwinsize(io::stdout());
+        size.is_ok_and(|size| (size.ws_row, size.ws_col) == (0, 0))
+    };
+    while has_none() && Instant::now() < end {
+        std::thread::sleep(SIZE_PAUSE);
     }
 }
 
