@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use capsule_base::digest::Digest;
 use capsule_core::action::{Action, Facts, PathTarget, WriteMode};
+use capsule_core::approval::NoApprover;
 use capsule_core::call::ToolCall;
-use capsule_core::lifecycle::{self, Judged, Operation, Permit, PreflightReport};
+use capsule_core::lifecycle::{self, Judged, Operation, Permit, PreflightReport, RunningCall};
 use capsule_core::outcome::{Outcome, Output};
 use capsule_core::policy::{PayloadRetention, Policy, Usage};
 use capsule_redact::Redactor;
@@ -97,14 +98,17 @@ impl Ours {
         let Self { journal, policy, redactor, usage, .. } = self;
         let (tool, args) = asked(self.effects);
         let call = ToolCall::by_person(tool, args);
-        let proposed = lifecycle::propose(call, self.calls, redactor, journal).map_err(failed)?;
+        let proposed =
+            lifecycle::propose(call.clone(), self.calls, redactor, journal).map_err(failed)?;
         let judged = proposed.into_preflight(understanding).judge(policy, usage, redactor, journal);
         let cleared = match judged.map_err(failed)? {
             Judged::Allowed(allowed) => allowed.clear(),
             Judged::NeedsApproval(_) => return Err("the call is asked".to_owned()),
             Judged::Denied(denied) => return Err(denied.decision().reason.clone()),
         };
-        lifecycle::run(cleared, redactor, journal, |permit, hands| hands.run(permit))
+        let running =
+            RunningCall { call: &call, policy: policy.digest(), approver: &mut NoApprover };
+        lifecycle::run(cleared, running, redactor, journal, |permit, hands| hands.run(permit))
             .map(|_| ())
             .map_err(failed)
     }
