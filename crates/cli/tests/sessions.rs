@@ -407,3 +407,40 @@ fn an_answer_is_used_by_the_repeated_call() {
     let listed = calls.capsule.run(&["approvals", "list", "--json"]).exits(0).json();
     assert_eq!(listed["approvals"], json!([]), "nothing waits in a session that ended");
 }
+
+/// A yes to a program text is one to what the text says: an agent that changes it meanwhile is asked again.
+#[test]
+fn an_answer_is_to_the_text_that_was_shown() {
+    let waits =
+        "profiles: { waits: { decide: { \"*\": ask }, unattended: wait } }\nprofile: waits\n";
+    let calls = Calls::new();
+    let programs =
+        POLICY.replace("      ls: allow", "      ls: allow\n      python3: ask\n      perl: ask");
+    let policy = calls.capsule.write_policy(&format!("{programs}{waits}"));
+    let calls = Calls { policy, ..calls };
+    let list = "python3 w.py && python3 w.py";
+    for words in [&["python3", "w.py"][..], &["python3", "./w.py", "x"], &["perl", "w.py"], &[list]]
+    {
+        calls.capsule.write_file("w.py", "print(1)\n");
+        let ask = || calls.exec("job:1", words).exits(4).stderr;
+        let waiting = || {
+            let listed = calls.capsule.run(&["approvals", "list", "--json"]).exits(0).json();
+            let all = listed["approvals"].as_array().unwrap().clone();
+            let open = all.iter().filter(|asked| asked["standing"] == "waiting");
+            open.map(|asked| asked["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert!(ask().contains("[approval.waiting]"));
+        let [id] = &waiting()[..] else { panic!("{:?}", waiting()) };
+        let shown = calls.capsule.run(&["approvals", "show", id]).exits(0).stdout;
+        assert!(shown.contains("print(1)") && shown.contains("w.py, 9 bytes"), "{shown}");
+        succeed(calls.capsule.run(&["approvals", "answer", id, "--allow", "once"]));
+        calls.capsule.write_file("w.py", "print(2)\n");
+        assert!(ask().contains("[approval.waiting]"), "{words:?}");
+        let [other] = &waiting()[..] else { panic!("{:?}", waiting()) };
+        assert_ne!(id, other);
+        succeed(calls.capsule.run(&["approvals", "answer", other, "--deny"]));
+    }
+    let label = calls.label();
+    succeed(calls.capsule.run(&["session", "end", &label]));
+    succeed(calls.capsule.run(&["replay", &label]));
+}

@@ -37,12 +37,25 @@ pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
     sheet.add("undo", reversibility_text(card.undo));
     sheet.add("cannot", &card.prevented.join(" · "));
     sheet.add("beware", unconfined_warning(card).unwrap_or_default());
-    sheet.add("diff", card.diff.as_deref().unwrap_or_default());
+    let diff = card.diff.as_deref().unwrap_or_default();
+    sheet.add(diff_label(diff).0, diff);
     sheet.add("untrusted", &card.tainted.join(" "));
     for offer in &card.offers {
         sheet.add(offer.scope.keyword(), &offer_text(offer));
     }
     sheet.lines
+}
+
+/// What the lines behind a card are called, and the files of which they show the program text in place of a
+/// difference.
+#[must_use]
+pub fn diff_label(diff: &str) -> (&'static str, Option<String>) {
+    let names = diff.lines().filter_map(|line| line.strip_prefix("@@ "));
+    let names: Vec<&str> = names.filter_map(|name| Some(name.split_once(',')?.0)).collect();
+    match names.is_empty() || diff.lines().any(|line| line.starts_with(['+', '-'])) {
+        true => ("diff", None),
+        false => ("code", Some(names.join(" and "))),
+    }
 }
 
 /// What a person has to know before anything else of a command that nothing confines.

@@ -35,7 +35,7 @@ mod undo;
 
 pub use approval::{AnsweredBy, ApprovalView, GrantView};
 pub use call_view::{CallView, left_running_text};
-pub use card::{age_text, card_lines, unconfined_warning};
+pub use card::{age_text, card_lines, diff_label, unconfined_warning};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use connections::{ConnectionView, connection_lines, network_usage};

@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use capsule_base::{escape, limits, units};
 use capsule_core::approval::{Card, CardField, GrantLifetime, GrantOffer, Reversibility};
 use capsule_core::journal::PendingChanges;
-use capsule_report::{width, wrap};
+use capsule_report::{diff_label, width, wrap};
 
 use crate::card::choices::{Choice, choices};
 
@@ -206,11 +206,13 @@ fn add_facts(all: &mut Rows, card: &Card) {
     }
     if let Some(diff) = &card.diff {
         let (added, removed) = count_diff(diff);
-        let what = match diff.is_empty() {
-            true => "none: this is what is there already".into(),
-            false => format!("+{added} −{removed}   (d shows it)"),
+        let (word, files) = diff_label(diff);
+        let what = match files {
+            Some(files) => format!("what {files} now says   (d shows it)"),
+            None if diff.is_empty() => "none: this is what is there already".into(),
+            None => format!("+{added} −{removed}   (d shows it)"),
         };
-        all.push_labelled(LineStyle::Plain, "diff", &what);
+        all.push_labelled(LineStyle::Plain, word, &escape::line(&what));
     }
     all.push_labelled(LineStyle::Plain, "why asked", &escape::line(&card.why));
     let undo = match card.undo {

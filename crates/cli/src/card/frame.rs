@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use capsule_base::escape;
 use capsule_core::approval::Card;
 use capsule_core::risk::Risk;
-use capsule_report::{clip, width};
+use capsule_report::{clip, diff_label, width};
 
 use crate::card::card_rows::{self, LineStyle, Row, Rows};
 use crate::card::card_state::{AllowBlocked, CardState, Page, PendingKey};
@@ -163,7 +163,10 @@ fn status_text(card: &Card, keys: &CardState<'_>, now: u64) -> String {
                 Some(AllowBlocked::Arming) => "a moment before you can allow",
                 None => "digits answer",
             };
-            let diff = if card.diff.is_some() { " · d diff" } else { "" };
+            let diff = card
+                .diff
+                .as_deref()
+                .map_or_else(String::new, |diff| format!(" · d {}", diff_label(diff).0));
             let (later, _) = card_rows::postponed_texts(card);
             format!("{allow} · Esc {later} · v everything · e explain{diff}")
         }

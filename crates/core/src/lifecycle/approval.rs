@@ -19,7 +19,7 @@ use crate::journal::{
 };
 use crate::lifecycle::redacted::RedactedCall;
 use crate::lifecycle::run::EndWriter;
-use crate::lifecycle::{Cleared, Denied, PreflightReport, Preview};
+use crate::lifecycle::{Cleared, Denied, PreflightReport};
 use crate::outcome::{CodedError, Outcome};
 use crate::policy::Policy;
 use capsule_base::code::Code;
@@ -167,9 +167,9 @@ impl AwaitingApproval {
             return Ok(RoutedApproval::Cleared(self.cleared));
         }
         let args = redactor.value(self.call.args.clone(), &mut 0);
-        let bound = journal.seal_arguments(&json::canonical(&self.redacted.raw_fingerprint))?;
-        let judgement = (&self.cleared.decision, self.cleared.confinement);
         let diff = self.cleared.operation.preview().masked(redactor);
+        let bound = journal.seal_arguments(&self.redacted.binding(diff.lines()))?;
+        let judgement = (&self.cleared.decision, self.cleared.confinement);
         let question = (&args, bound, diff.lines());
         let question = self.redacted.approval_request((call, &self.call), question, judgement);
         let shown = match approver.resolve(&question) {
@@ -185,7 +185,7 @@ impl AwaitingApproval {
             ApprovalRoute::Outdated => None,
         };
         let current = shown.and_then(|(card, until)| {
-            card_if_current(card, &diff, redactor).map(|card| (card, until))
+            card.mask_secrets(redactor).map(|card| (Box::new(card), until))
         });
         match current {
             None => self.refuse(stale_approval(), redactor, journal).map(RoutedApproval::Denied),
@@ -265,13 +265,6 @@ impl AwaitingApproval {
     }
 }
 
-/// The card, if what it shows is what will differ: one that somebody answered before is none any more where
-/// other lines will.
-fn card_if_current(card: Box<Card>, diff: &Preview, redactor: &Redactor) -> Option<Box<Card>> {
-    let card = diff.matches(card.diff.as_deref()).then_some(card)?;
-    card.mask_secrets(redactor).map(Box::new)
-}
-
 /// Writes that a call does not run which nothing else stands in the way of.
 pub(super) fn write_refusal<J: Journal>(
     cleared: Cleared,
@@ -302,7 +295,7 @@ impl AwaitingAnswer {
     /// Lays the question down, which waits from here on.
     fn suspend<J: Journal>(self, until: u64, journal: &mut J) -> Result<Denied, J::Error> {
         let Self { awaiting: asking, card } = self;
-        let bound = journal.seal_arguments(&json::canonical(&asking.redacted.raw_fingerprint))?;
+        let bound = journal.seal_arguments(&asking.redacted.binding(card.diff.as_deref()))?;
         asking.suspend((&card, until), bound, journal)
     }
 

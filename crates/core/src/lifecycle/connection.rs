@@ -62,7 +62,7 @@ impl<J: Journal> EndWriter<'_, J> {
             Ok(seen) => seen,
             Err(problem) => return Ok(Err(problem)),
         };
-        let bound = self.journal.seal_arguments(&json::canonical(&seen.raw_fingerprint))?;
+        let bound = self.journal.seal_arguments(&seen.binding(None))?;
         let judgement = (&*question.decision, confinement);
         let call = (self.number, running.call);
         let request = seen.approval_request(call, (&args, bound, None), judgement);

@@ -19,7 +19,6 @@ use crate::lifecycle::{PreflightReport, Preview};
 use crate::outcome::CodedError;
 use crate::policy::{Judgement, Policy, PolicyInput, Usage, decide};
 use capsule_base::digest::Digest;
-use capsule_base::json;
 use capsule_redact::Redactor;
 
 /// A call that a plan will come to, as it is found before the plan begins. Nothing can run from it.
@@ -126,7 +125,7 @@ pub fn request_plan_approval<J: Journal>(
 ) -> Result<PlanApproval, J::Error> {
     let mut ready = Vec::new();
     for step in steps.iter().filter(|step| step.needs_approval()) {
-        let bound = journal.seal_arguments(&json::canonical(&step.redacted.raw_fingerprint))?;
+        let bound = journal.seal_arguments(&step.redacted.binding(step.diff.lines()))?;
         ready.push((step, redactor.value(step.call.args.clone(), &mut 0), bound));
     }
     let requests: Vec<PlannedRequest<'_>> =

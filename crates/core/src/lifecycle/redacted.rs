@@ -80,20 +80,22 @@ impl RedactedCall {
             let [action, facts] = ["action", "facts"].map(|name| item.get(name));
             Some(Fingerprint::of_values(tool, action?, facts?, policy))
         };
-        let bound = fingerprint_of(&value).ok_or_else(unrecordable)?;
+        let raw_fingerprint = fingerprint_of(&value).ok_or_else(unrecordable)?;
         let (value, masked) = RecordedCall::masked(value, redactor).ok_or_else(unrecordable)?;
         let fingerprint = match masked {
             Some(_) => fingerprint_of(&value).ok_or_else(unrecordable)?,
-            None => bound,
+            None => raw_fingerprint,
         };
         let bytes = json::canonical_value(&value);
-        Ok(Self {
-            record: masked.unwrap_or(record),
-            bytes,
-            fingerprint,
-            raw_fingerprint: bound,
-            policy,
-        })
+        Ok(Self { record: masked.unwrap_or(record), bytes, fingerprint, raw_fingerprint, policy })
+    }
+
+    /// What an approval is bound to: the call, and the lines that a person is shown of it.
+    pub(super) fn binding(&self, shown: Option<&str>) -> Vec<u8> {
+        match shown {
+            Some(lines) => json::canonical(&(self.raw_fingerprint, Digest::of(lines.as_bytes()))),
+            None => json::canonical(&self.raw_fingerprint),
+        }
     }
 
     /// What it means, masked.

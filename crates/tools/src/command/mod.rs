@@ -1,6 +1,7 @@
 //! Running of commands: what they are, what they see, what they may change, and what they come to.
 
 pub(crate) mod certificates;
+pub(crate) mod code_files;
 mod direct_write;
 pub(crate) mod environment;
 pub(crate) mod expand;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use capsule_base::code::Code;
 use capsule_core::confinement::{Confinement, SandboxTier, WorkspaceAccess};
-use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::lifecycle::{Operation, Permit, Preview};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::policy::{EnvironmentRule, HostScope, PathScope, Restrictions};
 use capsule_sandbox as sandbox;
@@ -23,6 +23,7 @@ use sandbox::{
 use super::environment::{unset_private_variables, variables};
 use super::outcome::confined_outcome;
 use super::program::ResolvedProgram;
+use crate::command::code_files::CodeFiles;
 use crate::command::direct_write::DirectWriteGuard;
 use crate::command::runner::{CommandError, CommandRunner, sandbox_view};
 use crate::fault::wrong_permit_outcome;
@@ -51,6 +52,8 @@ pub(crate) struct CommandOperation {
     pub(crate) stages: Vec<ReadyStage>,
     pub(crate) cwd: OsString,
     pub(crate) stdin: Vec<u8>,
+    /// What a person is shown of it.
+    pub(crate) code_files: CodeFiles,
     /// Whether they fail together with any of them.
     pub(crate) pipe_fail: bool,
     /// How far the command is, or why it could not come so far.
@@ -99,6 +102,10 @@ impl Operation for CommandOperation {
             self.progress =
                 Some(begun.map(|(run, network)| CommandProgress::Running(run, network)));
         }
+    }
+
+    fn preview(&mut self) -> Preview {
+        self.code_files.preview()
     }
 
     fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {

@@ -128,6 +128,12 @@ impl HiddenPaths {
         Self { variables: Some(variables), ..self }
     }
 
+    /// Whether a path, which is a folder or not, is hidden by its own name.
+    #[must_use]
+    pub fn is_hidden(&self, path: &WorkspacePath, is_folder: bool) -> bool {
+        (self.hides)(path, is_folder)
+    }
+
     /// Walks the workspace, if nobody has done so yet.
     pub fn scan(&self, workspace: &Workspace) {
         let _ = self.refreshed(workspace);

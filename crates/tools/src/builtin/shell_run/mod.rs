@@ -351,7 +351,7 @@ fn prepare_command(
         }
         ([step], _) if !step.is_cd() && is_single => step,
         _ => {
-            let operation = Box::new(ListParts::from_steps(steps, context.workspace.root_names()));
+            let operation = Box::new(ListParts::from_steps(steps, &facts, context));
             return PreparedCall { facts, operation };
         }
     };
