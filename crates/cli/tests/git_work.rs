@@ -10,6 +10,8 @@ use capsule_testkit::{Capsule, CommandOutput};
 
 #[path = "git_work/hidden_files.rs"]
 mod hidden_files;
+#[path = "git_work/new_repositories.rs"]
+mod new_repositories;
 #[path = "git_work/ordinary.rs"]
 mod ordinary;
 #[path = "git_work/outside.rs"]

@@ -370,5 +370,5 @@ fn differs_problem(change: &Change) -> CodedError {
 fn unlinked(change: &Change, linked: &LinkedTrees) -> Option<String> {
     let is_linked = change.judged_as.as_deref() == linked.judged_as(&change.path);
     (change.judged_as.is_some() && !is_linked)
-        .then(|| "without the rest of what git writes for a working tree, it is protected".into())
+        .then(|| "without the rest of what git writes with it, it is protected".into())
 }

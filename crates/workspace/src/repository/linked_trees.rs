@@ -23,12 +23,12 @@ const GITDIR: &str = "gitdir";
 /// What `commondir` holds.
 const SHARED: &[u8] = b"../..\n";
 /// The file beside which a link is judged.
-const PLAIN: &str = "HEAD";
+pub(super) const PLAIN: &str = "HEAD";
 
-/// What a run linked or unlinked.
+/// What a run linked or unlinked, and the repositories that it made which give no orders.
 #[derive(Debug, Default)]
 pub struct LinkedTrees {
-    /// The paths that git itself writes for a link, each with the one by which rules judge it.
+    /// The paths that git itself writes for a link or a new repository, each with the one by which rules judge it.
     judged: BTreeMap<String, String>,
     /// The directories of links that are there, each with its repository and its working tree.
     pub(super) links: BTreeMap<String, (String, String)>,
@@ -64,6 +64,11 @@ impl LinkedTrees {
             directory = split_parent(directory).0;
         }
         None
+    }
+
+    /// Adds paths of new repositories, each with the one by which rules judge it.
+    pub(super) fn add_repositories(&mut self, judged: Vec<(String, String)>) {
+        self.judged.extend(judged);
     }
 
     /// A path in a working tree is judged as a plain file of it.

@@ -24,6 +24,7 @@ mod inflate;
 mod layout;
 mod linked_trees;
 mod loose;
+mod new_repositories;
 mod object;
 mod own;
 mod pack;

@@ -15,6 +15,7 @@ use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 use super::index::{Index, read_index};
 use super::linked_trees::{LinkSearch, LinkedTrees};
+use super::new_repositories::find_judged_paths;
 use super::object::Content;
 use super::own::Own;
 use super::parts::{Parts, lent};
@@ -74,6 +75,7 @@ pub(crate) fn linked_trees<'r>(
     let files = (&before as &dyn Files, &after as &dyn Files);
     let search = LinkSearch { root: workspace.path(), files, all: &after.changes };
     let mut found = search.find(some.iter());
+    found.add_repositories(find_judged_paths(files, some));
     if found.trees.is_empty() {
         return found;
     }
