@@ -6,9 +6,10 @@ use capsule_base::limits;
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{
-    BindRoots, Judgement, Policy, PolicyDraft, PolicyInput, Restrictions, Usage, decide,
+    BindRoots, Judgement, Policy, PolicyInput, Restrictions, Usage, decide,
 };
 use capsule_core::tool::ToolName;
+use capsule_policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, describe};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

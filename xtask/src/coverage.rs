@@ -19,6 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "policy",
         &[
             "crates/core/src/policy/",
+            "crates/policy/src/",
             "crates/command/src/specs/",
             "crates/base/src/glob.rs",
             "crates/base/src/url.rs",

@@ -215,8 +215,9 @@ pub fn assertion_diagnostics(policy: &Arc<Policy>, tools: &ToolSet) -> Diagnosti
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
 
-    use capsule_core::policy::{BindRoots, PolicyDraft};
+    use capsule_core::policy::BindRoots;
     use capsule_core::risk::Risk;
+    use capsule_policy::PolicyDraft;
     use capsule_tools::{CATALOGUE, describe};
     use serde_json::json;
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::yaml::POLICY_DIALECT;
 use capsule_base::yaml::{self, YamlNode};
-use capsule_core::policy::{LoadedPolicy, Policy, PolicyDraft};
+use capsule_core::policy::Policy;
 use capsule_core::tool::ToolSet;
+use capsule_policy::{LoadedPolicy, PolicyDraft};
 
 use crate::policy_text::site_collector::RuleSite;
 use crate::policy_text::sites::collect_sites;

@@ -4,7 +4,7 @@
 //!
 //! It must not run a tool, start a program, read or write a file, or decide a call in any other way than
 //! the policy itself does. It sees no tools, no sandbox and no runtime: the caller hands in the loaded
-//! policy ([`capsule_core::policy::LoadedPolicy`]) and facts about the tools
+//! policy ([`capsule_policy::LoadedPolicy`]) and facts about the tools
 //! ([`capsule_core::tool::ToolSet`]), and the caller writes what is proposed.
 
 #![forbid(unsafe_code)]

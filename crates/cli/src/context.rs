@@ -9,7 +9,7 @@ use capsule_base::{escape, limits};
 use capsule_command::argv::show_argv;
 use capsule_core::journal::SIDECAR_SUFFIXES;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::is_layer;
+use capsule_policy::is_layer;
 use capsule_runtime::{BoundPolicy, PolicyLoadError, PolicyLoadOptions, PolicySource, read_text};
 use etcetera::BaseStrategy;
 

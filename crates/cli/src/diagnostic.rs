@@ -3,7 +3,7 @@
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use capsule_base::diagnostic::{Diagnostic, Diagnostics, Position, Severity};
 use capsule_base::escape;
-use capsule_core::policy::SourceText;
+use capsule_policy::SourceText;
 use serde_json::{Value, json};
 
 use crate::screen::Screen;

@@ -4,7 +4,7 @@ use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::exit::Exit;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::SourceText;
+use capsule_policy::SourceText;
 use capsule_runtime::{
     AnnotationError, ChangesError, Divergence, EraseError, LayerChange, OpenError, ReplayError,
     ResumeError, SessionError,

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use capsule_core::action::Facts;
-use capsule_core::policy::{BindRoots, PolicyDraft, PolicyInput, Usage, decide};
+use capsule_core::policy::{BindRoots, PolicyInput, Usage, decide};
 use capsule_core::tool::ToolName;
+use capsule_policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, describe};
 use capsule_testkit::{Capsule, HttpServer, run_in_parallel};
 use serde::Deserialize;

@@ -20,8 +20,9 @@ use capsule_core::confinement::{
     EnforcementLevel, LayerStatus, SandboxFailure, SandboxLayer, SandboxStatus, SandboxTier,
 };
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{BindRoots, Policy, PolicyDraft, PolicyInput, Usage, builtin_text};
+use capsule_core::policy::{BindRoots, Policy, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
+use capsule_policy::{PolicyDraft, builtin_text};
 use capsule_runtime::{CATALOGUE, describe};
 use serde_json::{Value, json};
 

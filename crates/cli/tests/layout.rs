@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use capsule_authoring::format_policy;
 use capsule_base::yaml;
 use capsule_base::yaml::POLICY_DIALECT;
-use capsule_core::policy::PolicyDraft;
+use capsule_policy::PolicyDraft;
 use capsule_runtime::CATALOGUE;
 use capsule_testkit::{Capsule, run_in_parallel};
 use serde_json::Value;

@@ -17,7 +17,7 @@ use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostics, Severity};
 use capsule_base::yaml;
 use capsule_base::yaml::POLICY_DIALECT;
-use capsule_core::policy::PolicyDraft;
+use capsule_policy::PolicyDraft;
 use capsule_runtime::CATALOGUE;
 use capsule_testkit::{Capsule, run_in_parallel};
 use regex::Regex;

@@ -15,9 +15,9 @@ use capsule_core::journal::{
     Document, LayerOpened, PayloadRef, RunKind, RunOpened, WorkspaceIdentity,
 };
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{
-    BindRoots, ExtendedPolicy, LoadedPolicy, Policy, PolicyDraft, PolicyLayer, SourceText,
-    builtin_names, builtin_text,
+use capsule_core::policy::{BindRoots, Policy, PolicyLayer};
+use capsule_policy::{
+    ExtendedPolicy, LoadedPolicy, PolicyDraft, SourceText, builtin_names, builtin_text,
 };
 use capsule_redact::holds_mask;
 use capsule_tools::{CATALOGUE, Toolchains, root_names};
@@ -144,7 +144,7 @@ impl BoundPolicy {
             with_root_names(workspace, &policy, &spellings(&root, lookup.cwd, lookup.shell_cwd));
         let toolchains = toolchains::resolve(&policy, (&roots, lookup.home), &mut warnings)
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
-        let policy = toolchains::with_programs(policy, toolchains.real_paths());
+        let policy = policy.with_programs(&toolchains.real_paths());
         let workspace = workspace.with_program_directories(toolchains.real_directories());
         Ok(Self {
             policy: Arc::new(policy),
@@ -403,7 +403,7 @@ fn bind_texts(
         vec![Diagnostic::error(Code::PolicyProfile, 0..0, message)]
     };
     let policy = policy.under(&opened.profile).ok_or_else(missing)?.with_layers(tightening);
-    Ok(toolchains::with_programs(policy, opened.toolchains.clone()))
+    Ok(policy.with_programs(&opened.toolchains))
 }
 
 /// The policy under the profile that was chosen. A person may choose any that their policy defines,

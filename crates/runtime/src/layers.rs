@@ -11,7 +11,8 @@ use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{LayerKind, SourceText, is_layer};
+use capsule_core::policy::LayerKind;
+use capsule_policy::{SourceText, is_layer};
 use capsule_workspace::Workspace;
 
 use crate::policy_load_error::PolicyLoadError;

@@ -2,7 +2,7 @@
 
 use capsule_base::diagnostic::Diagnostics;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::SourceText;
+use capsule_policy::SourceText;
 
 /// Why there is no policy to decide by. Everything is denied.
 #[derive(Debug)]

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics, Severity};
-use capsule_core::policy::{BindRoots, Policy};
-use capsule_tools::{FoundToolchain, ToolchainContext, ToolchainDirectory, Toolchains, WELL_KNOWN};
+use capsule_core::policy::{BASE_NAME, BindRoots, Policy};
+use capsule_policy::{PolicyDraft, builtin_text};
+use capsule_tools::{
+    CATALOGUE, FoundToolchain, ToolchainContext, ToolchainDirectory, Toolchains, WELL_KNOWN,
+};
 
 /// Looks for the toolchains of a policy. One that is not there becomes a warning.
 ///
@@ -28,6 +30,7 @@ pub(crate) fn resolve(
         workspace: Some(Path::new(&roots.workspace)),
         runtime_files: &runtime_files,
         allows_paths: roots.may_drop_base_rules,
+        base_policy: &|| base_policy(home),
     };
     let (toolchains, problems) = Toolchains::resolve(&policy.toolchains, &context);
     let mut errors = Diagnostics::new();
@@ -42,15 +45,6 @@ pub(crate) fn resolve(
     if errors.is_empty() { Ok(toolchains) } else { Err(errors) }
 }
 
-/// The same policy, by which links to programs in these directories are applied; its layers, too.
-pub(crate) fn with_programs(mut policy: Policy, directories: Vec<String>) -> Policy {
-    for layer in &mut policy.layers {
-        Arc::make_mut(&mut layer.policy).program_directories = directories.clone();
-    }
-    policy.program_directories = directories;
-    policy
-}
-
 /// Every known toolchain that is on this machine, and what of it a policy would show.
 #[must_use]
 pub fn survey_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<FoundToolchain> {
@@ -60,6 +54,7 @@ pub fn survey_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<FoundTool
         workspace,
         runtime_files: &[],
         allows_paths: true,
+        base_policy: &|| base_policy(home),
     };
     Toolchains::survey(&context)
 }
@@ -73,9 +68,18 @@ pub fn well_known_toolchains(home: &Path, workspace: Option<&Path>) -> Vec<Toolc
         workspace,
         runtime_files: &[],
         allows_paths: false,
+        base_policy: &|| base_policy(home),
     };
     let (toolchains, _) = Toolchains::resolve(&[(WELL_KNOWN.to_owned(), 0..0)], &context);
     toolchains.directories().to_vec()
+}
+
+/// The base policy alone, bound to the root of the file system.
+fn base_policy(home: &Path) -> Option<Policy> {
+    let home = home.to_string_lossy();
+    let (draft, _) = PolicyDraft::parse(builtin_text("base")?, BASE_NAME, &home, CATALOGUE).ok()?;
+    let roots = BindRoots { workspace: "/".to_owned(), ..BindRoots::default() };
+    draft.bind(&roots, &home, CATALOGUE).ok()
 }
 
 fn variable(name: &str) -> Option<OsString> {

@@ -19,7 +19,8 @@ use capsule_core::lifecycle::{
     self, Cleared, FinishedCall, Judged, Operation, Permit, PreflightReport, RunningCall, SavedUndo,
 };
 use capsule_core::outcome::{CodedError, Outcome};
-use capsule_core::policy::{BindRoots, Policy, PolicyDraft, Restrictions, Usage};
+use capsule_core::policy::{BindRoots, Policy, Restrictions, Usage};
+use capsule_policy::PolicyDraft;
 use capsule_redact::Redactor;
 use capsule_runtime::{CATALOGUE, describe};
 use serde_json::{Value, json};

@@ -22,10 +22,11 @@ use capsule_core::confinement::{
 };
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
-    BindRoots, EnvironmentRule, Judgement, LayerKind, PathScope, Policy, PolicyDraft, PolicyInput,
-    PolicyLayer, Restrictions, Usage, decide,
+    BindRoots, EnvironmentRule, Judgement, LayerKind, PathScope, Policy, PolicyInput, PolicyLayer,
+    Restrictions, Usage, decide,
 };
 use capsule_core::tool::ToolName;
+use capsule_policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, describe};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -500,7 +501,7 @@ proptest! {
                 let held = within((&after.restrictions, &with), (&before.restrictions, &alone));
                 prop_assert!(held.is_ok(), "{tool} {args}: {}", held.unwrap_err());
                 // And whatever the layer says holds.
-                let own = &with.layers[0].policy;
+                let own = &with.layers()[0].policy;
                 let layer = judge_on(own, tool, &args, on);
                 prop_assert!(is >= layer.decision.verdict, "{tool} {args}");
                 let held = within((&after.restrictions, &with), (&layer.restrictions, own));

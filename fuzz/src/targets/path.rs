@@ -10,7 +10,8 @@ use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::spelling::Spelling;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::policy::{BindRoots, PathPattern, PolicyDraft, SourceLocation};
+use capsule_core::policy::{BindRoots, PathPattern, SourceLocation};
+use capsule_policy::PolicyDraft;
 use capsule_runtime::CATALOGUE;
 
 static DRAFT: LazyLock<PolicyDraft> =

@@ -9,9 +9,10 @@ use crate::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
 use capsule_authoring::{assertion_diagnostics, lint};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
-    CommandRule, Constraint, DeniedToken, HardDenyRule, LayerKind, Policy, PolicyDraft,
+    CommandRule, Constraint, DeniedToken, HardDenyRule, LayerKind, Policy, PolicyRules,
     SourceLocation, TokenMatcher,
 };
+use capsule_policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, TOOL_SET};
 
 static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
@@ -26,7 +27,7 @@ pub(super) fn run(bytes: &[u8]) {
         }
         Err(problems) => return assert_refused(text, &problems),
     };
-    let policy = match draft.bind(&roots(), HOME, CATALOGUE) {
+    let policy = match draft.clone().bind(&roots(), HOME, CATALOGUE) {
         Ok(policy) => policy,
         Err(problems) => return assert_refused(text, &problems),
     };
@@ -35,8 +36,9 @@ pub(super) fn run(bytes: &[u8]) {
     assert_named(text, &assertion_diagnostics(&policy, &TOOL_SET));
     let words = judge(&policy);
     for (what, deny) in DENIALS {
-        let mut stricter = Policy::clone(&policy);
-        deny(&mut stricter);
+        let mut stricter = draft.clone();
+        deny(stricter.rules_mut());
+        let stricter = stricter.bind(&roots(), HOME, CATALOGUE).unwrap();
         for ((before, after), call) in words.iter().zip(judge(&Arc::new(stricter))).zip(&*CALLS) {
             assert!(after >= *before, "{what} loosened {before} to {after}: {call:?}");
         }
@@ -59,6 +61,8 @@ tools:
 
 static BELOW_DRAFT: LazyLock<PolicyDraft> =
     LazyLock::new(|| PolicyDraft::parse(BELOW, "policy.yaml", HOME, CATALOGUE).unwrap().0);
+static BASE_DENIALS: LazyLock<Vec<HardDenyRule>> =
+    LazyLock::new(|| policy("version: 1").base_denials.clone());
 static BELOW_WORDS: LazyLock<Vec<Verdict>> = LazyLock::new(|| judge(&policy(BELOW)));
 
 fn as_layer(text: &str) {
@@ -86,15 +90,14 @@ fn judge(policy: &Arc<Policy>) -> Vec<Verdict> {
     CALLS.iter().map(|call| call.judge(policy).decision.verdict).collect()
 }
 
-type Deny = fn(&mut Policy);
+type Deny = fn(&mut PolicyRules);
 
 /// Ways to deny more.
 const DENIALS: &[(&str, Deny)] = &[
     ("a `never` about a tool", |policy| policy.hard_denies.push(never("fs.read"))),
     ("a `never` about commands", |policy| policy.hard_denies.push(never("shell.run"))),
     ("the base policy once more", |policy| {
-        let base = policy.base_denials.clone();
-        policy.hard_denies.extend(base);
+        policy.hard_denies.extend(BASE_DENIALS.clone());
     }),
     ("`paths.deny`", |policy| {
         each(policy, |rule| {
@@ -160,6 +163,6 @@ fn never(tool: &str) -> HardDenyRule {
     policy(&text).hard_denies.iter().find(|rule| rule.id == "more").cloned().unwrap()
 }
 
-fn each(policy: &mut Policy, change: fn(&mut Constraint)) {
+fn each(policy: &mut PolicyRules, change: fn(&mut Constraint)) {
     policy.tools.values_mut().for_each(|rule| change(&mut rule.constraint));
 }

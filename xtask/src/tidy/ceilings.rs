@@ -12,7 +12,8 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_FUNCTION_LINES: usize = 60;
 /// Crates that must stay small, each with the most lines of code that it may have, without tests, blank
 /// lines, comments and tables. A number here may only fall: one that is far above what is there is a finding.
-const MAX_CRATE_LINES: &[(&str, usize)] = &[("base", 2_670), ("command", 7_741), ("core", 13_250)];
+const MAX_CRATE_LINES: &[(&str, usize)] =
+    &[("base", 2_670), ("command", 7_741), ("core", 9_901), ("policy", 3_415)];
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER_FILES: &[(&str, &str)] = &[

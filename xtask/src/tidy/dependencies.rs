@@ -7,16 +7,20 @@ use crate::tidy::TidyFinding;
 
 /// What each room may depend on. What is not drawn is forbidden.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
-    ("cli", &["serve", "agent", "authoring", "report", "runtime", "store", "core", "sandbox"]),
+    (
+        "cli",
+        &["serve", "agent", "authoring", "report", "runtime", "store", "policy", "core", "sandbox"],
+    ),
     ("serve", &["agent", "report", "runtime", "core"]),
     ("agent", &["runtime", "core"]),
-    ("authoring", &["report", "store", "core"]),
+    ("authoring", &["report", "store", "policy", "core"]),
     ("report", &["store", "core"]),
-    ("runtime", &["tools", "workspace", "store", "core"]),
+    ("runtime", &["tools", "workspace", "store", "policy", "core"]),
     ("tools", &["sandbox", "workspace", "core"]),
     ("workspace", &["core"]),
     ("store", &["core"]),
     ("sandbox", &["core"]),
+    ("policy", &["core"]),
     ("core", &[]),
     ("command", &[]),
     ("base", &[]),
@@ -40,11 +44,16 @@ const SANDBOX_USERS: &[&str] = &[
     "crates/cli/src/sandbox/recorded.rs",
 ];
 
+/// What the crate that reads policies may not name of `core`: it fills in what a policy says, and neither asks it nor makes
+/// evidence.
+const NOT_FOR_READERS: &[&str] = &["decide", "lifecycle"];
+
 pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let packages = house.metadata.get("packages").and_then(Value::as_array);
     let mut found: Vec<TidyFinding> =
         packages.into_iter().flatten().flat_map(check_package).collect();
     found.extend(check_sandbox_users(house));
+    found.extend(check_readers(house));
     found
 }
 
@@ -103,6 +112,20 @@ fn check_sandbox_users(house: &Repository) -> Vec<TidyFinding> {
     named.map(|(path, line)| TidyFinding::at_line(path, line, what)).collect()
 }
 
+fn check_readers(house: &Repository) -> Vec<TidyFinding> {
+    let readers =
+        house.sources.iter().filter(|source| source.path.starts_with("crates/policy/src/"));
+    let named = readers.flat_map(|source| {
+        let names = source.tokens.names().filter(|(name, _)| NOT_FOR_READERS.contains(name));
+        names.map(|(name, line)| (source.path.as_str(), name, line))
+    });
+    let finding = |(path, name, line)| {
+        let what = format!("names `{name}`: who reads a policy neither asks it nor makes evidence");
+        TidyFinding::at_line(path, line, what)
+    };
+    named.map(finding).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -133,11 +156,25 @@ mod tests {
             assert_eq!(with("capsule-authoring", &on(acting, None)).len(), 1);
         }
         assert_eq!(with("capsule-runtime", &on("capsule-authoring", None)).len(), 1);
+        assert_eq!(with("capsule-core", &on("capsule-policy", None)).len(), 1);
+        assert_eq!(with("capsule-tools", &on("capsule-policy", None)).len(), 1);
+        assert_eq!(with("capsule-core", &on("capsule-policy", Some("dev"))), []);
     }
 
     #[test]
     fn a_crate_that_is_no_room_is_found() {
         assert_eq!(with("capsule-shed", &json!([])).len(), 1);
+    }
+
+    #[test]
+    fn a_reader_that_asks_or_makes_evidence_is_found() {
+        let house = Repository::from_files(&[
+            ("crates/policy/src/a.rs", "use capsule_core::lifecycle::Judged;"),
+            ("crates/policy/src/b.rs", "fn x() { capsule_core::policy::decide(); }"),
+            ("crates/policy/src/c.rs", "use capsule_core::policy::Policy;"),
+            ("crates/runtime/src/d.rs", "use capsule_core::lifecycle::Judged;"),
+        ]);
+        assert_eq!(check(&house).len(), 2);
     }
 
     #[test]

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_base::limits;
 use capsule_core::decision::Verdict;
-use capsule_core::policy::{LoadedPolicy, Policy, PolicyDraft, builtin_text};
+use capsule_core::policy::Policy;
+use capsule_policy::{LoadedPolicy, PolicyDraft, builtin_text};
 
 use crate::check::{assertion_diagnostics, assertions};
 use crate::editable_policy::EditablePolicy;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use capsule_base::diagnostic::Diagnostics;
 use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{
-    LoadedPolicy, Policy, PolicyDraft, PolicyInput, SourceText, Usage, decide,
-};
+use capsule_core::policy::{Policy, PolicyInput, Usage, decide};
 use capsule_core::tool::{ToolName, ToolSet};
+use capsule_policy::{LoadedPolicy, PolicyDraft, SourceText};
 use serde_json::Value;
 
 use super::generalize::{RuleCandidate, Sample};

@@ -6,8 +6,9 @@ use capsule_base::limits;
 use capsule_base::units::parse_size;
 use capsule_base::yaml::YamlNode;
 use capsule_core::decision::Verdict;
-use capsule_core::policy::{Profile, SourceText};
+use capsule_core::policy::Profile;
 use capsule_core::tool::{Catalogue, ToolShape, ToolSignature};
+use capsule_policy::SourceText;
 
 use super::programs;
 use super::site_collector::{

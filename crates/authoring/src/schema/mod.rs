@@ -14,8 +14,9 @@ use capsule_base::limits;
 use capsule_command::specs::Effect;
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
-use capsule_core::policy::{CheckpointRule, LayerKind, builtin_names};
+use capsule_core::policy::{CheckpointRule, LayerKind};
 use capsule_core::tool::Catalogue;
+use capsule_policy::builtin_names;
 use serde_json::{Value, json};
 
 use calls::names;

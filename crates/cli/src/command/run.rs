@@ -8,7 +8,8 @@ use capsule_base::limits;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{PayloadRetention, SourceText};
+use capsule_core::policy::PayloadRetention;
+use capsule_policy::SourceText;
 use capsule_report::{RunHeader, write_run};
 use capsule_runtime::plan::{Plan, PlanResult, execute};
 use capsule_runtime::{

@@ -78,9 +78,9 @@ impl Policy {
     /// the proxy that the policy opens, is the choice of the person who starts it.
     #[must_use]
     pub fn for_agent(mut self, is_staged: bool, network: NetworkAccess) -> Self {
-        self.sandbox.workspace =
+        self.rules.sandbox.workspace =
             if is_staged { WorkspaceAccess::Staged } else { WorkspaceAccess::Direct };
-        self.sandbox.network = self.sandbox.network.min(network);
+        self.rules.sandbox.network = self.sandbox.network.min(network);
         for layer in &mut self.layers {
             layer.policy = Arc::new(Self::clone(&layer.policy).for_agent(is_staged, network));
         }
@@ -89,11 +89,11 @@ impl Policy {
 
     fn with_person_tool(mut self, tool: &str, because: &str) -> Self {
         // A person's own command: what holds a run back holds no person back. Invariants do.
-        self.profile = Profile::supervised();
-        self.risk_policy = RiskPolicy::default();
-        self.budgets = Budgets::default();
-        self.tools.clear();
-        self.tools.insert(ToolName::unchecked(tool), ToolRule::of_person(because));
+        self.rules.profile = Profile::supervised();
+        self.rules.risk_policy = RiskPolicy::default();
+        self.rules.budgets = Budgets::default();
+        self.rules.tools.clear();
+        self.rules.tools.insert(ToolName::unchecked(tool), ToolRule::of_person(because));
         for layer in &mut self.layers {
             layer.policy = Arc::new(Self::clone(&layer.policy).with_person_tool(tool, because));
         }

@@ -7,10 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use capsule_base::diagnostic::Diagnostic;
-use capsule_base::yaml;
-use capsule_base::yaml::POLICY_DIALECT;
-
 /// Whose a layer is, by the place where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,13 +25,4 @@ capsule_base::words! {
 impl LayerKind {
     /// The key by which a text says that it is a layer.
     pub const KEY: &'static str = "layer";
-}
-
-/// Whether a text says of itself that it is a layer.
-///
-/// # Errors
-/// When it cannot be read, so that nobody can tell.
-pub fn is_layer(text: &str) -> Result<bool, Diagnostic> {
-    let root = yaml::parse(text, &POLICY_DIALECT)?;
-    Ok(root.is_some_and(|root| root.get(LayerKind::KEY).is_some()))
 }

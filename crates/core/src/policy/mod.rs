@@ -1,23 +1,20 @@
-//! The policy: read, bound to a workspace, and asked.
+//! The policy: bound to a workspace, and asked.
 //!
-//! [`PolicyDraft::parse`] reads a text and reports everything that is wrong with it; [`PolicyDraft::bind`] adds
-//! the base policy, sees every pattern from the workspace, and gives a [`Policy`], the only thing
-//! that can [`decide`]. One function decides for enforcement, explanation, examples and replay.
+//! The texts are read by another crate, which gives [`PolicyRules`]; [`UnboundPolicy::bind`] adds the base policy, sees
+//! every pattern from the workspace, and gives a [`Policy`], the only thing that can [`decide`]. One function decides for
+//! enforcement, explanation, examples and replay.
 
 mod apply;
 mod argv_pattern;
 mod audit;
+mod binding;
 mod budget;
-mod builtin;
 mod commands;
 mod decide;
-mod draft;
 mod expectation;
 mod git_and_tests;
 mod layer;
-mod loaded;
 mod model;
-mod parse;
 mod path_pattern;
 mod policy_in_force;
 mod profile;
@@ -30,21 +27,19 @@ mod usage;
 pub use apply::{AGENT_TOOL, APPLY_TOOL, ATTACH_TOOL, UNDO_TOOL};
 pub use argv_pattern::{ArgumentPattern, ArgvPattern, TokenMatcher};
 pub use audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
+pub use binding::{BASE_NAME, BindRoots, UnboundPolicy};
 pub use budget::Budgets;
-pub use builtin::{builtin_names, builtin_text};
 pub use commands::{
     CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
     ProgramRule, WorkDirectories,
 };
 pub use decide::{DecisionTrace, Judgement, PolicyCheck, PolicyInput, decide, written_by_words};
-pub use draft::{BindRoots, ExtendedPolicy, LayerDraft, PolicyDraft};
 pub use expectation::{DecisionExpectation, ExampleExpectation, PolicyExample, PolicyTest};
 pub use git_and_tests::{GitRule, TestRule};
-pub use layer::{LayerKind, is_layer};
-pub use loaded::{LoadedPolicy, SourceText};
+pub use layer::LayerKind;
 pub use model::{
-    Constraint, DroppedRule, FetchRule, FileRule, HardDenyRule, PathRule, Policy, PolicyLayer,
-    Quota, SandboxRule, ToolRule, UrlRule,
+    Constraint, DroppedRule, FetchRule, FileRule, HardDenyRule, HostRules, PathRule, Policy,
+    PolicyLayer, PolicyRules, Quota, SandboxRule, ToolRule, UrlRule,
 };
 pub use path_pattern::PathPattern;
 pub use profile::{Profile, ProfileRequirements, Unattended};

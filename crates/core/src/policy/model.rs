@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::{Deref, Range};
 
 use crate::action::WriteMode;
 use crate::approval::GrantPolicy;
@@ -30,9 +31,9 @@ use capsule_base::spelling::Spelling;
 use capsule_base::url::{HttpUrl, UrlPattern};
 use capsule_command::specs::Effects;
 
-/// A policy that is bound to a workspace and can decide.
+/// What a policy says: plain data, which decides nothing before it is bound.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct PolicyRules {
     /// What it calls itself; the file's name where it does not.
     pub name: String,
     /// What it is for.
@@ -68,21 +69,34 @@ pub struct Policy {
     /// The hosts that commands reach, where they have a network.
     pub hosts: HostRules,
     /// The toolchains that commands see, by name or path, and where each is named.
-    pub toolchains: Vec<(String, core::ops::Range<usize>)>,
+    pub toolchains: Vec<(String, Range<usize>)>,
     /// What is masked, and what becomes of masks.
     pub redaction: RedactionRule,
     /// The values that are sent without being known.
     pub secrets: Vec<SecretRule>,
     /// What is kept.
     pub audit: AuditRule,
+}
+
+/// A policy that is bound to a workspace and can decide. Only binding makes one.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// What it says, with the rules of the base policy.
+    pub(super) rules: PolicyRules,
     /// What tightens it.
-    pub layers: Vec<PolicyLayer>,
+    pub(super) layers: Vec<PolicyLayer>,
     /// The real paths of the toolchains that commands see on this machine, or saw in a recorded run.
-    pub program_directories: Vec<String>,
-    /// The digest of the text; once it is bound, together with those of all others that decide.
-    pub(crate) digest: Digest,
-    /// The digest of the text of the policy that it extends.
-    pub(crate) extended_digest: Option<Digest>,
+    pub(super) program_directories: Vec<String>,
+    /// The digest of all texts that decide.
+    pub(super) digest: Digest,
+}
+
+impl Deref for Policy {
+    type Target = PolicyRules;
+
+    fn deref(&self) -> &PolicyRules {
+        &self.rules
+    }
 }
 
 /// A layer that is bound to a workspace.
@@ -121,7 +135,7 @@ pub struct HardDenyRule {
     /// The paths that it protects.
     pub paths: Vec<PathPattern>,
     /// Which of them could protect a path, by the names in it.
-    pub(crate) index: NameIndex,
+    pub(super) index: NameIndex,
     /// Carve-outs from its own paths.
     pub except: Vec<PathPattern>,
     /// Whether it is about paths that are not there yet, and no others.
@@ -143,6 +157,26 @@ pub struct HardDenyRule {
 impl HardDenyRule {
     /// The rule that protects the runtime's own files, wherever they lie.
     pub(crate) const RUNTIME_FILES: &str = "no-own-files";
+
+    /// A rule of that name that forbids nothing yet. Its paths count once it is bound.
+    #[must_use]
+    pub fn named(id: String, source: SourceLocation) -> Self {
+        Self {
+            id,
+            source,
+            capabilities: Capabilities::default(),
+            paths: Vec::new(),
+            index: NameIndex::default(),
+            except: Vec::new(),
+            new: false,
+            tool: None,
+            argv: Vec::new(),
+            effects: Effects::NONE,
+            into: Effects::NONE,
+            because: None,
+            suggest: None,
+        }
+    }
 
     /// Whether the rule protects a path.
     #[must_use]
@@ -356,7 +390,7 @@ impl Policy {
         let item = self.profiles.iter().find(|item| item.name == profile).cloned();
         // What the policy's own profile wants beyond its words, one that is built in keeps.
         let builtin = || Some(Profile::builtin(profile)?.with_requirements_of(&self.profile));
-        self.profile = item.or_else(builtin)?;
+        self.rules.profile = item.or_else(builtin)?;
         Some(self)
     }
 
@@ -366,6 +400,12 @@ impl Policy {
         let others =
             builtin.filter(|name| !self.profiles.iter().any(|profile| profile.name == *name));
         self.profiles.iter().map(|profile| profile.name.as_str()).chain(others)
+    }
+
+    /// What tightens it.
+    #[must_use]
+    pub fn layers(&self) -> &[PolicyLayer] {
+        &self.layers
     }
 
     /// The digest of everything that decides: the policy's text and the base policy's.

@@ -1,5 +1,7 @@
 //! The policy that is in force: the policy itself, and the layers that tighten it.
 
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::policy::model::{Policy, PolicyLayer, SandboxRule};
@@ -15,6 +17,16 @@ impl Policy {
             self.digest = Digest::of_parts(&[&self.digest.0, &layer.policy.digest.0]);
         }
         self.layers = layers;
+        self
+    }
+
+    /// The same policy, by which links to programs in these directories are applied; its layers, too.
+    #[must_use]
+    pub fn with_programs(mut self, directories: &[String]) -> Self {
+        for layer in &mut self.layers {
+            Arc::make_mut(&mut layer.policy).program_directories = directories.to_vec();
+        }
+        self.program_directories = directories.to_vec();
         self
     }
 

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use capsule_base::exit::Exit;
 use capsule_core::journal::{Event, Journal as _, PayloadClass, RunKind, RunOpened};
-use capsule_core::policy::SourceText;
+use capsule_policy::SourceText;
 use capsule_store::Store;
 use serde_json::Value;
 

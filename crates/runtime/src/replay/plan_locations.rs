@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capsule_base::diagnostic::Position;
 use capsule_core::journal::Event;
-use capsule_core::policy::SourceText;
+use capsule_policy::SourceText;
 use capsule_tools::CATALOGUE;
 
 use super::divergence::{Divergence, DivergenceCause};

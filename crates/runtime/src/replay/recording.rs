@@ -13,8 +13,8 @@ use capsule_core::journal::{
 };
 use capsule_core::lifecycle::recorded_decision;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::SourceText;
 use capsule_core::tool::ToolName;
+use capsule_policy::SourceText;
 use capsule_redact::holds_mask;
 use capsule_store::{RunState, Store, StoreError, StoredEvent, StoredPayload};
 

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::policy::{BindRoots, Policy, PolicyDraft, builtin_text};
+use capsule_core::policy::Policy;
 use capsule_sandbox::{Executor, SandboxBackend as _};
 use rustix::process::geteuid;
 
 use super::context::{Refusal, ToolchainContext};
-use crate::CATALOGUE;
 
 /// How many entries of a directory are looked at for credentials.
 const MAX_ENTRIES: usize = 200_000;
@@ -29,6 +28,7 @@ pub(super) struct Checks<'c> {
     home: &'c Path,
     /// Where that really is.
     real_home: PathBuf,
+    read_base: &'c dyn Fn() -> Option<Policy>,
     /// The base policy as it sees paths from the root on.
     base: OnceCell<Option<Policy>>,
 }
@@ -45,6 +45,7 @@ impl<'c> Checks<'c> {
             held: held.collect(),
             home: context.home,
             real_home,
+            read_base: context.base_policy,
             base: OnceCell::new(),
         }
     }
@@ -129,14 +130,7 @@ impl<'c> Checks<'c> {
 
     /// The base policy, to judge a directory by.
     fn base(&self, directory: &Path) -> Result<&Policy, Refusal> {
-        let read = || {
-            let home = self.home.to_string_lossy();
-            let text = builtin_text("base")?;
-            let (draft, _) = PolicyDraft::parse(text, "builtin:base", &home, CATALOGUE).ok()?;
-            let roots = BindRoots { workspace: "/".to_owned(), ..BindRoots::default() };
-            draft.bind(&roots, &home, CATALOGUE).ok()
-        };
-        self.base.get_or_init(read).as_ref().ok_or_else(|| {
+        self.base.get_or_init(self.read_base).as_ref().ok_or_else(|| {
             let message = format!("`{}` cannot be judged by the base policy", directory.display());
             Refusal::error(message, "name another directory")
         })

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use capsule_core::policy::Policy;
+
 /// The surroundings in which toolchains are looked for.
 pub struct ToolchainContext<'c> {
     /// The user's home directory.
@@ -15,6 +17,8 @@ pub struct ToolchainContext<'c> {
     pub runtime_files: &'c [PathBuf],
     /// Whether directories may be named by path: not in a policy that came with the workspace.
     pub allows_paths: bool,
+    /// The base policy alone, bound to the root of the file system; directories are judged by it.
+    pub base_policy: &'c dyn Fn() -> Option<Policy>,
 }
 
 /// Why an entry shows nothing.

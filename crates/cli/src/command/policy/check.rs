@@ -43,7 +43,7 @@ pub(crate) fn check(args: &PolicyArg, ctx: &CliContext, screen: &Screen) -> Resu
     };
     let mut all =
         vec![(&law.text, policy_notes(&law.without_layers(), &law.text.text, &law.warnings))];
-    for (layer, bound) in law.layers.iter().zip(&law.policy.layers) {
+    for (layer, bound) in law.layers.iter().zip(law.policy.layers()) {
         all.push((&layer.text, policy_notes(&bound.policy, &layer.text.text, &layer.warnings)));
     }
     if let Some((_, item)) = all.first_mut() {

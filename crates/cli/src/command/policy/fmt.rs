@@ -9,7 +9,7 @@ use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_core::outcome::CodedError;
-use capsule_core::policy::{PolicyDraft, SourceText};
+use capsule_policy::{PolicyDraft, SourceText};
 use capsule_runtime::{CATALOGUE, read_text, shown_name};
 use serde_json::json;
 

@@ -56,5 +56,5 @@ pub(crate) fn policy_texts(bound: &BoundPolicy) -> Vec<(&str, &str)> {
 fn policy_layers(bound: &BoundPolicy) -> impl Iterator<Item = ((&str, &str), &PolicyLayer)> {
     let texts =
         bound.layers.iter().map(|layer| (layer.text.name.as_str(), layer.text.text.as_str()));
-    texts.zip(&bound.policy.layers)
+    texts.zip(bound.policy.layers())
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &PolicyTestArgs, ctx: &CliContext, screen: &Screen) -> R
     // Each text is asked alone: what others add is not its author's.
     let of = |policy: &Arc<Policy>| check_assertions(policy, assertions(policy), &TOOL_SET);
     let mut checked = of(&bound.without_layers());
-    checked.extend(bound.policy.layers.iter().flat_map(|layer| of(&layer.policy)));
+    checked.extend(bound.policy.layers().iter().flat_map(|layer| of(&layer.policy)));
     let failed = checked.iter().filter(|assertion| !assertion.differences.is_empty()).count();
     let mut told = assertions_json(&checked, failed);
     if !screen.json {

@@ -3,16 +3,16 @@
 use alloc::format;
 use alloc::string::ToString;
 
-use crate::capability::Capability;
-use crate::decision::Verdict;
-use crate::policy::budget::Budgets;
-use crate::policy::parse::approval;
-use crate::policy::parse::context::Context;
-use crate::policy::risk_policy::{Hazard, RiskPolicy};
-use crate::risk::Risk;
+use crate::parse::approval;
+use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_core::capability::Capability;
+use capsule_core::decision::Verdict;
+use capsule_core::policy::Budgets;
+use capsule_core::policy::{Hazard, RiskPolicy};
+use capsule_core::risk::Risk;
 
 const CAPABILITY: &[KeySpec] = &[key("risk"), key("label")];
 const RISK: &[KeySpec] = &[key("escalate"), key("block_at"), key("unknown")];

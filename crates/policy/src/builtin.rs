@@ -1,13 +1,10 @@
 //! The policies that come with the program.
 
-use crate::control_files;
 use capsule_base::digest::Digest;
-
-/// What the base policy is called where a rule's place is shown.
-pub(crate) const BASE_NAME: &str = "builtin:base";
+use capsule_core::control_files;
 
 /// The text of the base policy. It is written in the policy language; see the file for every rule and its reason.
-pub(crate) const BASE_TEXT: &str = include_str!("../../../../policies/base.yaml");
+pub(crate) const BASE_TEXT: &str = include_str!("../../../policies/base.yaml");
 
 /// The digest of the base policy, with the lists that it means.
 pub(crate) fn digest() -> Digest {
@@ -23,13 +20,13 @@ const BUILTIN: [(&str, &str); 4] = [
     (
         "base",
         concat!(
-            include_str!("../../../../policies/base.yaml"),
-            include_str!("../../../../policies/base.tests.yaml")
+            include_str!("../../../policies/base.yaml"),
+            include_str!("../../../policies/base.tests.yaml")
         ),
     ),
-    ("developer", include_str!("../../../../policies/developer.yaml")),
-    ("readonly", include_str!("../../../../policies/readonly.yaml")),
-    ("assistant", include_str!("../../../../policies/assistant.yaml")),
+    ("developer", include_str!("../../../policies/developer.yaml")),
+    ("readonly", include_str!("../../../policies/readonly.yaml")),
+    ("assistant", include_str!("../../../policies/assistant.yaml")),
 ];
 
 /// The text of a policy that comes with the program.

@@ -2,15 +2,17 @@
 
 use alloc::format;
 
-use crate::confinement::{ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess};
-use crate::decision::Verdict;
-use crate::policy::model::{HostRules, SandboxRule};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::fetch;
-use crate::policy::parse::rule_value::in_range;
+use crate::parse::context::Context;
+use crate::parse::fetch;
+use crate::parse::rule_value::in_range;
 use capsule_base::code::Code;
 use capsule_base::limits::{LOOPBACK_PORTS, STAGED_BYTES_MAX, STAGED_PATHS_MAX};
 use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key};
+use capsule_core::confinement::{
+    ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess,
+};
+use capsule_core::decision::Verdict;
+use capsule_core::policy::{HostRules, SandboxRule};
 
 const SANDBOX: &[KeySpec] = &[
     key("changes"),

@@ -4,9 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::policy::draft::BindRoots;
-use crate::policy::layer::LayerKind;
-use crate::policy::model::Policy;
+use capsule_core::policy::{BindRoots, LayerKind, Policy};
 
 /// A text, and how its location is shown.
 #[derive(Clone, Debug)]

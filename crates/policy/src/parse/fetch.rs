@@ -3,16 +3,16 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::decision::Verdict;
-use crate::policy::model::{FetchRule, UrlRule};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::{in_range, read_decision, text, untrusted};
-use crate::policy::source_location::SourceLocation;
+use crate::parse::context::Context;
+use crate::parse::rule_value::{in_range, read_decision, text, untrusted};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;
 use capsule_base::url::UrlPattern;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
+use capsule_core::decision::Verdict;
+use capsule_core::policy::SourceLocation;
+use capsule_core::policy::{FetchRule, UrlRule};
 
 pub(super) const KEYS: &[KeySpec] = &[
     key("urls"),

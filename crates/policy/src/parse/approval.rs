@@ -3,12 +3,12 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::approval::{GrantLifetime, GrantPolicy, PromptBudget};
-use crate::policy::parse::context::Context;
+use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_core::approval::{GrantLifetime, GrantPolicy, PromptBudget};
 
 const GRANTS: &[KeySpec] = &[key("offer"), key("default"), key("expire"), key("always")];
 const EXPIRE: &[KeySpec] = &[key("uses"), key("after")];

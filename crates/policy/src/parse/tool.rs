@@ -6,17 +6,17 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
-use crate::decision::Verdict;
-use crate::policy::expectation::{ExampleExpectation, PolicyExample};
-use crate::policy::model::{Constraint, Quota, ToolRule};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::{bounded_time, read_decision, text, untrusted, verdict};
-use crate::policy::parse::{exec, fetch, files, git_and_tests};
-use crate::tool::{ToolShape, ToolSignature};
+use crate::parse::context::Context;
+use crate::parse::rule_value::{bounded_time, read_decision, text, untrusted, verdict};
+use crate::parse::{exec, fetch, files, git_and_tests};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::units::millis;
 use capsule_base::yaml::{self, KeySpec, Section, YamlNode, key, unsupported_key};
+use capsule_core::decision::Verdict;
+use capsule_core::policy::{Constraint, Quota, ToolRule};
+use capsule_core::policy::{ExampleExpectation, PolicyExample};
+use capsule_core::tool::{ToolShape, ToolSignature};
 
 /// The keys that every tool has; each shape adds its own.
 const COMMON: &[KeySpec] = &[

@@ -4,15 +4,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::capability::Capability;
-use crate::decision::Verdict;
-use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::verdict;
-use crate::policy::profile::{Profile, ProfileRequirements, Unattended};
+use crate::parse::context::Context;
+use crate::parse::rule_value::verdict;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::suggestion::closest;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_core::capability::Capability;
+use capsule_core::decision::Verdict;
+use capsule_core::policy::{Profile, ProfileRequirements, Unattended};
 
 const PROFILE: &[KeySpec] = &[key("decide"), key("unattended"), key("requires")];
 const REQUIRES: &[KeySpec] = &[key("sandbox"), key("workspace"), key("isolated")];

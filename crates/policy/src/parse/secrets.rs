@@ -5,13 +5,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::policy::model::{Constraint, ToolRule};
-use crate::policy::parse::context::Context;
-use crate::policy::secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
-use crate::tool::ToolName;
+use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_core::policy::{Constraint, ToolRule};
+use capsule_core::policy::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
+use capsule_core::tool::ToolName;
 use capsule_redact::{CustomPattern, limits as bounds};
 
 const REDACTION: &[KeySpec] =

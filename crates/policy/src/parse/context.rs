@@ -5,16 +5,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::capability::{Capabilities, Capability};
-use crate::policy::layer::LayerKind;
-use crate::policy::parse::overlay;
-use crate::policy::path_pattern::PathPattern;
-use crate::policy::source_location::SourceLocation;
-use crate::tool::Catalogue;
+use crate::parse::overlay;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, LineIndex, Position};
 use capsule_base::glob::foreign;
 use capsule_base::yaml::{POLICY_DIALECT, YamlNode, YamlReader};
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::policy::LayerKind;
+use capsule_core::policy::PathPattern;
+use capsule_core::policy::SourceLocation;
+use capsule_core::tool::Catalogue;
 
 /// What every part of the parser needs.
 pub(super) struct Context<'c> {
@@ -39,11 +39,11 @@ struct UnderlyingText<'c> {
 
 /// The text of a policy that another one extends.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::policy) struct ExtendedText<'u> {
+pub(crate) struct ExtendedText<'u> {
     /// How its place is shown.
-    pub(in crate::policy) name: &'u str,
+    pub(crate) name: &'u str,
     /// The text.
-    pub(in crate::policy) text: &'u str,
+    pub(crate) text: &'u str,
 }
 
 impl<'c> Context<'c> {

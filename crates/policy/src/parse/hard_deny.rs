@@ -4,20 +4,19 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::capability::Capability;
-use crate::control_files;
-use crate::policy::argv_pattern::TokenMatcher;
-use crate::policy::argv_pattern::{ArgumentPattern, ArgvPattern};
-use crate::policy::builtin;
-use crate::policy::model::{DroppedRule, HardDenyRule};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::exec;
-use crate::policy::parse::rule_value::text;
-use crate::policy::path_pattern::{NameIndex, PathPattern};
-use crate::tool::ToolName;
+use crate::parse::context::Context;
+use crate::parse::exec;
+use crate::parse::rule_value::text;
 use capsule_base::code::Code;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
 use capsule_command::specs::{Effect, Effects};
+use capsule_core::capability::Capability;
+use capsule_core::control_files;
+use capsule_core::policy::PathPattern;
+use capsule_core::policy::TokenMatcher;
+use capsule_core::policy::{ArgumentPattern, ArgvPattern};
+use capsule_core::policy::{BASE_NAME, DroppedRule, HardDenyRule};
+use capsule_core::tool::ToolName;
 
 const NEVER: &[KeySpec] = &[
     key("id"),
@@ -74,7 +73,7 @@ pub(super) fn dropped_rules(context: &mut Context<'_>, node: &YamlNode) -> Vec<D
 
 fn rule(context: &mut Context<'_>, node: &YamlNode) -> Option<HardDenyRule> {
     let mut keys = NEVER.to_vec();
-    if context.name == builtin::BASE_NAME {
+    if context.name == BASE_NAME {
         keys.extend(BASE_ONLY);
     }
     let section = context.reader.section(node, "a `never` rule", &keys)?;
@@ -103,22 +102,11 @@ fn rule(context: &mut Context<'_>, node: &YamlNode) -> Option<HardDenyRule> {
     }
     let because = text(context, &section, "because");
     let suggest = text(context, &section, "suggest");
-    let id = id?;
-    Some(HardDenyRule {
-        id,
-        source,
-        capabilities,
-        paths,
-        index: NameIndex::default(),
-        except,
-        new,
-        tool,
-        argv,
-        effects,
-        into,
-        because,
-        suggest,
-    })
+    let mut rule = HardDenyRule::named(id?, source);
+    (rule.capabilities, rule.paths, rule.except, rule.new) = (capabilities, paths, except, new);
+    (rule.tool, rule.argv, rule.effects, rule.into) = (tool, argv, effects, into);
+    (rule.because, rule.suggest) = (because, suggest);
+    Some(rule)
 }
 
 /// The patterns of a list that comes with the program.

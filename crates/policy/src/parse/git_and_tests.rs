@@ -4,18 +4,18 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::confinement::ProcessLimits;
-use crate::policy::git_and_tests::{GitRule, TestRule};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
-use crate::policy::parse::rule_value::{in_range, result_limits};
-use crate::tool::ToolSignature;
+use crate::parse::context::Context;
+use crate::parse::exec::{environment, is_place, not_a_place, process_limits};
+use crate::parse::rule_value::{in_range, result_limits};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key};
+use capsule_core::confinement::ProcessLimits;
+use capsule_core::policy::{GitRule, TestRule};
+use capsule_core::tool::ToolSignature;
 
 pub(super) const GIT: &[KeySpec] = &[];
 pub(super) const TEST: &[KeySpec] = &[key("command"), key("cwd"), key("filter"), key("env")];

@@ -4,13 +4,13 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::policy::audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
-use crate::policy::parse::context::Context;
+use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::escape;
 use capsule_base::limits;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_core::policy::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
 
 const AUDIT: &[KeySpec] =
     &[key("payloads"), key("checkpoint"), key("anchors"), key("erase_payloads_after")];

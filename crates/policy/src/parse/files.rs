@@ -3,17 +3,17 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::action::WriteMode;
-use crate::capability::Capability;
-use crate::policy::model::{FileRule, PathRule};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::{in_range, read_decision, result_limits, text, verdict};
-use crate::policy::path_pattern::PathPattern;
-use crate::tool::ToolSignature;
+use crate::parse::context::Context;
+use crate::parse::rule_value::{in_range, read_decision, result_limits, text, verdict};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::spelling::Spelling;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_core::action::WriteMode;
+use capsule_core::capability::Capability;
+use capsule_core::policy::PathPattern;
+use capsule_core::policy::{FileRule, PathRule};
+use capsule_core::tool::ToolSignature;
 
 pub(super) const KEYS: &[KeySpec] =
     &[key("paths"), key("hidden"), key("symlinks"), key("rules"), key("undo")];

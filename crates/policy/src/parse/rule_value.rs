@@ -5,12 +5,12 @@ use alloc::string::{String, ToString};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use crate::decision::Verdict;
-use crate::policy::parse::context::Context;
+use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
 use capsule_base::yaml::{Section, YamlNode};
+use capsule_core::decision::Verdict;
 
 /// Whether nobody vouches for what comes of it. What came from elsewhere is untrusted in any case; the key is
 /// there so that a reader sees it.

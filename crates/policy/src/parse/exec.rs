@@ -6,16 +6,8 @@ use alloc::vec::Vec;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::confinement::ProcessLimits;
-use crate::decision::Verdict;
-use crate::policy::argv_pattern::TokenMatcher;
-use crate::policy::commands::{
-    CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
-    ProgramRule, WorkDirectories,
-};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::{bounded_time, in_range, read_decision, text, verdict};
-use crate::policy::source_location::SourceLocation;
+use crate::parse::context::Context;
+use crate::parse::rule_value::{bounded_time, in_range, read_decision, text, verdict};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::digest::Digest;
@@ -25,6 +17,14 @@ use capsule_base::units::millis;
 use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
 use capsule_command::specs::Effect;
 use capsule_command::variables::{VariableKind, variable_kind, variable_kind_with_value};
+use capsule_core::confinement::ProcessLimits;
+use capsule_core::decision::Verdict;
+use capsule_core::policy::SourceLocation;
+use capsule_core::policy::TokenMatcher;
+use capsule_core::policy::{
+    CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
+    ProgramRule, WorkDirectories,
+};
 
 pub(super) const KEYS: &[KeySpec] = &[
     key("executables"),

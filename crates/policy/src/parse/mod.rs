@@ -23,6 +23,7 @@ mod secrets;
 mod tool;
 
 pub(super) use context::ExtendedText;
+pub use layer::is_layer;
 pub(super) use layer::parse_layer;
 
 use alloc::collections::BTreeMap;
@@ -31,20 +32,21 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::confinement::WorkspaceAccess;
-use crate::policy::audit::{AuditRule, PayloadRetention};
-use crate::policy::builtin;
-use crate::policy::layer::LayerKind;
-use crate::policy::model::{Constraint, HostRules, Policy, SandboxRule, ToolRule};
-use crate::policy::parse::context::Context;
-use crate::policy::path_pattern::PathPattern;
-use crate::policy::risk_policy::{Hazard, RiskPolicy};
-use crate::tool::{Catalogue, ToolName};
+use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::yaml::{self, KeySpec, POLICY_DIALECT, Section, YamlNode, key};
+use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::policy::LayerKind;
+use capsule_core::policy::PathPattern;
+use capsule_core::policy::{AuditRule, PayloadRetention};
+use capsule_core::policy::{
+    BASE_NAME, Constraint, HostRules, PolicyRules, SandboxRule, ToolRule, UnboundPolicy,
+};
+use capsule_core::policy::{Hazard, RiskPolicy};
+use capsule_core::tool::{Catalogue, ToolName};
 
 /// The sections of a policy.
 const TOP: &str = "version name description extends layer workspace default never lift tools sandbox \
@@ -59,7 +61,7 @@ pub(super) type ExtendedLookup<'u> = &'u dyn Fn(&'static str) -> Option<Extended
 
 /// What was read of a policy.
 pub(super) struct ParsedPolicy<'u> {
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<UnboundPolicy>,
     pub(super) problems: Diagnostics,
     /// What it extends, and where it says so.
     pub(super) extended: Option<(ExtendedText<'u>, Range<usize>)>,
@@ -188,9 +190,9 @@ fn read_policy(
     context: &mut Context<'_>,
     root: &YamlNode,
     under: Option<ExtendedText<'_>>,
-) -> Option<Policy> {
+) -> Option<UnboundPolicy> {
     let mut keys: Vec<KeySpec> = TOP.split(' ').map(key).collect();
-    if context.name == builtin::BASE_NAME {
+    if context.name == BASE_NAME {
         keys.extend(BASE_DENY);
     }
     let section = context.reader.section(root, "a policy", &keys)?;
@@ -210,7 +212,7 @@ fn read_policy(
     check_pins(context, &tools, &risk_policy);
     let approves_plans = read_key(context, &section, "composites", approval::composites);
     let tests = section.get("tests").map(|node| policy_tests::tests(context, node, &profiles));
-    Some(Policy {
+    let rules = PolicyRules {
         name: named.unwrap_or_else(|| context.name.to_string()),
         description: description.map(ToString::to_string),
         root: section.get("workspace").and_then(|node| workspace(context, node)),
@@ -234,11 +236,10 @@ fn read_policy(
         }),
         redaction: secrets::redaction(context, section.get("redaction")),
         audit,
-        layers: Vec::new(),
-        program_directories: Vec::new(),
-        digest: Digest::of(context.lines.text().as_bytes()),
-        extended_digest: under.map(|under| Digest::of(under.text.as_bytes())),
-    })
+    };
+    let digest = Digest::of(context.lines.text().as_bytes());
+    let extended_digest = under.map(|under| Digest::of(under.text.as_bytes()));
+    Some(UnboundPolicy { rules, digest, extended_digest })
 }
 
 /// Reads what stands under a key; the default where the key is not there.

@@ -5,16 +5,16 @@
 
 use alloc::format;
 
-use crate::policy::layer::LayerKind;
-use crate::policy::parse::context::{Context, ExtendedText};
-use crate::policy::parse::layer_defaults::{self, entries};
-use crate::policy::parse::overlay::{self, VERDICT_MAPS};
-use crate::policy::parse::{ParsedPolicy, parse_tree, read_policy, relocate_problem};
-use crate::tool::Catalogue;
+use crate::parse::context::{Context, ExtendedText};
+use crate::parse::layer_defaults::{self, entries};
+use crate::parse::overlay::{self, VERDICT_MAPS};
+use crate::parse::{ParsedPolicy, parse_tree, read_policy, relocate_problem};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
-use capsule_base::yaml::{YamlNode, YamlValue};
+use capsule_base::yaml::{self, POLICY_DIALECT, YamlNode, YamlValue};
+use capsule_core::policy::LayerKind;
+use capsule_core::tool::Catalogue;
 use capsule_redact::excerpt;
 
 /// The sections that a layer may have. What else there is says whose policy it is, or what is
@@ -37,7 +37,7 @@ const SECTIONS: &[&str] = &[
     "tests",
 ];
 /// Reads a layer over a policy, and over what that one extends.
-pub(in crate::policy) fn parse_layer<'u>(
+pub(crate) fn parse_layer<'u>(
     (text, name): (&'u str, &'u str),
     kind: LayerKind,
     (base, extended): (ExtendedText<'u>, Option<ExtendedText<'u>>),
@@ -151,4 +151,13 @@ fn attribute_reasons(name: &str, node: &mut YamlNode) {
             }
         }
     }
+}
+
+/// Whether a text says of itself that it is a layer.
+///
+/// # Errors
+/// When it cannot be read, so that nobody can tell.
+pub fn is_layer(text: &str) -> Result<bool, Diagnostic> {
+    let root = yaml::parse(text, &POLICY_DIALECT)?;
+    Ok(root.is_some_and(|root| root.get(LayerKind::KEY).is_some()))
 }

@@ -4,15 +4,15 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::policy::expectation::{DecisionExpectation, PolicyTest};
-use crate::policy::parse::context::Context;
-use crate::policy::parse::rule_value::verdict;
-use crate::policy::profile::Profile;
-use crate::risk::Risk;
-use crate::tool::ToolName;
+use crate::parse::context::Context;
+use crate::parse::rule_value::verdict;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_core::policy::Profile;
+use capsule_core::policy::{DecisionExpectation, PolicyTest};
+use capsule_core::risk::Risk;
+use capsule_core::tool::ToolName;
 
 const TEST: &[KeySpec] = &[key("name"), key("profiles"), key("call"), key("expect")];
 const CALL: &[KeySpec] = &[key("tool"), key("args"), key("resolves")];

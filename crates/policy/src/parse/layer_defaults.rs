@@ -7,11 +7,11 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::capability::Capability;
-use crate::decision::Verdict;
-use crate::policy::profile::Profile;
-use crate::tool::Catalogue;
 use capsule_base::yaml::{YamlNode, YamlScalar, YamlValue};
+use capsule_core::capability::Capability;
+use capsule_core::decision::Verdict;
+use capsule_core::policy::Profile;
+use capsule_core::tool::Catalogue;
 
 /// What the policy beneath does not hand on: what it says there counts by itself.
 const NOT_INHERITED: &[&str] = &["never", "deny", "ask", "lift", "profile", "redaction", "secrets"];
