@@ -332,6 +332,59 @@ fn no_denial_suggests_to_open_more() {
     }
 }
 
+/// A policy that names subcommands of programs that are not known, and one of a program that is.
+const NAMED: &str = r#"version: 1
+tools:
+  shell.run:
+    form: command
+    effects: { reads: allow, unknown: ask, publishes: ask, destroys: ask }
+    executables:
+      mytool: { subcommands: { deploy: ask, "db:drop": ask, status: allow, push: deny } }
+      other: { subcommands: { "*": allow } }
+      whole: allow
+      npm: { subcommands: { publish: allow } }
+"#;
+
+/// A rule that names a subcommand says more than its verb does, and less than what is known of a program.
+#[test]
+fn a_named_subcommand_says_more_than_its_verb() {
+    let bound = |may_drop_base_rules| {
+        let (draft, _) = PolicyDraft::parse(NAMED, "named.yaml", "/home/ada", CATALOGUE).unwrap();
+        let workspace = "/home/ada/work".into();
+        let roots = BindRoots { workspace, may_drop_base_rules, ..BindRoots::default() };
+        Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
+    };
+    let (publishing, loss) =
+        ("deny policy.never no-publishing", "deny policy.never no-irreversible-loss");
+    let mut wrong = Vec::new();
+    for (of_user, command, expected) in [
+        (true, "mytool deploy --prod", "ask mytool.deploy"),
+        (true, "nice mytool deploy", "ask mytool.deploy"),
+        (true, "mytool db:drop", "ask mytool.db:drop"),
+        (true, "mytool status", "allow mytool.status"),
+        (true, "mytool push", "deny mytool.push"),
+        (true, "mytool upload", publishing),
+        (true, "mytool destroy", loss),
+        (true, "mytool status deploy", publishing),
+        (true, "mytool --region eu deploy", publishing),
+        (true, "./mytool deploy", publishing),
+        (true, "other deploy", publishing),
+        (true, "whole deploy", publishing),
+        (true, "frobnicate deploy", publishing),
+        (true, "npm publish", publishing),
+        (false, "mytool deploy --prod", publishing),
+        (false, "mytool status", "allow mytool.status"),
+    ] {
+        let args = json!({ "command": command });
+        let row = Row { from: String::new(), tool: "shell.run".into(), args };
+        let found = cell(&decide(&bound(of_user), &row));
+        if found != expected {
+            wrong.push(format!("{command}: {found}, not {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// A policy that lets some programs run where there is no sandbox.
 const BARE: &str = r#"version: 1
 sandbox: { require: false }

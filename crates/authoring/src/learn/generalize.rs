@@ -8,7 +8,7 @@ use capsule_core::policy::Policy;
 use capsule_core::tool::ToolName;
 use serde_json::{Value, json};
 
-use super::missing_rule::{MissingRule, RuleSubject, exec_rule_of};
+use super::missing_rule::{MissingRule, RuleSubject};
 use super::yaml_edit::YamlInsertion;
 use crate::editable_policy::EditablePolicy;
 use crate::policy_text::tree::NodePath;
@@ -137,7 +137,7 @@ impl<'g> RuleGenerator<'g> {
 
     fn program_rule(&self, names: &[String], word: Verdict) -> RuleCandidate {
         let tool = ToolName::unchecked(SHELL_TOOL);
-        let exec = exec_rule_of(self.policy, &tool);
+        let exec = self.policy.exec_rule(&tool);
         let program = names.first().map_or("", String::as_str);
         let rule = exec.and_then(|exec| exec.programs.iter().find(|rule| rule.name == program));
         let mut command = rule.map(|rule| &rule.command);

@@ -2,7 +2,6 @@
 
 use capsule_base::path::WorkspacePath;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{Constraint, ExecRule, Policy};
 use capsule_core::tool::ToolName;
 
 /// What a rule would have to open, and with which word.
@@ -30,12 +29,4 @@ pub(super) enum RuleSubject {
 pub(super) fn named_denial(said: &Decision) -> String {
     let rule = said.rule.as_deref().unwrap_or("a rule");
     format!("the rule `{rule}` denies it by name, which is meant: {}", said.reason)
-}
-
-/// The constraints on programs that a policy puts on a tool.
-pub(super) fn exec_rule_of<'p>(policy: &'p Policy, tool: &ToolName) -> Option<&'p ExecRule> {
-    match policy.tool(tool).map(|rule| &rule.constraint) {
-        Some(Constraint::Exec(exec)) => Some(exec),
-        _ => None,
-    }
 }

@@ -12,7 +12,7 @@ use super::generalize::{
     MissingRuleGroup, RuleCandidate, RuleGenerator, SHELL_TOOL, Sample, directory, escape_pattern,
     inherited_problem,
 };
-use super::missing_rule::{RuleSubject, exec_rule_of};
+use super::missing_rule::RuleSubject;
 use super::yaml_edit::YamlInsertion;
 
 /// Paths of one folder that a tool is to be open for.
@@ -77,7 +77,7 @@ impl RuleGenerator<'_> {
         )]);
         let Some(files) = self.policy.file_rule(tool) else {
             let binds = ["fs.read", "fs.write", "fs.delete"].contains(&tool.as_str());
-            if binds && exec_rule_of(self.policy, &ToolName::unchecked(SHELL_TOOL)).is_some() {
+            if binds && self.policy.exec_rule(&ToolName::unchecked(SHELL_TOOL)).is_some() {
                 // What a tool closes it closes to commands as well, and nothing was closed to them.
                 let closed = YamlInsertion::map([
                     ("decision", YamlInsertion::scalar(Verdict::Deny.keyword())),

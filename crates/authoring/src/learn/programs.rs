@@ -6,7 +6,7 @@ use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::policy::{CommandRule, ExecRule, Policy, PolicyInput};
 
-use super::missing_rule::{MissingRule, RuleSubject, exec_rule_of, named_denial};
+use super::missing_rule::{MissingRule, RuleSubject, named_denial};
 use crate::lint::INTERPRETERS;
 
 /// What a command may do for a rule to be proposed that allows it.
@@ -60,7 +60,7 @@ pub(super) fn missing_program_rule(
 ) -> Result<MissingRule, String> {
     let line = CommandLine::parse(argv, case.facts.program.as_ref(), false);
     let names = command_names(&line, argv)?;
-    let exec = exec_rule_of(policy, case.tool);
+    let exec = policy.exec_rule(case.tool);
     let rule = exec
         .and_then(|exec| exec.programs.iter().find(|program| Some(&program.name) == argv.first()));
     match said.code {

@@ -162,7 +162,7 @@ pub struct Pipeline {
 }
 
 /// One program with what belongs to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelineStage {
     /// What is set in the environment of this program alone, in the order of the text; the last
     /// value of a name holds.
@@ -373,6 +373,18 @@ impl WordPiece {
                 typed.push(']');
                 typed
             }
+        }
+    }
+}
+
+impl ElementKind {
+    /// The index of the element at which it may go on.
+    pub(super) const fn target_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Jump(to) | Self::Each { end: to, .. } | Self::EachLine { end: to, .. } => {
+                Some(to)
+            }
+            _ => None,
         }
     }
 }

@@ -95,12 +95,9 @@ impl Parser {
         is_exported: bool,
         span: &Span,
     ) -> Result<(), SyntaxRefusal> {
-        let inner: Vec<String> =
-            value.iter().flat_map(ShellWord::variables).map(Into::into).collect();
-        for name in &inner {
-            self.capture(name, span)?;
-        }
-        let keeps_status = !is_exported && inner.iter().any(|name| name.starts_with('('));
+        let inner = || value.iter().flat_map(ShellWord::variables);
+        inner().try_for_each(|name| self.capture(name, span))?;
+        let keeps_status = !is_exported && inner().any(|name| name.starts_with('('));
         let name = name.to_string();
         self.names.push(name.clone());
         let index = self

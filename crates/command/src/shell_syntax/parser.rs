@@ -280,10 +280,19 @@ impl Parser {
         }
         let runs = self.elements.iter().filter(|element| element.kind == ElementKind::Run).count();
         check_count(runs, "elements", limits::COMMAND_ELEMENTS, &(start..end))?;
-        let index = self.emit(ElementKind::Run, start..end)?;
+        self.emit_run(stages, true, start..end)
+    }
+
+    /// Adds a pipeline.
+    pub(super) fn emit_run(
+        &mut self,
+        stages: Vec<PipelineStage>,
+        is_checked: bool,
+        span: Span,
+    ) -> Result<(), SyntaxRefusal> {
+        let index = self.emit(ElementKind::Run, span)?;
         if let Some(element) = self.elements.get_mut(index) {
-            element.pipeline = Pipeline { stages };
-            element.is_checked = true;
+            (element.pipeline, element.is_checked) = (Pipeline { stages }, is_checked);
         }
         Ok(())
     }
@@ -291,11 +300,8 @@ impl Parser {
     /// Runs the commands whose output a stage needs, in the order of the text.
     pub(super) fn captures(&mut self, stage: &PipelineStage) -> Result<(), SyntaxRefusal> {
         let words = stage.words.iter().chain(stage.templates.iter().map(|(_, word)| word));
-        let names: Vec<String> = words.flat_map(ShellWord::variables).map(Into::into).collect();
-        for name in names {
-            self.capture(&name, &stage.span)?;
-        }
-        Ok(())
+        let mut names = words.flat_map(ShellWord::variables);
+        names.try_for_each(|name| self.capture(name, &stage.span))
     }
 
     /// Runs the command whose output is the value of this name, if there is one that has not run yet.
@@ -328,13 +334,7 @@ impl Parser {
     }
 
     fn stage(&mut self) -> Result<PipelineStage, SyntaxRefusal> {
-        let mut stage = PipelineStage {
-            variables: Vec::new(),
-            words: Vec::new(),
-            redirects: Vec::new(),
-            templates: Vec::new(),
-            span: 0..0,
-        };
+        let mut stage = PipelineStage::default();
         let mut span: Option<Span> = None;
         while let Some((token, place)) = self.tokens.next_if(|(token, _)| is_stage_token(token)) {
             span = Some(span.map_or(place.start, |range| range.start)..place.end);

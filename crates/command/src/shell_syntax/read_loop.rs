@@ -8,8 +8,7 @@ use alloc::vec::{IntoIter, Vec};
 use core::iter::Peekable;
 
 use super::ast::{
-    ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, ShellWord, Span,
-    TextPlace,
+    ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, ShellWord, Span, TextPlace,
 };
 use super::parser::Parser;
 use super::refusal::SyntaxRefusal;
@@ -135,20 +134,16 @@ impl Parser {
             templates.push((TextPlace::Redirect(0), word));
         }
         let stage = PipelineStage {
-            variables: Vec::new(),
             words: [ShellWord::text("cat")].into(),
             redirects: [redirect].into(),
             templates,
             span: place.clone(),
+            ..PipelineStage::default()
         };
         let behind = self.next_index();
         self.captures(&stage)?;
         self.begin_capture(place)?;
-        let index = self.emit(ElementKind::Run, place.clone())?;
-        if let Some(element) = self.elements.get_mut(index) {
-            element.pipeline = Pipeline { stages: [stage].into() };
-            element.is_checked = true;
-        }
+        self.emit_run([stage].into(), true, place.clone())?;
         let end = self.end_capture(output, place)?;
         if let Some(element) = self.elements.get_mut(end) {
             element.is_checked = true;
@@ -225,10 +220,7 @@ impl Parser {
         for (at, element) in self.elements.iter_mut().enumerate().skip(start) {
             let to = |index: usize| if at < behind { moved(index) } else { index - first };
             element.otherwise = to(element.otherwise);
-            if let ElementKind::Jump(index)
-            | ElementKind::Each { end: index, .. }
-            | ElementKind::EachLine { end: index, .. } = &mut element.kind
-            {
+            if let Some(index) = element.kind.target_mut() {
                 *index = if *index == 0 { 0 } else { to(*index) };
             }
         }

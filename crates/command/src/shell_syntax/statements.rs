@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::ast::{
-    ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
-    ScriptElement, ShellWord, Span, StdStream, TextPlace, WordPiece,
+    ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, Redirection, ScriptElement,
+    ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
 use super::parser::{LoopFrame, Parser, check_count};
 use super::refusal::SyntaxRefusal;
@@ -112,18 +112,15 @@ impl Parser {
         }
         let note = self.number();
         self.emit(ElementKind::Note(note), place.clone())?;
-        let index = self.emit(ElementKind::Run, place.clone())?;
         redirects.insert(0, Redirection::Here { text: String::new() });
         let stage = PipelineStage {
-            variables: Vec::new(),
             words: [ShellWord::text("cat")].into(),
             redirects,
             templates: [(TextPlace::Redirect(0), text)].into(),
             span: place.clone(),
+            ..PipelineStage::default()
         };
-        if let Some(element) = self.elements.get_mut(index) {
-            element.pipeline = Pipeline { stages: [stage].into() };
-        }
+        self.emit_run([stage].into(), false, place.clone())?;
         self.emit(ElementKind::Recall(note), place.clone())?;
         Ok(())
     }
@@ -174,12 +171,7 @@ impl Parser {
                 continue;
             }
             moved(&mut element.otherwise);
-            match &mut element.kind {
-                ElementKind::Jump(to)
-                | ElementKind::Each { end: to, .. }
-                | ElementKind::EachLine { end: to, .. } => moved(to),
-                _ => {}
-            }
+            element.kind.target_mut().map(moved);
         }
         for frame in &mut self.loops {
             frame.breaks.iter_mut().for_each(moved);
@@ -226,13 +218,9 @@ impl Parser {
     pub(super) fn land(&mut self, jumps: &[usize]) {
         let here = self.next_index();
         for index in jumps {
-            if let Some(element) = self.elements.get_mut(*index) {
-                match &mut element.kind {
-                    ElementKind::Jump(to)
-                    | ElementKind::Each { end: to, .. }
-                    | ElementKind::EachLine { end: to, .. } => *to = here,
-                    _ => {}
-                }
+            let element = self.elements.get_mut(*index);
+            if let Some(to) = element.and_then(|element| element.kind.target_mut()) {
+                *to = here;
             }
         }
     }
@@ -376,11 +364,10 @@ impl Parser {
         }
         self.skip_lines();
         let number = self.number();
-        let names: Vec<String> =
-            words.iter().flat_map(ShellWord::variables).map(Into::into).collect();
-        for name in names {
-            self.capture(&name, place)?;
-        }
+        words
+            .iter()
+            .flat_map(ShellWord::variables)
+            .try_for_each(|name| self.capture(name, place))?;
         if words.iter().any(|word| word.as_glob().is_some()) {
             self.expand_patterns(number, &words, place)?;
         }
@@ -400,21 +387,10 @@ impl Parser {
     ) -> Result<(), SyntaxRefusal> {
         let (captures, scope) = (true, GroupScope::Subshell);
         self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
-        let index = self.emit(ElementKind::Run, place.clone())?;
-        let stage = PipelineStage {
-            variables: Vec::new(),
-            words: ["printf", "%s\\0"]
-                .map(ShellWord::text)
-                .into_iter()
-                .chain(words.iter().cloned())
-                .collect(),
-            redirects: Vec::new(),
-            templates: Vec::new(),
-            span: place.clone(),
-        };
-        if let Some(element) = self.elements.get_mut(index) {
-            element.pipeline = Pipeline { stages: [stage].into() };
-        }
+        let printf = ["printf", "%s\\0"].map(ShellWord::text).into_iter();
+        let (words, span) = (printf.chain(words.iter().cloned()).collect(), place.clone());
+        let stage = PipelineStage { words, span, ..PipelineStage::default() };
+        self.emit_run([stage].into(), false, place.clone())?;
         self.emit(ElementKind::Leave(Some(alloc::format!("*{number}"))), place.clone())?;
         Ok(())
     }

@@ -154,6 +154,17 @@ impl<'c> CommandLine<'c> {
         self.nested.iter_mut().for_each(|inner| inner.set_variables(variables));
     }
 
+    /// Drops what is only guessed from the name of a subcommand, where that of a line is named elsewhere.
+    pub fn drop_guesses(&mut self, named: &dyn Fn(&Self) -> Option<String>) {
+        if let Some(name) = named(self) {
+            let is_guess =
+                |added: &MatchedEffect| added.argument == name && added.effects != UNKNOWN;
+            let readings = self.interpretations.iter_mut();
+            readings.for_each(|(_, reading)| reading.base_effects.retain(|added| !is_guess(added)));
+        }
+        self.nested.iter_mut().for_each(|inner| inner.drop_guesses(named));
+    }
+
     /// It and all command lines that stand in it, itself first.
     #[must_use]
     pub fn with_nested(&self) -> Vec<&Self> {
@@ -183,6 +194,8 @@ impl<'c> CommandLine<'c> {
         names.join(" ")
     }
 }
+
+const UNKNOWN: Effects = Effects::of(Effect::Unknown);
 
 /// What asks any program what it is, where it is the only argument.
 const HELP_OPTIONS: &[&str] = &["--help", "--version", "-h", "-V"];

@@ -68,7 +68,7 @@ impl UnboundPolicy {
             Some(under) => Digest::of_parts(&[&digest.0, &under.0, &base_digest.0]),
             None => Digest::of_parts(&[&digest.0, &base_digest.0]),
         };
-        bound(rules, digest, problems)
+        bound(rules, (digest, roots.may_drop_base_rules), problems)
     }
 
     /// Sees every pattern of a layer from the workspace. The base policy and the runtime's own files stay with the policy
@@ -84,13 +84,18 @@ impl UnboundPolicy {
     ) -> Result<PolicyLayer, Diagnostics> {
         let Self { mut rules, digest, .. } = self;
         let problems = bind_patterns(&mut rules, roots);
-        let policy = Arc::new(bound(rules, digest, problems)?);
+        let policy = Arc::new(bound(rules, (digest, false), problems)?);
         Ok(PolicyLayer { kind, location, policy })
     }
 }
 
-fn bound(rules: PolicyRules, digest: Digest, problems: Diagnostics) -> Result<Policy, Diagnostics> {
-    let policy = Policy { rules, layers: Vec::new(), program_directories: Vec::new(), digest };
+fn bound(
+    rules: PolicyRules,
+    (digest, may_drop_base_rules): (Digest, bool),
+    problems: Diagnostics,
+) -> Result<Policy, Diagnostics> {
+    let (layers, program_directories) = (Vec::new(), Vec::new());
+    let policy = Policy { rules, layers, program_directories, digest, may_drop_base_rules };
     if problems.is_empty() { Ok(policy) } else { Err(problems) }
 }
 

@@ -217,6 +217,13 @@ impl ProgramRule {
             !self.command.subcommands.is_empty() && !line.parsed_argvs().any(ParsedArgv::known);
         expects.then(|| CommandLine::parse(line.argv, line.program, true))
     }
+
+    /// The subcommand of an unknown program, where its rule names that.
+    pub(crate) fn named_subcommand(&self, line: &CommandLine<'_>) -> Option<String> {
+        let line = self.reread(line)?;
+        let name = &line.parsed_argvs().next()?.levels.get(1)?.name;
+        self.command.subcommands.iter().any(|(text, _)| text == name).then(|| name.clone())
+    }
 }
 
 /// What a policy says about a command or subcommand.

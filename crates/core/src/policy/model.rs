@@ -89,6 +89,8 @@ pub struct Policy {
     pub(super) program_directories: Vec<String>,
     /// The digest of all texts that decide.
     pub(super) digest: Digest,
+    /// Whether it may drop rules of the base policy, as one that lies outside of the workspace may.
+    pub(super) may_drop_base_rules: bool,
 }
 
 impl Deref for Policy {
@@ -448,6 +450,15 @@ impl Policy {
     pub fn file_rule(&self, tool: &ToolName) -> Option<&FileRule> {
         match self.tool(tool).map(|rule| &rule.constraint) {
             Some(Constraint::Files(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The constraints on programs that the policy puts on a tool.
+    #[must_use]
+    pub fn exec_rule(&self, tool: &ToolName) -> Option<&ExecRule> {
+        match self.tool(tool).map(|rule| &rule.constraint) {
+            Some(Constraint::Exec(rule)) => Some(rule),
             _ => None,
         }
     }

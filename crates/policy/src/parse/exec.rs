@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::parse::context::Context;
-use crate::parse::rule_value::{bounded_time, in_range, read_decision, text, verdict};
+use crate::parse::rule_value::{bounded_time, read_bound, read_decision, text, verdict};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::digest::Digest;
 use capsule_base::escape;
 use capsule_base::limits;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, YamlValue, key, unsupported_key};
 use capsule_command::specs::Effect;
 use capsule_command::variables::{VariableKind, variable_kind, variable_kind_with_value};
 use capsule_core::confinement::ProcessLimits;
@@ -461,10 +461,7 @@ pub(super) fn process_limits(
         bounds.cpu_ms = cpu.unwrap_or(bounds.cpu_ms);
     }
     let mut size = |name: &str, range, slot: &mut u64| {
-        if let Some(node) = section.get(name) {
-            let size = context.reader.size(node);
-            *slot = in_range(context, node, size, range).unwrap_or(*slot);
-        }
+        read_bound(context, (&section, name), YamlReader::size, range, slot);
     };
     size("stdout_max", 0..=limits::OUTPUT_BYTES_MAX, &mut bounds.stdout_bytes);
     size("stderr_max", 0..=limits::OUTPUT_BYTES_MAX, &mut bounds.stderr_bytes);
@@ -472,9 +469,6 @@ pub(super) fn process_limits(
     size("memory", memory, &mut bounds.memory_bytes);
     size("tmp", 1..=limits::TMP_BYTES_MAX, &mut bounds.tmp_bytes);
     size("file", 1..=limits::TMP_BYTES_MAX, &mut bounds.file_bytes);
-    if let Some(node) = section.get("processes_max") {
-        let number = context.reader.number(node);
-        let number = in_range(context, node, number, 1..=limits::PROCESSES_MAX);
-        bounds.processes = number.unwrap_or(bounds.processes);
-    }
+    let (range, processes) = (1..=limits::PROCESSES_MAX, &mut bounds.processes);
+    read_bound(context, (&section, "processes_max"), YamlReader::number, range, processes);
 }

@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::parse::context::Context;
-use crate::parse::rule_value::{in_range, read_decision, text, untrusted};
+use crate::parse::rule_value::{read_bound, read_decision, text, untrusted};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;
 use capsule_base::url::UrlPattern;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, YamlValue, key, unsupported_key};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::SourceLocation;
 use capsule_core::policy::{FetchRule, UrlRule};
@@ -53,16 +53,11 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
     if let Some(section) =
         section.get("limits").and_then(|node| context.reader.section(node, "`limits`", LIMITS))
     {
-        if let Some(node) = section.get("bytes_max") {
-            let size = context.reader.size(node);
-            let most = limits::FETCH_BYTES_MAX;
-            rule.bytes_max = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
-        }
-        if let Some(node) = section.get("inflated_max") {
-            let size = context.reader.size(node);
-            let most = limits::INFLATED_BYTES_MAX;
-            rule.inflated_max =
-                in_range(context, node, size, 0..=most).unwrap_or(rule.inflated_max);
+        for (name, most, bound) in [
+            ("bytes_max", limits::FETCH_BYTES_MAX, &mut rule.bytes_max),
+            ("inflated_max", limits::INFLATED_BYTES_MAX, &mut rule.inflated_max),
+        ] {
+            read_bound(context, (&section, name), YamlReader::size, 0..=most, bound);
         }
     }
     rule
@@ -165,11 +160,8 @@ fn shared_settings(context: &mut Context<'_>, section: &Section<'_>, rule: &mut 
     let Some(node) = section.get("redirects") else { return };
     let keys = [key("max"), key("cross_origin")];
     let Some(section) = context.reader.section(node, "`redirects`", &keys) else { return };
-    if let Some(node) = section.get("max") {
-        let number = context.reader.number(node);
-        let most = limits::REDIRECTS_MAX;
-        rule.redirects = in_range(context, node, number, 0..=most).unwrap_or(0);
-    }
+    let (range, most) = (0..=limits::REDIRECTS_MAX, &mut rule.redirects);
+    read_bound(context, (&section, "max"), YamlReader::number, range, most);
     if let Some(node) = section.get("cross_origin")
         && let Some(word) = context.reader.keyword(node, &Verdict::WORDS)
     {

@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::parse::context::Context;
-use crate::parse::rule_value::{in_range, read_decision, result_limits, text, verdict};
+use crate::parse::rule_value::{read_bound, read_decision, result_limits, text, verdict};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::spelling::Spelling;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, key};
 use capsule_core::action::WriteMode;
 use capsule_core::capability::Capability;
 use capsule_core::policy::PathPattern;
@@ -136,13 +136,8 @@ fn bounds(
     }
     let Some(section) = context.reader.section(node, "`limits`", &keys) else { return };
     let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };
-    if let Some(node) = section.get("bytes_max") {
-        let size = context.reader.size(node);
-        rule.bytes_max = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
-    }
-    if let Some(node) = section.get("bytes") {
-        let size = context.reader.size(node);
-        rule.bytes = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes);
+    for (name, bound) in [("bytes_max", &mut rule.bytes_max), ("bytes", &mut rule.bytes)] {
+        read_bound(context, (&section, name), YamlReader::size, 0..=most, bound);
     }
     rule.bytes = rule.bytes.min(rule.bytes_max);
     result_limits(context, &section, (&mut rule.results_max, &mut rule.results));

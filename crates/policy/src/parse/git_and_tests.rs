@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 
 use crate::parse::context::Context;
 use crate::parse::exec::{environment, is_place, not_a_place, process_limits};
-use crate::parse::rule_value::{in_range, result_limits};
+use crate::parse::rule_value::{read_bound, result_limits};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlValue, key};
+use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, YamlValue, key};
 use capsule_core::confinement::ProcessLimits;
 use capsule_core::policy::{GitRule, TestRule};
 use capsule_core::tool::ToolSignature;
@@ -46,11 +46,8 @@ pub(super) fn git(
     else {
         return rule;
     };
-    if let Some(node) = section.get("bytes") {
-        let size = context.reader.size(node);
-        rule.bytes =
-            in_range(context, node, size, 0..=limits::READ_BYTES_MAX).unwrap_or(rule.bytes);
-    }
+    let range = 0..=limits::READ_BYTES_MAX;
+    read_bound(context, (&section, "bytes"), YamlReader::size, range, &mut rule.bytes);
     result_limits(context, &section, (&mut rule.results_max, &mut rule.results));
     rule
 }

@@ -177,15 +177,11 @@ fn addresses(node: &YamlNode, under: &mut YamlNode) {
 /// what may be seen or changed, that is so for all of its subcommands; where it alone names
 /// subcommands, there are others.
 fn command(node: &mut YamlNode, mut under: Option<&mut YamlNode>) {
-    for scope in ["reads", "writes"] {
-        if let (Some(_), Some(under)) = (node.get(scope), under.as_deref_mut()) {
-            remove_scope(scope, under);
+    for key in ["reads", "writes", DECISION_KEY] {
+        let is_said = node.get(key).is_some() || key == DECISION_KEY && node.text().is_some();
+        if let Some(under) = under.as_deref_mut().filter(|_| is_said) {
+            remove_key(key, under);
         }
-    }
-    if let (true, Some(under)) =
-        (node.text().is_some() || node.get(DECISION_KEY).is_some(), under.as_deref_mut())
-    {
-        remove_verdicts(under);
     }
     let span = node.span.clone();
     let Some(inner) = get_mut(node, "subcommands").and_then(entries_mut) else { return };
@@ -200,25 +196,18 @@ fn command(node: &mut YamlNode, mut under: Option<&mut YamlNode>) {
     }
 }
 
-/// Takes the word of a command out, and those of its subcommands.
-fn remove_verdicts(command: &mut YamlNode) {
-    if command.text().is_some() {
-        command.value = YamlValue::Map(Vec::new());
-    }
-    let Some(entries) = entries_mut(command) else { return };
-    entries.retain(|(key, _)| key.text() != Some(DECISION_KEY));
-    let inner = get_mut(command, "subcommands").and_then(entries_mut);
-    inner.into_iter().flatten().for_each(|(_, node)| remove_verdicts(node));
-}
-
 /// Any other subcommand.
 const ANY_SUBCOMMAND: &str = "*";
 
-fn remove_scope(scope: &str, command: &mut YamlNode) {
+/// Takes out what a command and its subcommands say by a key. A word alone says `decision`.
+fn remove_key(name: &str, command: &mut YamlNode) {
+    if command.text().is_some() && name == DECISION_KEY {
+        command.value = YamlValue::Map(Vec::new());
+    }
     let Some(entries) = entries_mut(command) else { return };
-    entries.retain(|(key, _)| key.text() != Some(scope));
+    entries.retain(|(key, _)| key.text() != Some(name));
     let inner = get_mut(command, "subcommands").and_then(entries_mut);
-    inner.into_iter().flatten().for_each(|(_, node)| remove_scope(scope, node));
+    inner.into_iter().flatten().for_each(|(_, node)| remove_key(name, node));
 }
 
 /// What a profile of the layer does not name it has no opinion on, unless it is one of the policy's.

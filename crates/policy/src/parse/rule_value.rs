@@ -9,7 +9,7 @@ use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
-use capsule_base::yaml::{Section, YamlNode};
+use capsule_base::yaml::{Section, YamlNode, YamlReader};
 use capsule_core::decision::Verdict;
 
 /// Whether nobody vouches for what comes of it. What came from elsewhere is untrusted in any case; the key is
@@ -66,6 +66,20 @@ pub(super) fn in_range(
     Some(value)
 }
 
+/// Reads a number in a range, where a rule has one by this name: `read` says how it is written.
+pub(super) fn read_bound(
+    context: &mut Context<'_>,
+    (section, name): (&Section<'_>, &str),
+    read: fn(&mut YamlReader, &YamlNode) -> Option<u64>,
+    range: RangeInclusive<u64>,
+    bound: &mut u64,
+) {
+    if let Some(node) = section.get(name) {
+        let value = read(&mut context.reader, node);
+        *bound = in_range(context, node, value, range).unwrap_or(*bound);
+    }
+}
+
 /// Reads how many results a call gives at most, and where it names no limit.
 pub(super) fn result_limits(
     context: &mut Context<'_>,
@@ -74,10 +88,7 @@ pub(super) fn result_limits(
 ) {
     let most = *results_max;
     for (name, limit) in [("results_max", &mut *results_max), ("results", &mut *results)] {
-        if let Some(node) = section.get(name) {
-            let number = context.reader.number(node);
-            *limit = in_range(context, node, number, 0..=most).unwrap_or(*limit);
-        }
+        read_bound(context, (section, name), YamlReader::number, 0..=most, limit);
     }
     *results = (*results).min(*results_max);
 }

@@ -4,10 +4,10 @@ use alloc::format;
 
 use crate::parse::context::Context;
 use crate::parse::fetch;
-use crate::parse::rule_value::in_range;
+use crate::parse::rule_value::{in_range, read_bound};
 use capsule_base::code::Code;
 use capsule_base::limits::{LOOPBACK_PORTS, STAGED_BYTES_MAX, STAGED_PATHS_MAX};
-use capsule_base::yaml::{KeySpec, YamlNode, YamlValue, key};
+use capsule_base::yaml::{KeySpec, YamlNode, YamlReader, YamlValue, key};
 use capsule_core::confinement::{
     ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess,
 };
@@ -106,16 +106,9 @@ fn workspace_access(
 fn change_limits(context: &mut Context<'_>, node: &YamlNode, limits: &mut ChangeLimits) {
     let keys = [key("paths"), key("bytes")];
     let Some(section) = context.reader.section(node, "`changes`", &keys) else { return };
-    if let Some(node) = section.get("paths") {
-        let number = context.reader.number(node);
-        let number = in_range(context, node, number, 1..=STAGED_PATHS_MAX);
-        limits.paths = number.unwrap_or(limits.paths);
-    }
-    if let Some(node) = section.get("bytes") {
-        let size = context.reader.size(node);
-        let size = in_range(context, node, size, 1..=STAGED_BYTES_MAX);
-        limits.bytes = size.unwrap_or(limits.bytes);
-    }
+    let (paths, bytes) = (1..=STAGED_PATHS_MAX, 1..=STAGED_BYTES_MAX);
+    read_bound(context, (&section, "paths"), YamlReader::number, paths, &mut limits.paths);
+    read_bound(context, (&section, "bytes"), YamlReader::size, bytes, &mut limits.bytes);
 }
 
 /// Reads the network of commands: `none`, or `proxy` with rules for hosts.

@@ -28,7 +28,7 @@ use capsule_command::specs::{CommandLine, Effect, ParsedArgv, PathAccess};
 
 /// Decides a case that is about one thing.
 pub(super) fn decide_single(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
-    evaluate_call(policy, input, command_line::parse_command_line(input).as_ref())
+    evaluate_call(policy, input, command_line::parse_command_line(policy, input).as_ref())
 }
 
 /// Decides a case that is about one thing; if it is a command line, one that was read.

@@ -1,11 +1,15 @@
 //! A command line as the checks see it: read once, and each path that it names looked up once.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::action::{Action, PathFact};
 use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::files;
+use crate::policy::model::Policy;
+use crate::tool::ToolName;
 use capsule_base::path::{PathProblem, WorkspacePath};
+use capsule_command::program::ProgramFact;
 use capsule_command::specs::{CommandLine, PathUse};
 
 /// A command line with the places that its words name.
@@ -30,13 +34,27 @@ pub(super) struct PathArgument<'c> {
 pub(super) type LocatedPath<'c> = (WorkspacePath, Option<&'c PathFact>);
 
 /// Reads the command line of a case that is about one.
-pub(super) fn parse_command_line<'c>(input: &PolicyInput<'c>) -> Option<CommandLine<'c>> {
-    match input.action {
-        Action::Run { argv, .. } => {
-            Some(CommandLine::parse(argv, input.facts.program.as_ref(), false))
-        }
-        _ => None,
+pub(super) fn parse_command_line<'c>(
+    policy: &Policy,
+    input: &PolicyInput<'c>,
+) -> Option<CommandLine<'c>> {
+    let Action::Run { argv, .. } = input.action else { return None };
+    Some(parse_argv(policy, input.tool, argv, input.facts.program.as_ref()))
+}
+
+/// Reads words as a command line. What is only guessed from the name of a subcommand does not count where the user's
+/// policy names that.
+pub(super) fn parse_argv<'c>(
+    policy: &Policy,
+    tool: &ToolName,
+    argv: &'c [String],
+    program: Option<&'c ProgramFact>,
+) -> CommandLine<'c> {
+    let mut line = CommandLine::parse(argv, program, false);
+    if let Some(exec) = policy.exec_rule(tool).filter(|_| policy.may_drop_base_rules) {
+        line.drop_guesses(&|line| exec.program(line.argv)?.named_subcommand(line));
     }
+    line
 }
 
 impl<'c> LocatedCommand<'c> {

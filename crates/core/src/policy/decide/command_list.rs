@@ -17,13 +17,14 @@ use crate::decision::{Decision, Verdict};
 use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
 use crate::policy::decide::call::{decide_single, evaluate_call};
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
+use crate::policy::decide::command_line::parse_argv;
 use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, endless_output, literal_stdin};
 use crate::policy::decide::instructions::written_by_words;
 use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck};
 use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::whole_workspace;
 use crate::policy::decide::{files as paths, hard_deny, risk};
-use crate::policy::model::{Constraint, HardDenyRule, Policy, ToolRule};
+use crate::policy::model::{HardDenyRule, Policy, ToolRule};
 use crate::policy::restrictions::{HostScope, PathScope, Restrictions};
 use crate::risk::Risk;
 use crate::tool::ToolName;
@@ -41,10 +42,7 @@ pub(super) fn decide(
     steps: &[CommandStep],
 ) -> Judgement {
     let mut all = CombinedDecision::new();
-    let exec = policy.tool(input.tool).and_then(|rule| match &rule.constraint {
-        Constraint::Exec(exec) => Some((exec, rule)),
-        _ => None,
-    });
+    let exec = policy.exec_rule(input.tool).zip(policy.tool(input.tool));
     if let Some((exec, rule)) = exec
         && exec.form == CommandForm::Argv
     {
@@ -206,7 +204,7 @@ impl CombinedDecision {
             let input = PolicyInput { tool: &tool, action: &part.action, ..*case };
             if let Action::Run { argv, .. } = &part.action {
                 let program = argv.first().and_then(|name| case.facts.program_named(name));
-                let mut line = CommandLine::parse(argv, program, false);
+                let mut line = parse_argv(policy, case.tool, argv, program);
                 line.set_variables(&part.stage.variables);
                 let folder = case.facts.real_directory(step);
                 let from = (&folder, &case.facts.root_names);
