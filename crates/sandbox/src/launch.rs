@@ -214,6 +214,39 @@ impl StandardStream {
     }
 }
 
+/// A device that holds nothing of anyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandardDevice {
+    /// Takes everything and gives nothing.
+    Null,
+    /// Gives zeros without end.
+    Zero,
+    /// Gives random bytes without end.
+    Random,
+}
+
+impl StandardDevice {
+    /// The device of this path.
+    #[must_use]
+    pub fn at(path: &str) -> Option<Self> {
+        Some(match path {
+            "/dev/null" => Self::Null,
+            "/dev/zero" => Self::Zero,
+            "/dev/urandom" | "/dev/random" => Self::Random,
+            _ => return None,
+        })
+    }
+
+    /// Where it is.
+    pub(crate) const fn path(self) -> &'static str {
+        match self {
+            Self::Null => "/dev/null",
+            Self::Zero => "/dev/zero",
+            Self::Random => "/dev/urandom",
+        }
+    }
+}
+
 /// Where a stream leads. Paths are relative to the folder in which the command starts and must not
 /// lead out of the workspace, not through links either. Only plain files are opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,8 +257,8 @@ pub enum RedirectTarget {
     Create(OsString),
     /// It goes to the end of a file, which is made if there is none.
     Append(OsString),
-    /// It goes, or comes from, nowhere.
-    Null,
+    /// It goes to a device, or comes from one.
+    Device(StandardDevice),
     /// Where another stream leads by then.
     Same(StandardStream),
 }

@@ -27,8 +27,8 @@ pub use error::SandboxError;
 pub use launch::{
     CapturedOutput, CommandListeners, CommandResult, CommandWatcher, DirectWrites, Executable,
     FileIdentity, GIT_CONFIG_PATH, GitFiles, HiddenPath, Launch, LaunchStage, OutputKind,
-    RedirectTarget, RepositoryMount, SandboxView, StagingMount, StandardStream, StreamRedirect,
-    Termination, ToolchainMount,
+    RedirectTarget, RepositoryMount, SandboxView, StagingMount, StandardDevice, StandardStream,
+    StreamRedirect, Termination, ToolchainMount,
 };
 #[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
 pub use linux::{Executor, PreparedCommand, RunningAgent, RunningCommand};

@@ -10,16 +10,19 @@ use crate::specs::command_spec::ArgKind;
 use crate::specs::embedded;
 use crate::specs::path_use::{PathAccess, PathOrigin, PathUse};
 
-/// Devices of the system that hold nothing of anyone, and whose text never ends.
-pub const ENDLESS_DEVICES: &[&str] = &["/dev/zero", "/dev/urandom", "/dev/random"];
+/// Whether a path is that of a device which holds nothing of anyone, and whose text never ends.
+#[must_use]
+pub fn is_endless_device(path: &str) -> bool {
+    matches!(path, "/dev/zero" | "/dev/urandom" | "/dev/random")
+}
 
-/// Whether an operand is a device that everyone may use so: a stream of the program itself, or one to read from.
+/// Whether a word is a device that everyone may use so: one to read from, or, as an operand, a stream of the program itself.
 fn is_device(place: ArgPosition, kind: ArgKind, text: &str) -> bool {
     let is_stream = matches!(text, "/dev/stdin" | "/dev/stdout" | "/dev/stderr");
     match kind {
-        _ if place == ArgPosition::Option => false,
-        ArgKind::Path => is_stream || ENDLESS_DEVICES.contains(&text),
-        _ => kind == ArgKind::WrittenPath && is_stream,
+        ArgKind::Path if is_endless_device(text) => true,
+        ArgKind::Path | ArgKind::WrittenPath => is_stream && place != ArgPosition::Option,
+        _ => false,
     }
 }
 

@@ -180,6 +180,14 @@ impl<'c> CommandLine<'c> {
         readings.fold(Effects::NONE, |sum, reading| sum.union(reading.effects()))
     }
 
+    /// Whether it does nothing but ask one program what it is: `sudo --help`.
+    #[must_use]
+    pub fn asks_for_help(&self) -> bool {
+        let is_asked = |option: &String| HELP_OPTIONS.contains(&option.as_str());
+        matches!(self.argv, [_, option] if is_asked(option))
+            && self.effects() == Effects::of(Effect::Reads)
+    }
+
     /// The readings alone.
     pub fn parsed_argvs(&self) -> impl Iterator<Item = &ParsedArgv> {
         self.interpretations.iter().map(|(_, reading)| reading)

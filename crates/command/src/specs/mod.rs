@@ -22,7 +22,7 @@ mod registry;
 mod spec_parser;
 mod toolchain;
 
-pub use argument_paths::ENDLESS_DEVICES;
+pub use argument_paths::is_endless_device;
 pub use command_line::{CommandLine, base_name, is_system_program};
 pub use command_spec::{
     ANY_SUBCOMMAND, ArgKind, CommandSpec, NamedEffect, OptionSpec, OptionStyle, matches_wildcard,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::shell_syntax::{
     ListOperator, PipelineStage, Redirection, ShellWord, ValueProblem, WordPiece,
 };
+use crate::specs::is_endless_device;
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 
@@ -170,7 +171,9 @@ pub fn redirect_files(stage: &PipelineStage) -> impl Iterator<Item = (&str, Opti
         Redirection::File { path, append, .. } if path != DEV_NULL => {
             Some((path.as_str(), Some(*append)))
         }
-        Redirection::Input { path } if path != DEV_NULL => Some((path.as_str(), None)),
+        Redirection::Input { path } if path != DEV_NULL && !is_endless_device(path) => {
+            Some((path.as_str(), None))
+        }
         _ => None,
     })
 }

@@ -111,19 +111,16 @@ fn bind_patterns(policy: &mut PolicyRules, roots: &BindRoots) -> Diagnostics {
         never.index = NameIndex::of(&never.paths, spelling);
     }
     for rule in policy.tools.values_mut() {
+        let bind = |pattern: &mut PathPattern| {
+            if !pattern.bind(root, spelling) {
+                problems.push(outside_diagnostic(pattern, root));
+            }
+        };
         if let Constraint::Exec(exec) = &mut rule.constraint {
-            for pattern in exec.cwd.iter_mut().flat_map(|directories| &mut directories.beneath) {
-                if !pattern.bind(root, spelling) {
-                    problems.push(outside_diagnostic(pattern, root));
-                }
-            }
-            for program in &mut exec.programs {
-                for pattern in program.command.paths_mut() {
-                    if !pattern.bind(root, spelling) {
-                        problems.push(outside_diagnostic(pattern, root));
-                    }
-                }
-            }
+            let folders = exec.cwd.iter_mut().flat_map(|directories| &mut directories.beneath);
+            let programs = exec.programs.iter_mut();
+            folders.chain(programs.flat_map(|program| program.command.paths_mut())).for_each(bind);
+            continue;
         }
         let Constraint::Files(files) = &mut rule.constraint else { continue };
         files.spelling = spelling;
@@ -131,11 +128,7 @@ fn bind_patterns(policy: &mut PolicyRules, roots: &BindRoots) -> Diagnostics {
             pattern.bind(root, spelling);
         }
         let nested = files.rules.iter_mut().flat_map(|rule| &mut rule.paths);
-        for pattern in files.allow.iter_mut().chain(nested) {
-            if !pattern.bind(root, spelling) {
-                problems.push(outside_diagnostic(pattern, root));
-            }
-        }
+        files.allow.iter_mut().chain(nested).for_each(bind);
     }
     problems
 }

@@ -178,8 +178,8 @@ fn addresses(node: &YamlNode, under: &mut YamlNode) {
 /// subcommands, there are others.
 fn command(node: &mut YamlNode, mut under: Option<&mut YamlNode>) {
     for key in ["reads", "writes", DECISION_KEY] {
-        let is_said = node.get(key).is_some() || key == DECISION_KEY && node.text().is_some();
-        if let Some(under) = under.as_deref_mut().filter(|_| is_said) {
+        let is_written = node.get(key).is_some() || key == DECISION_KEY && node.text().is_some();
+        if let Some(under) = under.as_deref_mut().filter(|_| is_written) {
             remove_key(key, under);
         }
     }

@@ -7,7 +7,7 @@ use capsule_base::limits;
 use capsule_core::confinement::ResourceLimit;
 use capsule_sandbox::{
     CommandWatcher, Launch, LaunchStage, RedirectTarget, SandboxBackend as _, SandboxError,
-    StandardStream, StreamRedirect, Termination,
+    StandardDevice, StandardStream, StreamRedirect, Termination,
 };
 
 use crate::Test;
@@ -67,8 +67,10 @@ fn pipelines_of_every_length_flow() {
 
 fn pipelines_without_sense_are_refused() {
     let mut bed = Bed::plain();
-    let null =
-        || StreamRedirect { descriptor: StandardStream::Output, target: RedirectTarget::Null };
+    let null = || StreamRedirect {
+        descriptor: StandardStream::Output,
+        target: RedirectTarget::Device(StandardDevice::Null),
+    };
     let mut bad = vec![
         pipeline(Vec::new()),
         pipeline((0..=limits::PIPELINE_STAGES).map(|_| cat()).collect()),
@@ -207,9 +209,11 @@ fn stages_have_three_descriptors() {
         (0..limits::PIPELINE_STAGES).map(|_| probing(&["descriptors"])).collect();
     let own = &mut stages[3].redirects;
     own.push(redirect(StandardStream::Input, RedirectTarget::Read("file".into())));
-    own.push(redirect(StandardStream::Output, RedirectTarget::Null));
+    own.push(redirect(StandardStream::Output, RedirectTarget::Device(StandardDevice::Null)));
     own.push(redirect(StandardStream::Output, RedirectTarget::Same(StandardStream::Error)));
-    stages[5].redirects.push(redirect(StandardStream::Input, RedirectTarget::Null));
+    stages[5]
+        .redirects
+        .push(redirect(StandardStream::Input, RedirectTarget::Device(StandardDevice::Null)));
     let exit = bed.try_run(pipeline(stages)).unwrap();
     let said = text(&exit.stderr.bytes);
     assert_eq!(said, "0 1 2\n".repeat(limits::PIPELINE_STAGES));

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use capsule_sandbox::{
-    CommandResult, DirectWrites, Launch, LaunchStage, RedirectTarget, SandboxError, StandardStream,
-    StreamRedirect, Termination,
+    CommandResult, DirectWrites, Launch, LaunchStage, RedirectTarget, SandboxError, StandardDevice,
+    StandardStream, StreamRedirect, Termination,
 };
 
 use crate::Test;
@@ -79,7 +79,7 @@ type Case =
 fn streams_lead_where_they_are_led() {
     let lay = |workspace: &Path| fs::write(workspace.join("old"), "old\n").unwrap();
     let mut rows = Rows::default();
-    let null = |descriptor| to(descriptor, RedirectTarget::Null);
+    let null = |descriptor| to(descriptor, RedirectTarget::Device(StandardDevice::Null));
     let cases: &[Case] = &[
         (vec![], "out\ngiven\n", "err\n", &[]),
         (vec![read("old")], "out\nold\n", "err\n", &[("old", "old\n")]),
@@ -446,7 +446,8 @@ fn a_refused_redirection_runs_nothing() {
     for number in 0..3 {
         let mut stages: Vec<LaunchStage> =
             (0..3).map(|i| shell(&format!("echo > ran-{i}"), vec![])).collect();
-        stages[number].redirects = vec![to(ERR, RedirectTarget::Null), read("missing")];
+        stages[number].redirects =
+            vec![to(ERR, RedirectTarget::Device(StandardDevice::Null)), read("missing")];
         match bed.try_run(writing(stages)) {
             Err(SandboxError::Redirect { stage, path, write: false, reason }) => {
                 assert_eq!((stage, path.as_os_str()), (number, "missing".as_ref()));

@@ -14,7 +14,7 @@ use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::path_pattern::PathPattern;
 use crate::policy::restrictions::{NamedHosts, PathScope};
 use crate::tool::ToolName;
-use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv, PathAccess, PathUse};
+use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv, PathAccess};
 
 /// What a command may see and change, and what it needs.
 #[derive(Default)]
@@ -46,16 +46,11 @@ pub(super) fn command_scopes(
         let reread = program.and_then(|program| program.reread(command.line));
         let line = reread.as_ref().unwrap_or(command.line);
         hosts.add(hosts::of_line(line));
-        let seen = |program| {
-            line.parsed_argvs()
-                .filter_map(move |argv| innermost(program, argv, |rule| rule.reads.as_ref()))
-        };
-        reads.extend(program.into_iter().flat_map(seen).cloned());
-        let named = |program| {
-            line.parsed_argvs()
-                .filter_map(move |argv| innermost(program, argv, |rule| rule.needs.as_ref()))
-        };
-        needs = program.into_iter().flat_map(named).copied().fold(needs, Capabilities::union);
+        for (program, argv) in line.parsed_argvs().filter_map(|argv| Some((program?, argv))) {
+            reads.extend(innermost(program, argv, |rule| rule.reads.as_ref()).cloned());
+            let needed = innermost(program, argv, |rule| rule.needs.as_ref()).copied();
+            needs = needs.union(needed.unwrap_or_default());
+        }
         let changed = match program {
             Some(program) => writes_by_rule(policy, program, line),
             None => writes_by_effects(policy, exec, root),
@@ -112,18 +107,12 @@ fn hidden_patterns(policy: &Policy, command: &LocatedCommand<'_>) -> (Vec<PathPa
 /// reads besides (`grep -r -f LIST`). Who reads nothing and only starts another program is left to that one.
 fn is_given_files(command: &LocatedCommand<'_>) -> bool {
     let is_one = |word: &PathArgument<'_>| {
-        let PathUse {
-            is_certain: sure,
-            is_option_value: of_option,
-            is_work_directory: is_folder,
-            is_name,
-            guessed,
-            access: usage,
-            ..
-        } = *word.path_use;
-        let is_operand = sure && !(of_option || is_folder || is_name || guessed);
+        let used = word.path_use;
+        let is_other =
+            used.is_option_value || used.is_work_directory || used.is_name || used.guessed;
+        let is_operand = used.is_certain && !is_other;
         // What is made is not read either; what is missing otherwise may be a pattern for names.
-        let is_new = |kind| kind == FileKind::Missing && usage == PathAccess::Write;
+        let is_new = |kind| kind == FileKind::Missing && used.access == PathAccess::Write;
         let is_file = |fact: &PathFact| fact.kind == FileKind::File || is_new(fact.kind);
         is_operand && word.locations.iter().flatten().any(|(_, fact)| fact.is_some_and(is_file))
     };

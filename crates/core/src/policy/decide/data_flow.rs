@@ -8,7 +8,7 @@ use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{PipelineStage, Redirection, ShellWord, StdStream};
 use capsule_command::specs::{
-    CommandLine, ENDLESS_DEVICES, Effect, Effects, PathAccess, base_name,
+    CommandLine, Effect, Effects, PathAccess, base_name, is_endless_device,
 };
 
 /// What came from where, up to some part of a command.
@@ -68,28 +68,44 @@ fn used_paths(
     item.filter_map(|item| target_from(folder, &item.path, names).inside().cloned()).collect()
 }
 
-/// The program of a pipeline whose text never ends, where that text goes to a file: `yes > f`.
-pub(super) fn endless_output(stages: &[PipelineStage]) -> Option<&str> {
+/// The program of a pipeline whose text never ends, where that text goes to a file: `yes > f`. A program is told by the
+/// innermost command line: what starts it prints nothing of its own. One that is ended after a time (`timeout 5 yes > f`) writes no
+/// more than another that may: what a file and a run may hold is bounded by the sandbox.
+pub(super) fn endless_output(stages: &[PipelineStage]) -> Option<String> {
     let mut endless = None;
+    let is_timed = |line: &&CommandLine<'_>| {
+        line.argv.first().is_some_and(|name| base_name(name) == "timeout")
+    };
     for stage in stages {
-        let words: Vec<&str> = stage.words.iter().filter_map(ShellWord::literal).collect();
-        let (name, words) =
-            words.split_first().map_or(("", &[][..]), |(name, words)| (base_name(name), words));
+        let argv: Vec<String> = stage.words.iter().map(ShellWord::unexpanded).collect();
+        let line = CommandLine::parse(&argv, None, false);
+        let lines = line.with_nested();
+        let inner = lines.last()?;
+        let (name, words) = inner.argv.split_first()?;
+        let name = base_name(name);
         let has = |starts: &[&str]| {
             words.iter().any(|word| starts.iter().any(|start| word.starts_with(start)))
         };
+        let reads = |redirect: &Redirection| matches!(redirect, Redirection::Input { path } if is_endless_device(path));
         endless = match name {
+            _ if lines.iter().any(is_timed) => None,
             "head" => None,
-            "od" if has(&["-N", "--read-bytes"]) => None,
-            "xxd" if has(&["-l", "-len"]) => None,
+            "dd" | "od" | "xxd" if has(&["count=", "-N", "--read-bytes", "-l"]) => None,
             "yes" => Some(name),
             "seq" if has(&["inf"]) => Some(name),
             "tail" if has(&["-f", "-F", "--follow"]) => Some(name),
-            _ if words.iter().any(|word| ENDLESS_DEVICES.contains(word)) => Some(name),
-            _ => endless,
-        };
+            _ if stage.redirects.iter().any(reads) => Some(name),
+            _ if words.iter().any(|word| is_endless_device(word.trim_start_matches("if="))) => {
+                Some(name)
+            }
+            _ => endless.as_deref(),
+        }
+        .map(String::from);
+        let mut paths = inner.parsed_argvs().flat_map(|argv| &argv.paths);
+        let writes = matches!(name, "tee" | "dd" | "cp" | "install" | "split" | "sponge")
+            && paths.any(|used| used.access == PathAccess::Write);
         let is_file = |redirect: &Redirection| matches!(redirect, Redirection::File { stream: StdStream::Out, path, .. } if path != DEV_NULL);
-        if endless.is_some() && (name == "tee" || stage.redirects.iter().any(is_file)) {
+        if endless.is_some() && (writes || stage.redirects.iter().any(is_file)) {
             return endless;
         }
     }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget};
 use crate::capability::{Capabilities, Capability};
+use crate::policy::builtin::BASE_NAME;
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
 use crate::policy::decide::command_line::{LocatedCommand, PathArgument};
 use crate::policy::decide::files::{child_placeholder, real_path};
@@ -63,7 +64,9 @@ fn is_tool_only(rule: &HardDenyRule) -> bool {
 }
 
 fn forbidden_line(rule: &HardDenyRule, command: &CommandLine<'_>) -> Option<String> {
-    if rule.argv.iter().any(|pattern| pattern.matches(command)) {
+    // What a program is may be asked of any, but for those that the user's own rules name.
+    let is_asked = rule.source.at.starts_with(BASE_NAME) && command.asks_for_help();
+    if !is_asked && rule.argv.iter().any(|pattern| pattern.matches(command)) {
         return Some(format!("`{}`", command.display_name()));
     }
     if !rule.into.is_empty() {

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, 
 use rustix::io::Errno;
 
 use super::host_path;
-use crate::{RedirectTarget, StandardStream, StreamRedirect};
+use crate::{RedirectTarget, StandardDevice, StandardStream, StreamRedirect};
 
 /// How often a path is looked up anew that was renamed meanwhile.
 const ATTEMPTS: usize = 16;
@@ -66,8 +66,11 @@ impl ProgramStreams {
             RedirectTarget::Append(path) => {
                 Rc::new(open_regular(folder, path, making | OFlags::APPEND)?)
             }
-            RedirectTarget::Null => {
-                Rc::new(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+            RedirectTarget::Device(device) => {
+                // Nothing writes to the others.
+                let how =
+                    if *device == StandardDevice::Null { OFlags::RDWR } else { OFlags::RDONLY };
+                Rc::new(open(device.path(), how | OFlags::CLOEXEC, Mode::empty())?)
             }
             RedirectTarget::Same(other) => Rc::clone(self.stream_mut(*other)),
         };

@@ -7,7 +7,7 @@ use capsule_base::limits;
 use capsule_core::confinement::ProcessLimits;
 
 use super::wire::{Malformed, Reader, Writer, read_texts, write_texts};
-use crate::{FileIdentity, RedirectTarget, StandardStream, StreamRedirect};
+use crate::{FileIdentity, RedirectTarget, StandardDevice, StandardStream, StreamRedirect};
 
 /// A command. The first process of its call is the closest to it, so the names of what is hidden are
 /// not among this.
@@ -80,8 +80,10 @@ fn write_redirect(writer: &mut Writer, StreamRedirect { descriptor, target: to }
         RedirectTarget::Read(path) => writer.byte(0).bytes(path.as_bytes()),
         RedirectTarget::Create(path) => writer.byte(1).bytes(path.as_bytes()),
         RedirectTarget::Append(path) => writer.byte(2).bytes(path.as_bytes()),
-        RedirectTarget::Null => writer.byte(3),
+        RedirectTarget::Device(StandardDevice::Null) => writer.byte(3),
         RedirectTarget::Same(other) => writer.byte(4).byte(other.number()),
+        RedirectTarget::Device(StandardDevice::Zero) => writer.byte(5),
+        RedirectTarget::Device(StandardDevice::Random) => writer.byte(6),
     };
 }
 
@@ -94,8 +96,10 @@ fn read_redirect(reader: &mut Reader<'_>) -> Result<StreamRedirect, Malformed> {
         0 => RedirectTarget::Read(path(reader)?),
         1 => RedirectTarget::Create(path(reader)?),
         2 => RedirectTarget::Append(path(reader)?),
-        3 => RedirectTarget::Null,
+        3 => RedirectTarget::Device(StandardDevice::Null),
         4 => RedirectTarget::Same(read_descriptor(reader)?),
+        5 => RedirectTarget::Device(StandardDevice::Zero),
+        6 => RedirectTarget::Device(StandardDevice::Random),
         _ => return Err(Malformed),
     };
     Ok(StreamRedirect { descriptor, target: to })
@@ -174,7 +178,9 @@ mod tests {
                 RedirectTarget::Create(OsString::from_vec(vec![0xfe])),
             ),
             redirect(StandardStream::Error, RedirectTarget::Append("log".into())),
-            redirect(StandardStream::Error, RedirectTarget::Null),
+            redirect(StandardStream::Error, RedirectTarget::Device(StandardDevice::Null)),
+            redirect(StandardStream::Input, RedirectTarget::Device(StandardDevice::Zero)),
+            redirect(StandardStream::Input, RedirectTarget::Device(StandardDevice::Random)),
             redirect(StandardStream::Output, RedirectTarget::Same(StandardStream::Error)),
         ];
         let limits = ProcessLimits::default();
@@ -209,7 +215,8 @@ mod tests {
         assert!(CommandMessage::decode(&of(many(limits::PIPELINE_STAGES))).is_ok());
         assert_eq!(CommandMessage::decode(&of(many(limits::PIPELINE_STAGES + 1))), Err(Malformed));
         assert_eq!(CommandMessage::decode(&of(Vec::new())), Err(Malformed));
-        let null = || redirect(StandardStream::Output, RedirectTarget::Null);
+        let null =
+            || redirect(StandardStream::Output, RedirectTarget::Device(StandardDevice::Null));
         let redirected = |count| of(vec![stage("/a", (0..count).map(|_| null()).collect())]);
         assert!(CommandMessage::decode(&redirected(limits::STAGE_REDIRECTS)).is_ok());
         assert_eq!(

@@ -480,7 +480,8 @@ fn refusal_error(refusal: ExecutorError, stages: &[StageMessage]) -> SandboxErro
                 RedirectTarget::Create(path) | RedirectTarget::Append(path) => {
                     (Path::new(path), true)
                 }
-                RedirectTarget::Null | RedirectTarget::Same(_) => (Path::new("/dev/null"), true),
+                RedirectTarget::Device(device) => (Path::new(device.path()), false),
+                RedirectTarget::Same(_) => (Path::new(""), true),
             });
             let reason = match errno {
                 None => "it is not a plain file".to_owned(),

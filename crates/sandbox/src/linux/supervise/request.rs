@@ -77,7 +77,7 @@ fn check_stage(stage: &LaunchStage) -> Result<(), &'static str> {
         RedirectTarget::Read(path)
         | RedirectTarget::Create(path)
         | RedirectTarget::Append(path) => Some(path),
-        RedirectTarget::Null | RedirectTarget::Same(_) => None,
+        RedirectTarget::Device(_) | RedirectTarget::Same(_) => None,
     });
     let values = stage.environment.iter().map(|(_, value)| value);
     let mut texts = stage.argv.iter().chain(values).chain(paths).map(OsString::as_os_str);

@@ -11,7 +11,7 @@ use capsule_core::action::{
 };
 use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
-use sandbox::{RedirectTarget, StandardStream};
+use sandbox::{RedirectTarget, StandardDevice, StandardStream};
 
 use crate::command::expand::expand;
 use crate::command::operation::ReadyStage;
@@ -123,7 +123,7 @@ fn resolve_redirects(
     for redirect in &stage.redirects {
         let (descriptor, to) = match redirect {
             Redirection::File { stream, path, .. } if path == DEV_NULL => {
-                (descriptor(stream), RedirectTarget::Null)
+                (descriptor(stream), RedirectTarget::Device(StandardDevice::Null))
             }
             Redirection::File { stream, path, append: true } => {
                 (descriptor(stream), RedirectTarget::Append(path_from_cwd((cwd, names), path)))
@@ -134,11 +134,10 @@ fn resolve_redirects(
             Redirection::Duplicate { stream, target } => {
                 (descriptor(stream), RedirectTarget::Same(descriptor(target)))
             }
-            Redirection::Input { path } if path == DEV_NULL => {
-                (StandardStream::Input, RedirectTarget::Null)
-            }
             Redirection::Input { path } => {
-                (StandardStream::Input, RedirectTarget::Read(path_from_cwd((cwd, names), path)))
+                let file = || RedirectTarget::Read(path_from_cwd((cwd, names), path));
+                let device = StandardDevice::at(path).map(RedirectTarget::Device);
+                (StandardStream::Input, device.unwrap_or_else(file))
             }
             Redirection::Here { text } if index == 0 => {
                 *input = Some(text.clone());
