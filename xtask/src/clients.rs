@@ -148,36 +148,25 @@ impl Client {
         let version = self.output(Command::new(program).arg("--version"))?;
         println!("{}", String::from_utf8_lossy(&version.stdout).trim());
         self.capsule(&["connect", "claude-code"])?;
-        self.drive_claude_code(program, &[], self.steps())
+        self.drive_claude_code(program, self.steps())
     }
 
-    /// With the tools of our MCP server and no others.
+    /// Connected so that it has the tools of our MCP server and no others.
     fn check_claude_code_by_mcp(&self, program: &Path) -> TaskResult<bool> {
-        let config = self.home.join("capsule.json");
-        let args =
-            ["mcp", "serve", "--policy", "builtin:developer", "--workspace"].map(Value::from);
-        let args: Vec<Value> = args.into_iter().chain([json!(self.workspace)]).collect();
-        let server = json!({ "command": self.capsule, "args": args });
-        let text = json!({ "mcpServers": { "capsule": server } }).to_string();
-        fs::write(&config, text).map_err(|error| at(&config, &error))?;
-        let config = config.display().to_string();
-        let options = ["--strict-mcp-config", "--mcp-config", &config, "--tools", ""];
-        let options = [&options[..], &["--allowedTools", "mcp__capsule"]].concat();
-        self.drive_claude_code(program, &options, self.mcp_steps())
+        self.capsule(&["connect", "claude-code", "--level", "replace"])?;
+        self.drive_claude_code(program, self.mcp_steps())
     }
 
     /// Runs Claude Code with a model that takes these steps, and looks at what came of them.
     fn drive_claude_code(
         &self,
         program: &Path,
-        options: &[&str],
         steps: Vec<(&'static str, Value)>,
     ) -> TaskResult<bool> {
         let count = steps.len();
         let server = serve_messages(steps);
         let mut agent = Command::new("timeout");
         agent.arg(SECONDS).arg(program).args(["-p", "go", "--output-format", "json"]);
-        agent.args(options);
         let variables = |command: &mut Command| {
             command.env("ANTHROPIC_BASE_URL", server.url(""));
             command.env("ANTHROPIC_API_KEY", "none");

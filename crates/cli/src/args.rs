@@ -28,7 +28,7 @@ pub(crate) use audit::{
 pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 pub(crate) use chat::ChatArgs;
 use exit_codes::EXIT_CODES;
-pub(crate) use hook::{ConnectArgs, HookArgs};
+pub(crate) use hook::{ConnectArgs, ConnectLevel, HookArgs};
 pub(crate) use mcp::{McpCommand, McpServeArgs};
 pub(crate) use plan::{PlanCheckArgs, PlanCommand, PlanPreflightArgs};
 pub(crate) use sandbox::{SandboxArgs, SandboxBackendArg, SandboxNetworkArg};

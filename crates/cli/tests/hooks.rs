@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 #[path = "hooks/reach.rs"]
 mod reach;
+#[path = "hooks/replaced.rs"]
+mod replaced;
 
 const POLICY: &str = "version: 1
 name: hooks

@@ -20,6 +20,8 @@ pub(crate) struct HookArgs {
 pub(crate) enum ConnectLevel {
     /// By its hook, which judges its calls and rewrites its commands
     Hook,
+    /// By `capsule mcp serve` in place of its built-in tools, which are denied; Claude Code alone
+    Replace,
 }
 
 /// `connect`.
@@ -33,7 +35,7 @@ pub(crate) struct ConnectArgs {
     /// How it is connected
     #[arg(long, value_name = "LEVEL", default_value = "hook")]
     pub(crate) level: ConnectLevel,
-    /// Take the hook out of the settings
+    /// Take out of the settings what was written for either level
     #[arg(long)]
     pub(crate) undo: bool,
     /// Only show what would change

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::context::CliContext;
+use crate::args::ConnectLevel;
 use crate::hook::dialect::{Dialect, DialectName};
 use crate::hook::json_edit::{with_element, without_elements};
+use crate::hook::replaced_tools::{
+    COVERAGE_OF_REPLACED, OTHER_TOOLS, named_directory, with_denials, without_denials,
+};
 use crate::hook::rewrite::quote;
 
 /// How long the agent waits for the hook, in seconds: six times as long as the hook takes at most.
@@ -36,10 +39,7 @@ impl AgentSettings {
     /// Those of the user.
     pub(crate) fn of(name: DialectName, home: &Path) -> Self {
         let (variable, directory, file) = location(name);
-        let named = |variable: &str| {
-            let value = (!variable.is_empty()).then(|| CliContext::variable(variable)).flatten();
-            value.filter(|value| !value.is_empty()).map(PathBuf::from)
-        };
+        let named = named_directory;
         // Of the four, opencode alone keeps to the directory of settings that the user has for all programs.
         let shared = || match name {
             DialectName::Opencode => named("XDG_CONFIG_HOME").map(|shared| shared.join("opencode")),
@@ -53,16 +53,13 @@ impl AgentSettings {
         self.name.dialect()
     }
 
-    /// The text that they have now; empty where there are none.
-    pub(crate) fn read(&self) -> std::io::Result<String> {
-        match std::fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-            read => read,
-        }
-    }
-
     /// The same settings with our hook, run by these words; none where they cannot be read.
-    pub(crate) fn connected(&self, text: &str, words: &[String]) -> Option<String> {
+    pub(crate) fn connected(
+        &self,
+        text: &str,
+        words: &[String],
+        level: ConnectLevel,
+    ) -> Option<String> {
         if self.name == DialectName::Opencode {
             return Some(plugin(words));
         }
@@ -77,13 +74,40 @@ impl AgentSettings {
         {
             map.insert("onFailure".into(), "block".into());
         }
-        let matcher = if self.name == DialectName::ClaudeCode { "*" } else { ".*" };
+        let matcher = match (level, self.name) {
+            (ConnectLevel::Replace, _) => OTHER_TOOLS,
+            (_, DialectName::ClaudeCode) => "*",
+            _ => ".*",
+        };
         let element = json!({ "matcher": matcher, "hooks": [hook] });
-        with_element(&self.disconnected(text)?, self.list(), &element)
+        let text = match (level, self.level(text)) {
+            (ConnectLevel::Replace, Some(ConnectLevel::Replace)) => with_denials(text, true)?,
+            (ConnectLevel::Replace, _) => with_denials(&self.disconnected(text)?, false)?,
+            _ => self.disconnected(text)?,
+        };
+        with_element(&self.without_hook(&text)?, self.list(), &element)
     }
 
-    /// The same settings without our hook; none where they cannot be read.
+    /// The level at which these settings are connected, if they are.
+    pub(crate) fn level(&self, text: &str) -> Option<ConnectLevel> {
+        let _connected = self.hook_line(text)?;
+        let read: Value = serde_json::from_str(text).unwrap_or_default();
+        let [outer, inner] = self.list();
+        let list = read.get(outer).and_then(|outer| outer.get(inner)?.as_array());
+        let of_ours = list.and_then(|all| all.iter().find(|item| self.line_of(item).is_some()));
+        let replaces = of_ours.is_some_and(|item| item.get("matcher") == Some(&json!(OTHER_TOOLS)));
+        Some(if replaces { ConnectLevel::Replace } else { ConnectLevel::Hook })
+    }
+
+    /// The same settings without what was written for either level; none where they cannot be read.
     pub(crate) fn disconnected(&self, text: &str) -> Option<String> {
+        match self.level(text) {
+            Some(ConnectLevel::Replace) => self.without_hook(&without_denials(text)?),
+            _ => self.without_hook(text),
+        }
+    }
+
+    fn without_hook(&self, text: &str) -> Option<String> {
         match self.name {
             DialectName::Opencode => Some(String::new()),
             _ => without_elements(text, self.list(), |element| self.line_of(element).is_some()),
@@ -140,8 +164,11 @@ impl AgentSettings {
         read.get(outer)?.get(inner)?.as_array()?.iter().find_map(|element| self.line_of(element))
     }
 
-    /// How far the hook reaches, and what it does not cover, in lines.
-    pub(crate) fn coverage(&self) -> Vec<String> {
+    /// How far the connection reaches, and what it does not cover, in lines.
+    pub(crate) fn coverage(&self, level: ConnectLevel) -> Vec<String> {
+        if level == ConnectLevel::Replace {
+            return COVERAGE_OF_REPLACED.map(str::to_owned).to_vec();
+        }
         let guard = match self.name {
             DialectName::Opencode => "the plugin file denies then",
             _ => "the shell line of the hook denies where it crashes or is missing",

@@ -105,27 +105,37 @@ pub(crate) fn with_element(
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let read: Value = serde_json::from_str(text).ok()?;
     let root = read.as_object().map(|_| text.find('{'))??;
-    let shown = |value: &Value, depth: usize| {
-        let text = serde_json::to_string_pretty(value).ok()?;
-        Some(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
-    };
-    let object =
-        |name: &str, value: Value| Value::Object([(name.to_owned(), value)].into_iter().collect());
-    let Some(hooks) = member(text, root, outer) else {
-        let value = shown(&object(inner, Value::Array(vec![element.clone()])), 1)?;
-        return insert(text, root, (&format!("\"{outer}\": {value}"), 1));
-    };
-    if !read.get(outer)?.is_object() {
-        return None;
-    }
-    let Some(list) = member(text, hooks.start, inner) else {
-        let value = shown(&Value::Array(vec![element.clone()]), 2)?;
-        return insert(text, hooks.start, (&format!("\"{inner}\": {value}"), 2));
+    let list = member(text, root, outer).and_then(|outer| member(text, outer.start, inner));
+    let Some(list) = list.filter(|_| read.get(outer).is_some_and(Value::is_object)) else {
+        return with_member(text, [outer, inner], &Value::Array(vec![element.clone()]));
     };
     if !read.get(outer)?.get(inner)?.is_array() {
         return None;
     }
-    insert(text, list.start, (&shown(element, 3)?, 3))
+    insert(text, list.start, (&pretty(element, 3)?, 3))
+}
+
+/// The text with a member at the end of the object `outer`, which is made where it is not there.
+///
+/// None where the text is no JSON object, has something else there, or has such a member.
+pub(crate) fn with_member(text: &str, [outer, name]: [&str; 2], value: &Value) -> Option<String> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let read: Value = serde_json::from_str(text).ok()?;
+    let root = read.as_object().map(|_| text.find('{'))??;
+    let Some(object) = member(text, root, outer) else {
+        let value = Value::Object([(name.to_owned(), value.clone())].into_iter().collect());
+        return insert(text, root, (&format!("\"{outer}\": {}", pretty(&value, 1)?), 1));
+    };
+    if read.get(outer)?.as_object()?.contains_key(name) {
+        return None;
+    }
+    insert(text, object.start, (&format!("\"{name}\": {}", pretty(value, 2)?), 2))
+}
+
+/// A value as it is written this many levels deep.
+fn pretty(value: &Value, depth: usize) -> Option<String> {
+    let text = serde_json::to_string_pretty(value).ok()?;
+    Some(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
 
 /// The text with one more part at the end of the object or list at this place.
@@ -150,34 +160,72 @@ pub(crate) fn without_elements(
     [outer, inner]: [&str; 2],
     is_meant: impl Fn(&Value) -> bool,
 ) -> Option<String> {
+    without_parts(text, &[outer, inner], usize::MAX, |_, value| is_meant(value))
+}
+
+/// The text without the last element of the list `outer.inner` that is this one.
+pub(crate) fn without_last(
+    text: &str,
+    [outer, inner]: [&str; 2],
+    element: &Value,
+) -> Option<String> {
+    without_parts(text, &[outer, inner], 1, |_, value| value == element)
+}
+
+/// The text without the member of the object `outer` that has this name.
+pub(crate) fn without_member(text: &str, [outer, name]: [&str; 2]) -> Option<String> {
+    without_parts(text, &[outer], 1, |key, _| key == Some(name))
+}
+
+/// The text without the last parts of the object or list at this path that are meant, by their key and value. Where
+/// something that has no parts is there, or nothing, the text stays.
+fn without_parts(
+    text: &str,
+    path: &[&str],
+    times: usize,
+    is_meant: impl Fn(Option<&str>, &Value) -> bool,
+) -> Option<String> {
     let mut text = text.to_owned();
-    loop {
+    for _ in 0..times {
         if text.trim().is_empty() {
-            return Some(text);
+            break;
         }
         serde_json::from_str::<Value>(&text).ok()?.as_object()?;
-        let root = text.find('{')?;
-        let list = member(&text, root, outer)
-            .filter(|hooks| text.get(hooks.start..).is_some_and(|rest| rest.starts_with('{')))
-            .and_then(|hooks| member(&text, hooks.start, inner))
-            .filter(|list| text.get(list.start..).is_some_and(|rest| rest.starts_with('[')));
-        let Some(list) = list else { return Some(text) };
-        let elements = parts(&text, list.start)?;
+        let has_parts = |at: usize| {
+            text.get(at..).is_some_and(|rest| rest.starts_with('{') || rest.starts_with('['))
+        };
+        let mut whole = Some(text.find('{')?..text.len());
+        for name in path {
+            let object = whole.filter(|range| text.get(range.start..).is_some_and(is_object));
+            whole = object.and_then(|range| member(&text, range.start, name));
+        }
+        let Some(whole) = whole.filter(|range| has_parts(range.start)) else { break };
+        let parts = parts(&text, whole.start)?;
         let value = |range: &Range<usize>| serde_json::from_str(text.get(range.clone())?).ok();
-        let found = elements
-            .iter()
-            .position(|(_, range)| value(range).is_some_and(|value| is_meant(&value)));
-        let Some(found) = found else { return Some(text) };
-        let range = elements.get(found)?.1.clone();
+        let key = |range: Option<&Range<usize>>| {
+            serde_json::from_str::<String>(text.get(range?.clone())?).ok()
+        };
+        let found = parts.iter().rposition(|(name, range)| {
+            let name = key(name.as_ref());
+            value(range).is_some_and(|value| is_meant(name.as_deref(), &value))
+        });
+        let Some(found) = found else { break };
+        let start = |(key, value): &JsonPart| key.as_ref().unwrap_or(value).start;
+        let part = parts.get(found)?;
         // A comma goes with it, and the space between.
-        let before = found.checked_sub(1).and_then(|at| elements.get(at));
-        let cut = match (before, elements.get(found + 1)) {
-            (Some((_, before)), _) => before.end..range.end,
-            (None, Some((_, next))) => range.start..next.start,
-            (None, None) => list.start + 1..list.end - 1,
+        let before = found.checked_sub(1).and_then(|at| parts.get(at));
+        let cut = match (before, parts.get(found + 1)) {
+            (Some((_, before)), _) => before.end..part.1.end,
+            (None, Some(next)) => start(part)..start(next),
+            (None, None) => whole.start + 1..whole.end - 1,
         };
         text.replace_range(cut, "");
     }
+    Some(text)
+}
+
+fn is_object(text: &str) -> bool {
+    text.starts_with('{')
 }
 
 #[cfg(test)]
@@ -205,6 +253,15 @@ mod tests {
             let read: Value = serde_json::from_str(&with).unwrap();
             assert!(read["hooks"]["PreToolUse"].as_array().unwrap().contains(&element), "{with}");
             let without = without_elements(&with, PATH, |value| *value == element).unwrap();
+            let member = with_member(text, ["servers", "x"], &element).unwrap();
+            let read: Value = serde_json::from_str(&member).unwrap();
+            assert_eq!(read["servers"]["x"], element, "{member}");
+            assert_eq!(with_member(&member, ["servers", "x"], &element), None);
+            let other = with_member(&member, ["servers", "y"], &element).unwrap();
+            assert_eq!(without_member(&other, ["servers", "y"]).unwrap(), member);
+            let left = without_member(&other, ["servers", "x"]).unwrap();
+            let left: Value = serde_json::from_str(&left).unwrap();
+            assert_eq!(left["servers"], json!({ "y": element }), "{other}");
             let before = without_elements(text, PATH, |_| false).unwrap();
             let (now, then): (Value, Value) =
                 (serde_json::from_str(&without).unwrap(), serde_json::from_str(text).unwrap());

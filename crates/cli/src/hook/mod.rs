@@ -13,6 +13,7 @@ mod host_tool;
 mod input;
 mod json_edit;
 mod patch;
+mod replaced_tools;
 mod rewrite;
 mod session;
 
@@ -32,6 +33,7 @@ use rustix::fs::{FileType, fstat, stat};
 
 pub(crate) use agent_settings::AgentSettings;
 pub(crate) use dialect::DialectName;
+pub(crate) use replaced_tools::{ServerSettings, open_tools};
 
 use crate::args::{Globals, HookArgs};
 use crate::failure::Failure;
