@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use capsule_testkit::{Capsule, CommandOutput, run_in_parallel, write_program};
 use serde_json::{Value, json};
 
+#[path = "hooks/exfiltration.rs"]
+mod exfiltration;
 #[path = "hooks/reach.rs"]
 mod reach;
 #[path = "hooks/replaced.rs"]

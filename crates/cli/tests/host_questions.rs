@@ -285,7 +285,7 @@ fn what_was_read_before_is_on_the_card() {
     let plan = format!("version: 1\nname: fetch\nsteps:\n{}", steps.concat());
     stage.capsule.write_file("plan.yaml", &plan);
     let mut screen = Terminal::start(&stage.capsule, &["run", "--policy", &policy, "plan.yaml"]);
-    let cards = [("`notes-8.md`, `notes-7.md`", "3 more"), ("`fetch.py`, `notes-8.md`", "4 more")];
+    let cards = [("`notes-8.md` (call 9)", "3 more"), ("`fetch.py` (call 10)", "4 more")];
     for (newest, more) in cards {
         screen.until("has read");
         screen.until(newest);

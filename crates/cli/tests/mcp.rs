@@ -18,6 +18,9 @@ use capsule_testkit::{Capsule, run_in_parallel};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+#[path = "mcp/exfiltration.rs"]
+mod exfiltration;
+
 const POLICY: &str = "version: 1
 name: mcp
 tools:
@@ -46,10 +49,14 @@ struct Client {
 
 impl Client {
     fn new() -> Self {
+        Self::under(POLICY)
+    }
+
+    fn under(policy: &str) -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         capsule.write_file("a.txt", "one\ntwo\n");
         capsule.write_file("closed/b.txt", "three\n");
-        let policy = format!("--policy={}", capsule.write_policy(POLICY));
+        let policy = format!("--policy={}", capsule.write_policy(policy));
         let mut command = capsule.command(&["mcp", "serve", &policy]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = command.spawn().unwrap();
@@ -60,11 +67,15 @@ impl Client {
 
     /// A client that began with `initialize`.
     fn begun(capabilities: &Value) -> Self {
-        let mut client = Self::new();
+        Self::new().begin(capabilities)
+    }
+
+    fn begin(mut self, capabilities: &Value) -> Self {
+        let client = &mut self;
         client.send(&initialize("2025-11-25", capabilities).to_string());
         client.receive();
         client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        client
+        self
     }
 
     /// Sends a line, in which `$ID` is the id and `$STATE` the state of the last message of the server.

@@ -29,6 +29,7 @@ pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
     }
     sheet.add("new here", &card.new_here.join(" · "));
     sheet.add("has read", card.read_before.as_deref().unwrap_or_default());
+    sheet.add("has seen", card.seen_before.as_deref().unwrap_or_default());
     if let Some(before) = &card.previously_allowed {
         let rule = format!("allowed as {before} · `capsule policy learn {before}` makes it a rule");
         sheet.add("before", &rule);

@@ -5,13 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use capsule_base::code::Code;
 use capsule_base::root_names::RootNames;
 use capsule_core::action::Action;
-use capsule_core::call::ToolCall;
+use capsule_core::call::{Origin, ToolCall};
 use capsule_core::journal::Journal;
 use capsule_core::lifecycle::{self, FinishedCall, Judged, RunningCall};
-use capsule_core::policy::Usage;
-use capsule_core::tool::ToolName;
 
-use crate::approval::{ApprovalOutcome, resolve_approval};
+use crate::approval::{ApprovalOutcome, files_read, resolve_approval};
 use crate::backend::CallBackend;
 use crate::call_result::CallResult;
 use crate::command_list::CommandList;
@@ -55,8 +53,7 @@ fn run_call<J: Journal, H: CallBackend>(
     let call = run.number_call(call);
     let (redactor, journal) = (&run.redactor, &mut run.journal);
     let proposed = lifecycle::propose(call.clone(), run.calls, redactor, journal)?;
-    let tool = call.tool.clone();
-    let made = proposed.args_mac();
+    let (tool, made) = (call.tool.clone(), proposed.args_mac());
     let understanding = match run.backend.preflight(proposed.call()) {
         Ok(understanding) => understanding,
         Err(problem) => {
@@ -66,7 +63,8 @@ fn run_call<J: Journal, H: CallBackend>(
             return Ok((call, CallResult::denied(run.calls, &denied)));
         }
     };
-    let (action, names) = (understanding.action.clone(), understanding.facts.root_names.clone());
+    let (action, facts) = (understanding.action.clone(), &understanding.facts);
+    let (names, reads_files) = (facts.root_names.clone(), !files_read(&action, facts).is_empty());
     let preflight = proposed.into_preflight(understanding);
     let judged = preflight.judge(&run.policy, &run.usage, redactor, journal)?;
     run.usage.count_call(&tool, made);
@@ -105,17 +103,45 @@ fn run_call<J: Journal, H: CallBackend>(
         Err(_) => return Ok((call, CallResult::broken(run.calls, decision))),
         Ok(done) => done?,
     };
-    count_finished(&mut run.usage, &tool, (&action, &names), &done);
+    count_finished(run, &call, (&action, &names, reads_files), &done);
     Ok((call, CallResult::done(run.calls, decision, done)))
 }
 
 /// Counts a call that ran, with what it used of the network.
-fn count_finished(
-    usage: &mut Usage,
-    tool: &ToolName,
-    about: (&Action, &RootNames),
+fn count_finished<J: Journal, H: CallBackend>(
+    run: &mut Run<J, H>,
+    call: &ToolCall,
+    (action, names, reads_files): (&Action, &RootNames, bool),
     done: &FinishedCall,
 ) {
-    count_usage(usage, tool, about, &done.value, done.micros);
-    usage.count_network(tool, done.network.clone());
+    count_usage(&mut run.usage, &call.tool, (action, names), &done.value, done.micros);
+    run.usage.count_network(&call.tool, done.network.clone());
+    note_exposure(run, call, (action, reads_files), done);
+}
+
+/// Notes where a model read what is the user's, and where it saw content from elsewhere. A plan's calls are fixed before
+/// anything is seen. A command reads whatever it may, unless all that is known of it is that it asked the network.
+fn note_exposure<J: Journal, H: CallBackend>(
+    run: &mut Run<J, H>,
+    call: &ToolCall,
+    (action, reads_files): (&Action, bool),
+    done: &FinishedCall,
+) {
+    let is_attached = matches!(action, Action::Attach { .. });
+    if !is_attached && !matches!(call.origin, Origin::Model | Origin::Mcp) {
+        return;
+    }
+    let asked_network = !done.network.hosts.is_empty();
+    let reads = match action {
+        Action::Run { .. } | Action::Command { .. } => reads_files || !asked_network,
+        Action::Search { .. } | Action::Git { .. } | Action::Test { .. } => true,
+        _ => reads_files,
+    };
+    let number = run.calls;
+    if reads {
+        run.usage.read_private.get_or_insert(number);
+    }
+    if asked_network || run.policy.taints(&call.tool) {
+        run.usage.saw_untrusted.get_or_insert(number);
+    }
 }

@@ -191,8 +191,10 @@ pub(crate) fn body_rows(card: &Card, columns: usize, opened: bool) -> Rows {
 }
 
 fn add_facts(all: &mut Rows, card: &Card) {
-    if let Some(read) = &card.read_before {
-        all.push_labelled(LineStyle::Plain, "has read", &escape::line(read));
+    for (label, named) in [("has read", &card.read_before), ("has seen", &card.seen_before)] {
+        if let Some(named) = named {
+            all.push_labelled(LineStyle::Plain, label, &escape::line(named));
+        }
     }
     if !card.new_here.is_empty() {
         all.push_labelled(LineStyle::Plain, "new here", &escape::line(&card.new_here.join(" · ")));

@@ -43,6 +43,9 @@ pub struct Card {
     /// The files that calls of the session read before, for what can send: the newest of them, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_before: Option<String>,
+    /// What calls of the session brought from elsewhere, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_before: Option<String>,
     /// Why it is asked: the rule's words, and where it stands.
     pub why: String,
     /// Whether it can be undone.

@@ -19,11 +19,19 @@ pub struct Usage {
     /// How often each call was made, by the digest of its arguments.
     #[serde(with = "call_list")]
     same: BTreeMap<(ToolName, Digest), u64>,
-    denied_total: u64,
-    denied_in_a_row: u64,
+    /// How many calls were denied.
+    pub denied_total: u64,
+    /// How many calls were denied, with none that ran between them and now.
+    pub denied_in_a_row: u64,
     /// The files that commands wrote by their words, which may tell a build what to run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     instructions: BTreeSet<String>,
+    /// The first call by which a model read what is the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_private: Option<u64>,
+    /// The first call by which a model saw content from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saw_untrusted: Option<u64>,
 }
 
 /// What one run has used of a tool.
@@ -98,18 +106,6 @@ impl Usage {
     pub fn same_calls(&self, tool: &ToolName, call: Option<Digest>) -> u64 {
         let key = call.map(|call| (tool.clone(), call));
         key.and_then(|key| self.same.get(&key)).copied().unwrap_or(0)
-    }
-
-    /// How many calls were denied, with none that ran between them and now.
-    #[must_use]
-    pub const fn denied_in_a_row(&self) -> u64 {
-        self.denied_in_a_row
-    }
-
-    /// How many calls were denied.
-    #[must_use]
-    pub const fn denied_total(&self) -> u64 {
-        self.denied_total
     }
 
     /// The files that commands wrote by their words.

@@ -28,6 +28,7 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy, settle
         place: location(question, policy),
         new_here: Vec::new(),
         read_before: None,
+        seen_before: None,
         why: match (&decision.rule, &decision.at) {
             (Some(rule), Some(at)) => format!("{}: {rule} ({at})", decision.reason),
             _ => decision.reason.clone(),

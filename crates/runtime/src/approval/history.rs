@@ -109,7 +109,9 @@ pub(super) fn add_history(
     let Some(past) = past_or_unknown(card, store, place, asked.call) else { return };
     card.new_here.extend(novelty(&past, asked));
     if asked.decision.capabilities.contains(Capability::NetEgress) {
-        card.read_before = read_before(&past, place.run_label);
+        let reads = |past: &PastDecision| files_read(&past.action, &past.facts);
+        card.read_before = named_before(&past, place.run_label, reads);
+        card.seen_before = named_before(&past, place.run_label, content_seen);
     }
     if place.is_file && can_become_rule(asked) {
         let same = past.iter().find(|decision| {
@@ -173,32 +175,55 @@ fn novelty(past: &[PastDecision], asked: &ApprovalRequest<'_>) -> Option<String>
     (!known).then(|| format!("the first {subject} here"))
 }
 
-/// The files that calls of the session at hand read before, newest first: what may be sent now need not be what is
-/// read now. The files that a command names count, whatever it does with them.
-fn read_before(past: &[PastDecision], run_label: &str) -> Option<String> {
+/// The files that a call reads. The files that a command names count, whatever it does with them.
+pub(crate) fn files_read(action: &Action, facts: &Facts) -> Vec<String> {
+    match action {
+        Action::Read { path, .. } | Action::Search { path, .. } => {
+            vec![path.inside().map_or(path.asked.as_str(), |path| path.as_str()).to_owned()]
+        }
+        Action::Attach { file } => vec![file.clone()],
+        Action::Run { .. } | Action::Command { .. } => {
+            let files = facts.paths.iter().filter(|fact| fact.kind == FileKind::File);
+            files.map(|fact| fact.path.as_str().to_owned()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What a call brings from elsewhere: a page, or what a command may get over the network.
+fn content_seen(past: &PastDecision) -> Vec<String> {
+    let is_command = matches!(past.action, Action::Run { .. } | Action::Command { .. });
+    let is_open = past.decision.capabilities.contains(Capability::NetEgress);
+    match &past.action {
+        Action::Fetch { url, .. } => vec![url.asked.clone()],
+        action if is_command && is_open => vec![action_summary(action)],
+        _ => Vec::new(),
+    }
+}
+
+/// What calls of the session at hand read or saw before, newest first, with the number of the call: what may be sent now
+/// need not be what is read now, and what has it sent need not be in this call.
+fn named_before(
+    past: &[PastDecision],
+    run_label: &str,
+    named: impl Fn(&PastDecision) -> Vec<String>,
+) -> Option<String> {
     let of_run = |decision: &&PastDecision| {
         decision.started && decision.name.split(':').next() == Some(run_label)
     };
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<(String, u64)> = Vec::new();
     for decision in past.iter().filter(of_run) {
-        let named = match &decision.action {
-            Action::Read { path, .. } => vec![path.asked.as_str()],
-            Action::Attach { file } => vec![file.as_str()],
-            Action::Run { .. } | Action::Command { .. } => {
-                let files = decision.facts.paths.iter().filter(|fact| fact.kind == FileKind::File);
-                files.map(|fact| fact.path.as_str()).collect()
-            }
-            _ => Vec::new(),
-        };
-        for name in named {
-            if !names.contains(&name) {
-                names.push(name);
+        for name in named(decision) {
+            if !names.iter().any(|(known, _)| *known == name) {
+                names.push((name, decision.decided.call));
             }
         }
     }
-    let shown = names.iter().take(limits::CARD_READS);
-    let mut shown: Vec<String> =
-        shown.map(|name| format!("`{}`", excerpt(name, limits::QUOTED_CHARS))).collect();
+    let shown = names
+        .iter()
+        .take(limits::CARD_READS)
+        .map(|(name, call)| format!("`{}` (call {call})", excerpt(name, limits::QUOTED_CHARS)));
+    let mut shown: Vec<String> = shown.collect();
     let more = names.len() - shown.len();
     shown.extend((more > 0).then(|| format!("{more} more")));
     (!shown.is_empty()).then(|| shown.join(", "))

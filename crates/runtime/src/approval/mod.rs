@@ -11,6 +11,7 @@ mod resolve;
 pub use active_grants::{ActiveGrant, active_grants, clear_grants, revoke_grant};
 pub(crate) use broker::{ApprovalBroker, ApprovalMemory, StoredReply};
 pub use broker::{NoPrompt, Prompt, PromptAnswer, PromptReply};
+pub(crate) use history::files_read;
 pub(crate) use pending::lock_run;
 pub use pending::{PendingQuestion, QuestionAnswer, QuestionState, StoredAnswer, not_waiting};
 pub(crate) use resolve::{ApprovalOutcome, resolve_approval};

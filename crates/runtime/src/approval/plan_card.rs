@@ -45,6 +45,7 @@ pub(super) fn build_plan_card(
         place: None,
         new_here: Vec::new(),
         read_before: None,
+        seen_before: None,
         why: "`composites` of the policy asks once for what is known of a plan".into(),
         undo: worst_reversibility(&cards),
         pending_changes: None,

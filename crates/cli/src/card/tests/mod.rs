@@ -57,6 +57,7 @@ fn command(words: &[&str]) -> Card {
         place: Some("in . · PATH LANG CI=1 · no input".into()),
         new_here: vec!["the first `git commit` here".into()],
         read_before: None,
+        seen_before: None,
         why: "commits are asked: shell.run/git.commit (policy.yaml:116:5)".into(),
         undo: Reversibility::Staged,
         pending_changes: None,
@@ -140,6 +141,7 @@ fn plan() -> Card {
         place: None,
         new_here: Vec::new(),
         read_before: None,
+        seen_before: None,
         tainted: Vec::new(),
         why: "`composites` of the policy asks once for what is known of a plan".into(),
         offers: vec![GrantOffer {

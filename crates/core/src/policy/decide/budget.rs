@@ -10,64 +10,51 @@ use crate::policy::model::Policy;
 use crate::tool::ToolName;
 use capsule_base::code::Code;
 
+/// A run that has used itself up ends; one that goes round in circles ends, or waits for a person to say that it goes on.
 pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Vec<Finding> {
-    let (budgets, usage) = (&policy.budgets, input.usage);
-    let mut found = Vec::new();
-    let mut check = |limit: Option<u64>, is_met: bool, code: Code, what: &str| {
-        if let Some(limit) = limit.filter(|_| is_met) {
-            let finding =
-                Finding::deny(code, format!("the run has used its budget of {limit} {what}"));
-            found.push(finding.under_rule("budgets", &budgets.source));
-        }
-    };
-    let met = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-    let total = usage.total();
-    check(budgets.calls, met(budgets.calls, total.calls), Code::BudgetCalls, "calls");
-    let millis = total.micros / 1_000;
-    check(budgets.wall_ms, met(budgets.wall_ms, millis), Code::BudgetWall, "milliseconds");
-    if let Action::Write { bytes, .. } | Action::Edit { bytes, .. } = input.action {
-        let before = used_bytes(input, "fs.write").saturating_add(used_bytes(input, "fs.edit"));
-        let after = before.saturating_add(*bytes);
-        let over = budgets.written.is_some_and(|limit| after > limit);
-        check(budgets.written, over, Code::BudgetWritten, "bytes written");
-    }
-    if let Action::Fetch { .. } = input.action {
-        let is_met = met(budgets.fetched, fetched(input));
-        check(budgets.fetched, is_met, Code::BudgetFetched, "bytes fetched");
-    }
-    found.extend(check_loops(policy, input));
-    found
-}
-
-/// A run that goes round in circles ends, or waits for a person to say that it goes on.
-fn check_loops(policy: &Policy, input: &PolicyInput<'_>) -> Vec<Finding> {
-    let (budgets, usage) = (&policy.budgets, input.usage);
+    let (budgets, usage, total) = (&policy.budgets, input.usage, input.usage.total());
     let same = usage.same_calls(input.tool, input.args_digest);
+    let in_a_row = usage.denied_in_a_row;
+    // Bytes that are to be written fit where the last of them does.
+    let written = match input.action {
+        Action::Write { bytes, .. } | Action::Edit { bytes, .. } => {
+            let before = used_bytes(input, "fs.write").saturating_add(used_bytes(input, "fs.edit"));
+            before.saturating_add(*bytes).checked_sub(1)
+        }
+        _ => None,
+    };
+    let fetched = matches!(input.action, Action::Fetch { .. }).then(|| fetched(input));
     let rows = [
-        (budgets.same_call, same, Code::BudgetSameCall, "equal calls"),
+        (budgets.calls, Some(total.calls), Code::BudgetCalls, "calls", false),
+        (budgets.wall_ms, Some(total.micros / 1_000), Code::BudgetWall, "milliseconds", false),
+        (budgets.written, written, Code::BudgetWritten, "bytes written", false),
+        (budgets.fetched, fetched, Code::BudgetFetched, "bytes fetched", false),
+        (budgets.same_call, Some(same), Code::BudgetSameCall, "equal calls", true),
+        (budgets.denied_in_a_row, Some(in_a_row), Code::BudgetDeniedInARow, IN_A_ROW, true),
         (
-            budgets.denied_in_a_row,
-            usage.denied_in_a_row(),
-            Code::BudgetDeniedInARow,
-            "denied calls in a row",
+            budgets.denied_total,
+            Some(usage.denied_total),
+            Code::BudgetDeniedTotal,
+            "denied calls",
+            true,
         ),
-        (budgets.denied_total, usage.denied_total(), Code::BudgetDeniedTotal, "denied calls"),
     ];
-    let mut found = Vec::new();
-    for (limit, used, code, what) in rows {
-        let Some(limit) = limit.filter(|limit| used >= *limit) else { continue };
+    let finding = |(limit, used, code, what, is_loop): (Option<u64>, Option<u64>, _, _, _)| {
+        let limit = limit.filter(|limit| used.is_some_and(|used| used >= *limit))?;
         let reason = format!("the run has used its budget of {limit} {what}");
-        let finding = match budgets.asks_when_looping {
+        let finding = match is_loop && budgets.asks_when_looping {
             true => Finding::with_verdict(
                 Verdict::AskEach,
                 format!("{reason}, and asks whether to go on"),
             ),
             false => Finding::deny(code, reason),
         };
-        found.push(finding.under_rule("budgets", &budgets.source));
-    }
-    found
+        Some(finding.under_rule("budgets", &budgets.source))
+    };
+    rows.into_iter().filter_map(finding).collect()
 }
+
+const IN_A_ROW: &str = "denied calls in a row";
 
 fn used_bytes(input: &PolicyInput<'_>, tool: &str) -> u64 {
     input.usage.of_tool(&ToolName::unchecked(tool)).map_or(0, |used| used.bytes)

@@ -75,7 +75,8 @@ pub(super) fn evaluate_call(
     let ceiling = ceiling.chain(sandbox::check_unconfined(policy, capabilities)).collect();
     let (risk, hazards) = risk::assess(policy, rule, input, line, capabilities);
     let too_risky = risk::check(policy, input, risk, &hazards);
-    let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line)).collect();
+    let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line));
+    let too_risky = too_risky.chain(risk::check_exfiltration(input, line)).collect();
     found.extend([(PolicyCheck::Profile, ceiling), (PolicyCheck::Risk, too_risky)]);
     found.extend(impossible(policy, input, line, &found));
     let (decision, trace) = strictest(found, capabilities, risk);

@@ -81,6 +81,12 @@ impl Finding {
         Self { rule: Some(rule.into()), at: Some(source.at.clone()), ..self }
     }
 
+    /// The same under a rule, with its place where the policy has one.
+    pub(super) fn under(self, rule: impl Into<String>, source: Option<&SourceLocation>) -> Self {
+        let at = source.map(|source| source.at.clone());
+        Self { rule: Some(rule.into()), at, ..self }
+    }
+
     /// The decision that it makes.
     pub(crate) fn decision(self, capabilities: Capabilities, risk: Risk) -> Decision {
         // Whoever is refused is told what to do, if nothing better the code's own next step.

@@ -1,7 +1,6 @@
 //! How much a call could cost, and whether that is too much.
 
 use alloc::format;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::action::Action;
@@ -12,7 +11,7 @@ use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::risk_policy::Hazard;
 use crate::risk::Risk;
 use capsule_base::code::Code;
-use capsule_command::specs::{CommandLine, Effect, Effects, PathAccess};
+use capsule_command::specs::{CommandLine, Effect, Effects, MatchedEffect, PathAccess};
 
 /// How much a call could cost, whatever is decided about it, and what raises that.
 pub(super) fn assess(
@@ -119,10 +118,7 @@ pub(super) fn check(
         None if risk == Risk::High => Finding::with_verdict(Verdict::AskEach, reason),
         _ => return None,
     };
-    Some(match &stakes.source {
-        Some(source) => finding.under_rule("risk", source),
-        None => Finding { rule: Some("risk".to_string()), ..finding },
-    })
+    Some(finding.under("risk", stakes.source.as_ref()))
 }
 
 /// What nobody knows is decided no milder than the policy says for that.
@@ -133,10 +129,30 @@ pub(super) fn check_unknown(policy: &Policy, line: Option<&CommandLine<'_>>) -> 
     let finding = is_unknown.then(|| Finding::with_verdict(verdict, reason))?;
     let hint = "use a program and options that are known";
     let finding = finding.with_suggestion(Some(hint));
-    Some(match &policy.risk_policy.source {
-        Some(source) => finding.under_rule("risk/unknown", source),
-        None => finding,
-    })
+    Some(finding.under("risk/unknown", policy.risk_policy.source.as_ref()))
+}
+
+/// What a model sends after it has read what is the user's and seen content from elsewhere is asked about each time: that
+/// content may be why it sends. A query of an address carries what is put into it.
+pub(super) fn check_exfiltration(
+    input: &PolicyInput<'_>,
+    line: Option<&CommandLine<'_>>,
+) -> Option<Finding> {
+    let (read, saw) = input.usage.read_private.zip(input.usage.saw_untrusted)?;
+    let mut named = line.into_iter().flat_map(CommandLine::parsed_argvs);
+    let sends = |all: &MatchedEffect| {
+        let has_query = all.effects.contains(Effect::Network) && all.argument.contains('?');
+        has_query || all.effects.intersects(Effects::of(Effect::Sends).with(Effect::Publishes))
+    };
+    let sends = match input.action {
+        Action::Fetch { url, .. } => url.asked.contains('?'),
+        _ => named.any(|argv| argv.matched_effects().any(sends)),
+    };
+    let reason = format!(
+        "it sends something, after call {read} read what is yours and call {saw} brought content from elsewhere"
+    );
+    let finding = sends.then(|| Finding::with_verdict(Verdict::AskEach, reason))?;
+    Some(finding.under("session/exfiltration", None))
 }
 
 /// What the profile denies it denies over every rule's own word.
@@ -146,11 +162,7 @@ pub(super) fn check_ceiling(policy: &Policy, capabilities: Capabilities) -> Opti
     let label = capability_label(policy, denied);
     let subject = format!("{label} under the profile `{}`", profile.name);
     let finding = Finding::deny(Code::ProfileDenied, verdict_text(Verdict::Deny, &subject));
-    let rule = format!("profile/{}", profile.name);
-    Some(match &profile.source {
-        Some(source) => finding.under_rule(rule, source),
-        None => Finding { rule: Some(rule), ..finding },
-    })
+    Some(finding.under(format!("profile/{}", profile.name), profile.source.as_ref()))
 }
 
 /// A capability by its name, with the author's words for it.

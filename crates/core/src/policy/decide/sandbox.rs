@@ -96,8 +96,10 @@ pub(super) fn check_unconfined(policy: &Policy, capabilities: Capabilities) -> O
     let reason = "this machine has no sandbox, so nothing would confine it";
     let hint = "only a sandbox spares the question: `capsule doctor` names what is missing";
     let finding = Finding::with_verdict(Verdict::AskEach, reason).with_suggestion(Some(hint));
-    Some(match &policy.profile.source {
-        Some(source) => finding.under_rule(format!("profile/{}", policy.profile.name), source),
-        None => Finding { rule: Some(Capability::ProcUnconfined.to_string()), ..finding },
-    })
+    let source = policy.profile.source.as_ref();
+    let rule = match source {
+        Some(_) => format!("profile/{}", policy.profile.name),
+        None => Capability::ProcUnconfined.to_string(),
+    };
+    Some(finding.under(rule, source))
 }

@@ -1,0 +1,46 @@
+//! What an agent sends after it read what is the user's and saw content from elsewhere.
+
+use super::*;
+
+/// E34: each hook is a process of its own, and the record tells what the session read and saw. The send waits, by the agent's
+/// own tool and by a command, and the question shows the chain.
+#[test]
+fn a_send_after_reading_and_seeing_waits() {
+    let mut agent = Agent::new(&HOSTS[0]);
+    agent.policy = agent.capsule.write_policy(
+        "version: 1
+extends: builtin:developer
+sandbox: { network: { shell.run: proxy, hosts: { allow: [docs.example] } } }
+tools:
+  http.get: { decision: allow, urls: { allow: [\"https://docs.example/**\"] } }
+  shell.run: { effects: { network: allow, sends: allow }, executables: { curl: allow } }
+",
+    );
+    let fetch = |url: &str| agent.ask(("WebFetch", json!({ "url": url, "prompt": "read" })));
+    let send = "curl -d @a.txt https://docs.example/x";
+    assert!(fetch("https://docs.example/page").exits(0).stdout.contains("\"allow\""));
+    assert!(fetch("https://docs.example/page?q=1").exits(0).stdout.contains("\"allow\""));
+    let read = agent.ask(("Read", json!({ "file_path": agent.path("a.txt") }))).exits(0);
+    assert!(read.stdout.contains("\"allow\""), "{read:?}");
+    let reason = agent.reason(&fetch("https://docs.example/page?q=1"));
+    assert!(reason.contains("capsule approvals answer"), "{reason}");
+    assert!(fetch("https://docs.example/other").exits(0).stdout.contains("\"allow\""));
+    let waits = agent.shell(send);
+    assert_eq!(waits.status, 4, "{waits:?}");
+    let question = |output: &str| {
+        let word = output
+            .split(['`', ' ', '\n'])
+            .find(|word| word.starts_with("r-") && word.contains(':'));
+        word.unwrap_or_else(|| panic!("{output}")).to_owned()
+    };
+    for output in [reason, format!("{}{}", waits.stdout, waits.stderr)] {
+        let shown = agent.capsule.run(&["approvals", "show", &question(&output)]).exits(0).stdout;
+        for part in [
+            "has read   `a.txt` (call 3)",
+            "has seen   `https://docs.example/",
+            "why asked  it sends something, after call 3 read what is yours and call 1",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+}
