@@ -209,6 +209,30 @@ pub const LIST_SCAN: usize = 200_000;
 pub const LIST_DEPTH_MAX: u64 = 8;
 /// How long a search may take before it returns what it found (NFR-10).
 pub const SEARCH_TIME: Duration = Duration::from_secs(2);
+/// `fs.grep` without a limit: what a model reads in one go.
+pub const GREP_LINES: u64 = 100;
+/// The most lines that `fs.grep` gives.
+pub const GREP_LINES_MAX: u64 = 1_000;
+/// The most lines before and after one that `fs.grep` shows with it.
+pub const GREP_CONTEXT: u64 = 10;
+/// The most characters of a line that `fs.grep` shows; a minified file is one line.
+pub const GREP_LINE_CHARS: usize = 400;
+/// The most bytes of a line that are searched: a pattern may be slow on each.
+pub const GREP_LINE_BYTES: usize = 64 * 1024;
+/// The most bytes of lines that one `fs.grep` shows; as many as `fs.read` gives at most.
+pub const GREP_SHOWN_BYTES: usize = 200_000;
+/// The largest file that `fs.grep` opens; source files are smaller.
+pub const GREP_FILE_BYTES: u64 = 4_000_000;
+/// The most bytes of files that one `fs.grep` reads. Masking reads them first, some 100 MB a second.
+pub const GREP_BYTES: u64 = 400_000_000;
+/// The most files that one `fs.grep` opens.
+pub const GREP_FILES: usize = 50_000;
+/// The most directories that `fs.grep` says it left out.
+pub const GREP_LEFT_OUT: usize = 20;
+/// The longest pattern of `fs.grep`.
+pub const GREP_PATTERN_BYTES: usize = 1_000;
+/// The memory that a pattern of `fs.grep` may take, and so the steps that each byte of a file may cost.
+pub const GREP_PROGRAM_BYTES: usize = 1_000_000;
 /// How many links a path may go through, as Linux has it (`MAXSYMLINKS`).
 pub const SYMLINK_HOPS: usize = 40;
 

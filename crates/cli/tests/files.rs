@@ -16,6 +16,7 @@ tools:
   fs.read: allow
   fs.list: allow
   fs.search: allow
+  fs.grep: allow
   fs.write: allow
 ";
 
@@ -227,6 +228,154 @@ fn search_sees_metadata_only() {
     assert_eq!(count(&search(json!({ "name": "f1.md" }))), 1);
     assert_eq!(count(&search(json!({ "name": "d0/*.md", "limit": 100 }))), 22);
     assert_eq!(count(&search(json!({ "path": "d0", "name": "*.txt", "modified_after": "1d" }))), 0);
+}
+
+fn lines_found(result: &Value) -> Vec<String> {
+    let found = result["matches"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    found
+        .iter()
+        .map(|line| format!("{}:{}:{}", text(&line["path"]), line["line"], text(&line["text"])))
+        .collect()
+}
+
+/// Lines are found by a pattern, with a true total, and what was not searched is counted.
+#[test]
+fn lines_are_found_by_their_content() {
+    let files = Files::under(OPEN);
+    for (path, text) in [
+        ("src/a.rs", "fn one() {}\r\n// FIXED: two\r\nfn three() {}\n"),
+        ("src/b.py", "# fixed four\n"),
+        ("docs/a.md", "a FIXED (five)\n"),
+        (".hidden", "FIXED hidden\n"),
+        ("node_modules/x/i.js", "FIXED dependency\n"),
+        ("target/CACHEDIR.TAG", "Signature\n"),
+        ("target/b.rs", "FIXED built\n"),
+        ("image.bin", "FIXED\0\n"),
+    ] {
+        files.capsule.write_file(path, text);
+    }
+    files.capsule.write_file("large.txt", "FIXED\n".repeat(900_000));
+    files.capsule.write_file("wide.txt", [0xff, 0xfe, b'F', 0, b'I', 0, b'X', 0, b'E', 0, b'D', 0]);
+    let grep = |args: Value| files.result("fs.grep", args);
+    let all = grep(json!({ "pattern": "FIXED" }));
+    let expected = ["docs/a.md:1:a FIXED (five)", "src/a.rs:2:// FIXED: two", "wide.txt:1:FIXED"];
+    assert_eq!(lines_found(&all), expected);
+    for (field, value) in [
+        ("matches_total", json!(3)),
+        ("files_searched", json!(4)),
+        ("binary_files", json!(1)),
+        ("large_files", json!(1)),
+        ("left_out", json!(["node_modules", "target"])),
+        ("partial", json!(false)),
+        ("truncated", json!(false)),
+        ("clamped", json!(false)),
+    ] {
+        assert_eq!(all[field], value, "{field}");
+    }
+    for (args, expected) in [
+        (json!({ "pattern": "fixed", "ignore_case": true, "path": "src", "glob": "*.py" }), 1),
+        (json!({ "pattern": "fixed", "ignore_case": true, "path": "src" }), 2),
+        (json!({ "pattern": "FIXED (five)", "fixed": true }), 1),
+        (json!({ "pattern": "FIXED (five)" }), 0),
+        (json!({ "pattern": "^fn \\w+\\(\\) \\{\\}$", "path": "src/a.rs" }), 2),
+        (json!({ "pattern": "FIXED", "path": "target" }), 1),
+        (json!({ "pattern": "FIXED", "path": "node_modules" }), 1),
+    ] {
+        assert_eq!(lines_found(&grep(args.clone())).len(), expected, "{args}");
+    }
+    let near = grep(json!({ "pattern": "two", "context": 5 }));
+    assert_eq!(near["matches"][0]["before"], json!(["fn one() {}"]));
+    assert_eq!(near["matches"][0]["after"], json!(["fn three() {}"]));
+    for wrong in ["(", "", "a\nb", "(a{1000}){1000}"] {
+        assert_eq!(files.code("fs.grep", json!({ "pattern": wrong })), "args.invalid", "{wrong}");
+    }
+    assert_eq!(files.code("fs.grep", json!({ "pattern": "x", "path": "none" })), "fs.not-found");
+}
+
+/// Results are bounded in lines and in the length of each, and the total stays true.
+#[test]
+fn lines_that_are_found_are_bounded() {
+    let files = Files::under(OPEN);
+    files.capsule.write_file("many.txt", "word\n".repeat(5_000));
+    files
+        .capsule
+        .write_file("long.js", format!("{}needle{}", "x".repeat(9_000), "y".repeat(9_000)));
+    let some = files.result("fs.grep", json!({ "pattern": "word" }));
+    assert_eq!(lines_found(&some).len(), 100);
+    assert_eq!((&some["matches_total"], &some["truncated"]), (&json!(5_000), &json!(true)));
+    let most = files.result("fs.grep", json!({ "pattern": "word", "limit": 9_999 }));
+    assert_eq!((lines_found(&most).len(), &most["clamped"]), (1_000, &json!(true)));
+    let long = files.result("fs.grep", json!({ "pattern": "needle" }));
+    let line = &long["matches"][0];
+    let text = line["text"].as_str().unwrap();
+    assert!(line["cut"] == true && text.contains("needle") && text.chars().count() < 410, "{text}");
+}
+
+/// A search shows nothing that a read would not: by rules of `fs.read`, by invariants, by other names, by masks.
+#[test]
+fn a_search_of_lines_opens_what_reading_opens() {
+    let files = Files::under(
+        "version: 1
+tools:
+  fs.read:
+    decision: allow
+    paths: { allow: [\"**\"], deny: [\"private/**\"] }
+    rules: [{ id: drafts, paths: [\"drafts/**\"], decision: ask }]
+  fs.grep:
+    decision: allow
+    rules: [{ id: logs, paths: [\"logs/**\"], decision: deny }]
+",
+    );
+    let root = files.capsule.workspace();
+    for path in ["open.txt", "private/a", "drafts/a", "logs/a", "id_rsa", ".env", "k.pem"] {
+        files.capsule.write_file(path, "needle\n");
+    }
+    fs::write(files.capsule.directory().join("outside"), "needle").unwrap();
+    symlink("../outside", root.join("link")).unwrap();
+    fs::hard_link(root.join("private/a"), root.join("other-name")).unwrap();
+    fs::hard_link(root.join("id_rsa"), root.join("key-name")).unwrap();
+    let found = files.result("fs.grep", json!({ "pattern": "needle" }));
+    assert_eq!(lines_found(&found), ["open.txt:1:needle"]);
+    assert_eq!((&found["matches_total"], &found["files_searched"]), (&json!(1), &json!(1)));
+    for (path, code) in [
+        ("private", "path.not-allowed"),
+        ("drafts", "approval.needed"),
+        ("logs/a", "policy.denied"),
+        ("other-name", "path.not-allowed"),
+        ("id_rsa", "policy.never"),
+        ("key-name", "policy.never"),
+        ("link", "path.outside-workspace"),
+    ] {
+        let args = json!({ "pattern": "needle", "path": path });
+        assert_eq!(files.code("fs.grep", args), code, "{path}");
+    }
+    let unread = Files::under("version: 1\ntools: { fs.grep: allow }\n");
+    unread.capsule.write_file("open.txt", "needle\n");
+    assert_eq!(unread.code("fs.grep", json!({ "pattern": "needle" })), "policy.no-rule");
+}
+
+/// What a mask hides is neither shown nor guessed by a pattern, and the lines behind it keep their numbers.
+#[test]
+fn a_search_of_lines_sees_masked_text() {
+    let files = Files::under(OPEN);
+    let token = ["ghp_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    let head = ["-----BEGIN RSA ", "PRIVATE KEY-----"].concat();
+    let tail = ["-----END RSA ", "PRIVATE KEY-----"].concat();
+    let body = "MIIEowIBAAKCAQEAx5wM4Vd0hHcsGqYv8rZyXn2kqTj7Qb0vLwFzPq3mXc9tRkB1\n".repeat(12);
+    files.capsule.write_file(
+        "notes.txt",
+        format!("token = \"{token}\"\n{head}\n{body}{tail}\nafter the key\n"),
+    );
+    for pattern in ["16C7e42F", "ghp_", "MIIEow", "(ghp_16|x{99})"] {
+        let found = files.result("fs.grep", json!({ "pattern": pattern }));
+        assert_eq!(found["matches_total"], 0, "{pattern}: {found}");
+    }
+    let after = files.result("fs.grep", json!({ "pattern": "after the key" }));
+    assert_eq!(lines_found(&after), ["notes.txt:16:after the key"]);
+    let (status, shown) = files.call("fs.grep", json!({ "pattern": "token" }));
+    assert_eq!(status, 0);
+    assert!(shown["result"]["matches"][0]["text"].as_str().unwrap().contains("«"), "{shown}");
 }
 
 /// B23: a pattern is a pattern, whatever it looks like.

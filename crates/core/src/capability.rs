@@ -53,15 +53,7 @@ impl Capability {
     /// `fs.write` and without a network it can change nothing.
     #[must_use]
     pub const fn has_side_effects(self) -> bool {
-        matches!(
-            self,
-            Self::FsWrite
-                | Self::FsDelete
-                | Self::NetEgress
-                | Self::ProcUnconfined
-                | Self::DataUser
-                | Self::SecretsAccess
-        )
+        !matches!(self, Self::FsMeta | Self::FsRead | Self::ProcExec)
     }
 }
 

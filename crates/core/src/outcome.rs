@@ -210,7 +210,7 @@ impl Output {
         self
     }
 
-    /// A result that was delivered before and is served again.
+    /// A result that is masked already: one that is served again, or that a tool masked itself.
     #[must_use]
     pub fn recorded(value: Value, masked: u64) -> Self {
         Self(alloc::vec![("", FieldValue::Recorded(value, masked))])

@@ -177,6 +177,12 @@ impl ToolSignature {
         self.arguments.iter().find(|argument| argument.name == name)
     }
 
+    /// Whether a call gives a list, and takes how long that may be.
+    #[must_use]
+    pub fn gives_list(&self) -> bool {
+        self.argument("limit").is_some_and(|limit| limit.kind == ArgumentKind::Number)
+    }
+
     /// Checks that arguments are those that the tool takes.
     ///
     /// # Errors

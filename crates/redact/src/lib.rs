@@ -164,6 +164,30 @@ impl Redactor {
         self.mask_window(text, &DeliveryWindow::whole(text), masked)
     }
 
+    /// Masks a text so that its lines keep their numbers: a mask that hides line breaks is followed by as many.
+    #[must_use]
+    pub fn keeping_lines<'t>(&self, text: &'t [u8], masked: &mut u64) -> Cow<'t, [u8]> {
+        let breaks = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+        let mut clean: Vec<u8> = Vec::new();
+        let mut kept = 0;
+        self.for_each_match(text, &DeliveryWindow::whole(text), |item, found| {
+            let Range { start, end } = found.range;
+            clean.extend_from_slice(text.get(kept..start).unwrap_or_default());
+            let before = clean.len();
+            item.mask(found, &mut clean);
+            let written = breaks(clean.get(before..).unwrap_or_default());
+            let hidden = breaks(text.get(start..end).unwrap_or_default()).saturating_sub(written);
+            clean.resize(clean.len() + hidden, b'\n');
+            kept = end;
+            *masked += 1;
+        });
+        if kept == 0 {
+            return Cow::Borrowed(text);
+        }
+        clean.extend_from_slice(text.get(kept..).unwrap_or_default());
+        Cow::Owned(clean)
+    }
+
     /// Masks what is delivered of a piece and counts the masks. What reaches into it from outside
     /// is masked whole.
     #[must_use]

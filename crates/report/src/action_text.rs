@@ -7,10 +7,11 @@ use capsule_core::action::{Action, ParsedUrl, RepositoryQuery};
 /// The action in one line, for a screen or a log; not escaped.
 pub(crate) fn action_text(action: &Action) -> String {
     match action {
-        Action::Search { path, filter, .. } => match &filter.name {
-            Some(name) => format!("{name} in {}", path.asked),
-            None => path.asked.clone(),
-        },
+        Action::Search { path, filter, .. } => {
+            let content = filter.content.as_deref();
+            let sought: Vec<&str> = content.into_iter().chain(filter.name.as_deref()).collect();
+            [&sought[..], &[path.asked.as_str()]].concat().join(" in ")
+        }
         Action::List { path, .. }
         | Action::Read { path, .. }
         | Action::Write { path, .. }

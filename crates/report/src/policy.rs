@@ -200,7 +200,7 @@ fn with_file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
     // What only looks moves no bytes, and the rest gives no list.
     match tool {
         "fs.delete" => line,
-        "fs.list" | "fs.search" => {
+        "fs.list" | "fs.search" | "fs.grep" => {
             line.with("results", [format!("{results}, at most {results_max}")])
         }
         _ => line

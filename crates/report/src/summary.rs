@@ -161,6 +161,13 @@ impl Touched {
                 if !done => {}
             Action::Attach { file } => drop(self.read.insert(file.clone())),
             Action::Read { path, .. } => drop(self.read.insert(path.asked.clone())),
+            // Of the files that were searched, those count whose lines were shown.
+            Action::Search { .. } => {
+                let matches = call.output.as_ref().and_then(|output| output.get("matches"));
+                let matches = matches.and_then(serde_json::Value::as_array).into_iter().flatten();
+                let paths = matches.filter_map(|found| found.get("path")?.as_str());
+                self.read.extend(paths.map(str::to_owned));
+            }
             Action::Write { path, .. } | Action::Edit { path, .. } => {
                 self.written.insert(path.asked.clone());
             }

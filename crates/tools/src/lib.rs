@@ -61,6 +61,7 @@ macro_rules! tools {
 
 tools! {
     fs_search::FsSearch,
+    fs_grep::FsGrep,
     fs_list::FsList,
     fs_read::FsRead,
     fs_write::FsWrite,

@@ -133,7 +133,7 @@ impl RuleGenerator<'_> {
 
 impl PathGroup<'_> {
     fn is_read_only(&self) -> bool {
-        matches!(self.tool.as_str(), "fs.list" | "fs.search")
+        matches!(self.tool.as_str(), "fs.list" | "fs.search" | "fs.grep")
     }
 
     fn rule_insertion(&self, patterns: &[String]) -> YamlInsertion {
@@ -194,6 +194,7 @@ fn sample_arguments(tool: &ToolName, path: &str) -> Value {
     match tool.as_str() {
         "fs.write" => json!({ "path": path, "content": "x" }),
         "fs.edit" => json!({ "path": path, "search": "a", "replace": "b" }),
+        "fs.grep" => json!({ "path": path, "pattern": "a" }),
         _ => json!({ "path": path }),
     }
 }

@@ -186,6 +186,10 @@ fn file_limits(tool: &ToolSignature) -> Value {
         () if has(Capability::FsWrite) => {
             put("bytes_max", with_description("The most of any call.", definition_ref("size")));
         }
+        () if tool.gives_list() => {
+            put("results", integer_schema("Where a call names no limit.", None));
+            put("results_max", integer_schema("The most of any call.", None));
+        }
         () if has(Capability::FsRead) => {
             put("bytes", with_description("Where a call names no limit.", definition_ref("size")));
             put("bytes_max", with_description("The most of any call.", definition_ref("size")));
@@ -193,10 +197,6 @@ fn file_limits(tool: &ToolSignature) -> Value {
                 "binary",
                 with_description("Binary files come as a preview.", enum_schema(["preview"])),
             );
-        }
-        () if has(Capability::FsMeta) => {
-            put("results", integer_schema("Where a call names no limit.", None));
-            put("results_max", integer_schema("The most of any call.", None));
         }
         () => {}
     }

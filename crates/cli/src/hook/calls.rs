@@ -130,7 +130,7 @@ fn search_call(input: &HookInput, path: Names) -> Result<ToolArgs, CodedError> {
             Code::HookUnjudged,
             "a search through the files of a directory would show lines of files that the policy closes",
         )
-        .with_suggestion("run `grep -rn PATTERN DIRECTORY` as a command, which runs confined, or search one file")),
+        .with_suggestion("run `grep -rn PATTERN DIRECTORY` as a command, which runs confined, search one file, or use `fs_grep` of Capsule's MCP server")),
     }
 }
 

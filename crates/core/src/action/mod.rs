@@ -43,7 +43,7 @@ pub use write::WriteMode;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Action {
-    /// Look for files by their metadata.
+    /// Look for files by their metadata, or for lines in them.
     Search {
         /// The folder to look beneath.
         path: PathTarget,
@@ -204,6 +204,9 @@ pub struct SearchFilter {
     pub modified_after: Option<i64>,
     /// Modified before this time, in seconds since 1970.
     pub modified_before: Option<i64>,
+    /// A regular expression that matches a line of the file; none where only metadata is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
 }
 
 /// A URL as it was asked and as it was understood.
@@ -242,35 +245,26 @@ impl Action {
     /// The capabilities that the action needs by its nature. A command may need more: those come
     /// from the policy's knowledge of its program.
     #[must_use]
-    pub const fn capabilities(&self) -> Capabilities {
-        Capabilities::of(match self {
-            Self::AskUser { .. } => return Capabilities::NONE,
-            Self::Attach { .. } => Capability::DataUser,
-            Self::Search { .. } | Self::List { .. } => Capability::FsMeta,
-            Self::Read { .. } => Capability::FsRead,
-            Self::Write { .. } => Capability::FsWrite,
+    pub fn capabilities(&self) -> Capabilities {
+        use Capability::{DataUser, FsDelete, FsMeta, FsRead, FsWrite, NetEgress, ProcExec};
+        let needed: &[Capability] = match self {
+            Self::AskUser { .. } => &[],
+            Self::Attach { .. } => &[DataUser],
+            Self::Search { filter: SearchFilter { content: Some(_), .. }, .. }
+            | Self::Read { .. } => &[FsRead],
+            Self::Search { .. } | Self::List { .. } => &[FsMeta],
+            Self::Write { .. } => &[FsWrite],
             // Its errors tell what the file holds.
-            Self::Edit { .. } => {
-                return Capabilities::of(Capability::FsRead).with(Capability::FsWrite);
-            }
-            Self::Delete { .. } => Capability::FsDelete,
-            Self::Fetch { .. } => Capability::NetEgress,
-            Self::Run { unconfined: true, .. } => {
-                return Capabilities::of(Capability::ProcExec).with(Capability::ProcUnconfined);
-            }
-            Self::Run { .. } | Self::Command { .. } | Self::Test { .. } => Capability::ProcExec,
-            Self::Git { .. } => {
-                return Capabilities::of(Capability::FsRead).with(Capability::ProcExec);
-            }
-            Self::Agent { .. } => {
-                return Capabilities::CHANGES
-                    .with(Capability::ProcExec)
-                    .with(Capability::NetEgress);
-            }
-            Self::Apply { .. } | Self::Undo { .. } => {
-                return Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
-            }
-        })
+            Self::Edit { .. } => &[FsRead, FsWrite],
+            Self::Delete { .. } => &[FsDelete],
+            Self::Fetch { .. } => &[NetEgress],
+            Self::Run { unconfined: true, .. } => &[ProcExec, Capability::ProcUnconfined],
+            Self::Run { .. } | Self::Command { .. } | Self::Test { .. } => &[ProcExec],
+            Self::Git { .. } => &[FsRead, ProcExec],
+            Self::Agent { .. } => &[FsWrite, FsDelete, ProcExec, NetEgress],
+            Self::Apply { .. } | Self::Undo { .. } => &[FsWrite, FsDelete],
+        };
+        needed.iter().copied().collect()
     }
 
     /// The path that the action is about, if it is about one.

@@ -13,14 +13,18 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::action::{Action, Facts, PathFact, PathTarget, SearchFilter};
 use crate::capability::{Capabilities, Capability};
 use crate::change::{Change, FileState};
 use crate::confinement::{Confinement, ProcessLimits};
+use crate::decision::{Decision, Verdict};
 use crate::policy::commands::EnvironmentRule;
-use crate::policy::decide::check::reason_or;
+use crate::policy::decide::check::{PolicyInput, reason_or};
+use crate::policy::decide::decide;
 use crate::policy::decide::files::{child_placeholder, is_listable};
 use crate::policy::model::{HardDenyRule, Policy};
 use crate::policy::path_pattern::PathPattern;
+use crate::policy::usage::Usage;
 use crate::tool::ToolName;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
@@ -166,6 +170,29 @@ impl ListingScope {
             policy.file_rule(&self.tool).is_some_and(|rule| is_listable(rule, path))
         };
         !self.policy.conceals(path) && self.policy.self_and_layers().all(is_open)
+    }
+
+    /// Whether the lines of a file may be searched: the tool and `fs.read` allow it for the file, or ask what
+    /// they asked for the path that was judged. Both are given as they were found on disk.
+    #[must_use]
+    pub fn searches(&self, judged: &PathFact, file: &PathFact) -> bool {
+        let decide = |tool: &ToolName, fact: &PathFact| {
+            let path = PathTarget::parse(fact.path.as_str());
+            let filter = SearchFilter { content: Some(String::new()), ..SearchFilter::default() };
+            let action = &Action::Search { path, filter, limit: None };
+            let facts = &Facts { paths: alloc::vec![fact.clone()], ..Facts::default() };
+            let (usage, args_digest) = (&Usage::default(), None);
+            let input = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest };
+            decide(&self.policy, &input).decision
+        };
+        [ToolName::unchecked("fs.read"), self.tool.clone()].iter().all(|tool| {
+            let decision = decide(tool, file);
+            let same = |other: Decision| {
+                (decision.verdict, &decision.rule) == (other.verdict, &other.rule)
+            };
+            decision.verdict == Verdict::Allow
+                || decision.verdict != Verdict::Deny && same(decide(tool, judged))
+        })
     }
 }
 

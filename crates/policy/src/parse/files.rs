@@ -32,6 +32,7 @@ pub(super) fn rule(
     };
     let (results, results_max) = match signature.id {
         "fs.list" => (limits::LIST_ENTRIES, limits::LIST_ENTRIES_MAX),
+        "fs.grep" => (limits::GREP_LINES, limits::GREP_LINES_MAX),
         _ => (limits::RESULTS, limits::RESULTS_MAX),
     };
     let mut rule = FileRule {
@@ -124,14 +125,13 @@ fn bounds(
     rule: &mut FileRule,
 ) {
     let writes = signature.capabilities.contains(&Capability::FsWrite);
-    let has = |capability| signature.capabilities.contains(&capability);
     let mut keys = alloc::vec![key("timeout")];
     match () {
         () if writes => keys.push(key("bytes_max")),
-        () if has(Capability::FsRead) => {
+        () if signature.gives_list() => keys.extend([key("results"), key("results_max")]),
+        () if signature.capabilities.contains(&Capability::FsRead) => {
             keys.extend([key("bytes"), key("bytes_max"), key("binary")]);
         }
-        () if has(Capability::FsMeta) => keys.extend([key("results"), key("results_max")]),
         () => {}
     }
     let Some(section) = context.reader.section(node, "`limits`", &keys) else { return };

@@ -1,32 +1,28 @@
 //! `fs.search`: files by name, size and date, never by content.
 
-use std::ffi::OsStr;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
 use capsule_base::glob::Glob;
+use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::units;
 use capsule_core::action::{Action, SearchFilter};
 use capsule_core::capability::Capability;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
-use capsule_core::policy::{ListingScope, Restrictions};
+use capsule_core::policy::Restrictions;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_workspace::path_problem::{changed_problem, require_directory, require_unchanged};
-use capsule_workspace::system::{fstat, statat};
-use capsule_workspace::{
-    Cancel, FoundPath, Visitor, WalkStep, WalkedEntry, Workspace, same_file, walk,
-};
-use rustix::fs::{AtFlags, FileType};
-use rustix::io::Errno;
+use capsule_workspace::system::{Stat, statat};
+use capsule_workspace::{Cancel, FoundPath, Workspace};
+use rustix::fs::AtFlags;
 use serde_json::{Map, Value};
 
+use crate::builtin::file_walk::{FileQuery, NamePattern, walk_files};
 use crate::builtin::fs_list;
 use crate::fault::{wrong_action_problem, wrong_permit_outcome};
 use crate::tool::args::{invalid_args, number_arg, size_arg, text_arg};
@@ -125,19 +121,20 @@ impl Tool for FsSearch {
                 max_size: size_arg(args, "max_size")?,
                 modified_after: time("modified_after")?,
                 modified_before: time("modified_before")?,
+                content: None,
             },
             limit: number_arg(args, "limit"),
         })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &ToolContext<'_>) -> PreparedCall {
-        prepare_path(action, context, |path, stands| {
+        prepare_path(action, context, |path, lookup| {
             let Action::Search { filter, .. } = action else { return Err(wrong_action_problem()) };
             Ok(Box::new(SearchOperation {
                 workspace: Rc::clone(context.workspace),
                 cancel: context.cancel.clone(),
                 path: path.clone(),
-                found: require_directory(path, stands)?,
+                found: require_directory(path, lookup)?,
                 filter: filter.clone(),
             }))
         })
@@ -178,147 +175,63 @@ impl Operation for SearchOperation {
         if let Err(problem) = require_unchanged(&self.workspace, &self.path, &self.found) {
             return Outcome::failed(problem);
         }
-        let pattern = self.filter.name.as_deref().and_then(|name| Glob::parse(name).ok());
-        let search = Search {
+        let limit = usize::try_from(*results).unwrap_or(usize::MAX);
+        let query = FileQuery {
             root: &self.found,
             scope: sight,
-            whole_path: self.filter.name.as_deref().is_some_and(|name| name.contains('/')),
-            pattern,
-            filter: &self.filter,
-            limit: usize::try_from(*results).unwrap_or(usize::MAX),
-            deadline: Instant::now() + Duration::from_millis(*timeout_ms),
+            pattern: self.filter.name.as_deref().and_then(NamePattern::parse),
+            enters: &|_, _| true,
+            limit,
+            deadline: Instant::now() + Duration::from_millis(*timeout_ms).min(limits::SEARCH_TIME),
             cancel: &self.cancel,
-            found: Mutex::new(Vec::new()),
-            count: AtomicUsize::new(0),
-            partial: AtomicBool::new(false),
-            changed: AtomicBool::new(false),
         };
-        let from = vec![(self.found.real_path.as_str().into(), false)];
-        walk(&self.workspace, from, &search);
+        let (filter, found) = (&self.filter, Mutex::new(Vec::new()));
+        let end = walk_files(&self.workspace, &query, &|entry, path| {
+            let no_follow = AtFlags::SYMLINK_NOFOLLOW;
+            let Ok(stat) = statat(entry.directory, entry.name.as_bytes(), no_follow) else {
+                return false;
+            };
+            if !matches_metadata(filter, &stat) {
+                return false;
+            }
+            let shown = fs_list::entry_json(&path, entry.name, entry.kind, Some(&stat));
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.len() <= limit {
+                found.push((path.to_string(), shown));
+            }
+            true
+        });
         if self.cancel.is_set() {
-            return Outcome::failed(CodedError::new(
-                Code::ExecCancelled,
-                "the search was cancelled",
-            ));
+            return Outcome::failed(cancelled_problem());
         }
-        if search.changed.load(Ordering::Relaxed) {
+        if end.changed {
             return Outcome::failed(changed_problem(&self.path));
         }
-        let mut found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let truncated = found.len() > search.limit;
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let truncated = found.len() > limit;
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
-        found.truncate(search.limit);
+        found.truncate(limit);
         let entries: Vec<Value> = found.into_iter().map(|(_, entry)| entry).collect();
         let output = Output::default()
             .with("entries", entries)
-            .with("partial", search.partial.load(Ordering::Relaxed))
+            .with("partial", end.partial)
             .with("truncated", truncated)
             .with("clamped", *clamped);
         Outcome::done(output)
     }
 }
 
-struct Search<'s> {
-    /// The folder that was judged.
-    root: &'s FoundPath,
-    scope: &'s ListingScope,
-    pattern: Option<Glob>,
-    whole_path: bool,
-    filter: &'s SearchFilter,
-    limit: usize,
-    deadline: Instant,
-    cancel: &'s Cancel,
-    found: Mutex<Vec<(String, Value)>>,
-    count: AtomicUsize,
-    partial: AtomicBool,
-    /// Whether another folder stands where the judged one was.
-    changed: AtomicBool,
+/// The problem of a search that was cancelled.
+pub(super) fn cancelled_problem() -> CodedError {
+    CodedError::new(Code::ExecCancelled, "the search was cancelled")
 }
 
-impl Search<'_> {
-    fn matches_name(&self, entry: &WalkedEntry<'_>) -> bool {
-        let Some(pattern) = &self.pattern else { return true };
-        if self.whole_path {
-            let path = entry.path.to_string_lossy();
-            pattern.matches_components(&path.split('/').collect::<Vec<&str>>())
-        } else {
-            pattern.matches_components(&[&entry.name.to_string_lossy()])
-        }
-    }
-
-    fn matches_metadata(&self, stat: &capsule_workspace::system::Stat) -> bool {
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
-        self.filter.min_size.is_none_or(|least| size >= least)
-            && self.filter.max_size.is_none_or(|most| size <= most)
-            && self.filter.modified_after.is_none_or(|time| stat.st_mtime >= time)
-            && self.filter.modified_before.is_none_or(|time| stat.st_mtime < time)
-    }
-
-    fn add(&self, entry: &WalkedEntry<'_>) {
-        let Ok(stat) = statat(entry.directory, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
-        else {
-            return;
-        };
-        if !self.matches_metadata(&stat) {
-            return;
-        }
-        let path = walked_path(entry.path);
-        if !self.scope.shows(&path) {
-            return;
-        }
-        let shown = fs_list::entry_json(&path, entry.name, entry.kind, Some(&stat));
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        // One more than is shown, so that it is known whether there are more.
-        if found.len() <= self.limit {
-            found.push((path.to_string(), shown));
-            self.count.store(found.len(), Ordering::Relaxed);
-        }
-    }
-}
-
-/// A walked path, for asking the policy about it.
-fn walked_path(path: &OsStr) -> WorkspacePath {
-    WorkspacePath::root().join(&path.to_string_lossy())
-}
-
-impl Visitor for Search<'_> {
-    fn directory(&self, path: &OsStr, folder: BorrowedFd<'_>, _: bool) {
-        let judged = path != OsStr::new(self.root.real_path.as_str())
-            || fstat(folder).is_ok_and(|now| same_file(&now, &self.root.stat));
-        if !judged {
-            self.changed.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn entry(&self, entry: &WalkedEntry<'_>) -> WalkStep {
-        if self.changed.load(Ordering::Relaxed) {
-            return WalkStep::Skip;
-        }
-        if entry.kind == FileType::Directory && self.scope.shows(&walked_path(entry.path)) {
-            return WalkStep::Enter;
-        }
-        if entry.kind == FileType::RegularFile && self.matches_name(entry) {
-            self.add(entry);
-        }
-        WalkStep::Skip
-    }
-
-    fn should_stop(&self) -> bool {
-        let enough =
-            self.count.load(Ordering::Relaxed) > self.limit || self.changed.load(Ordering::Relaxed);
-        if enough || self.cancel.is_set() {
-            return true;
-        }
-        let late = Instant::now() > self.deadline;
-        if late {
-            self.partial.store(true, Ordering::Relaxed);
-        }
-        late
-    }
-
-    fn unreadable(&self, _: &OsStr, _: bool, _: Errno) {
-        self.partial.store(true, Ordering::Relaxed);
-    }
+fn matches_metadata(filter: &SearchFilter, stat: &Stat) -> bool {
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    filter.min_size.is_none_or(|least| size >= least)
+        && filter.max_size.is_none_or(|most| size <= most)
+        && filter.modified_after.is_none_or(|time| stat.st_mtime >= time)
+        && filter.modified_before.is_none_or(|time| stat.st_mtime < time)
 }
 
 #[cfg(test)]

@@ -38,8 +38,6 @@ pub(super) fn restrictions(
             let asked = limit.unwrap_or(files.results);
             let results = asked.min(files.results_max);
             let sight = ListingScope::new(Arc::clone(policy), input.tool.clone());
-            let is_search = matches!(input.action, Action::Search { .. });
-            let timeout_ms = if is_search { timeout_ms.min(SEARCH_MS) } else { timeout_ms };
             Restrictions::Listing { results, clamped: results < asked, timeout_ms, scope: sight }
         }
         (Constraint::Files(_), Action::Write { .. }) | (Constraint::Person, _) => {
@@ -114,6 +112,3 @@ fn run_restrictions(
     let hosts = HostScope::of(policy, input, named);
     Restrictions::Run { confinement, reads, writes, hosts, clamped, environment }
 }
-
-/// The time of a search in milliseconds (NFR-10).
-const SEARCH_MS: u64 = limits::SEARCH_TIME.as_millis() as u64;

@@ -4,7 +4,9 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::action::{Action, FileKind, PathFact, PathLocation, PathTarget, WriteMode};
+use crate::action::{
+    Action, FileKind, PathFact, PathLocation, PathTarget, SearchFilter, WriteMode,
+};
 use crate::decision::Verdict;
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FileRule, PathRule, Policy, ToolRule};
@@ -59,7 +61,10 @@ pub(super) fn check(
 pub(super) fn check_content(policy: &Policy, input: &PolicyInput<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = check_masks(policy, input).into_iter().collect();
     match input.action {
-        Action::Edit { path, .. } => findings.extend(check_reading(policy, input, path)),
+        Action::Edit { path, .. }
+        | Action::Search { path, filter: SearchFilter { content: Some(_), .. }, .. } => {
+            findings.extend(check_reading(policy, input, path));
+        }
         Action::Write { path, .. } if input.facts.masks > 0 => {
             findings.extend(check_reading(policy, input, path));
         }
@@ -139,8 +144,8 @@ pub(super) fn names_reading(policy: &Policy) -> bool {
     policy.file_rule(&ToolName::unchecked(READ_TOOL)).is_some()
 }
 
-/// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
-/// tell what is in a file, and so do those of putting masks back.
+/// Checks that what is edited or searched may be read, where the policy says what may be: the errors of an edit
+/// tell what is in a file, and so do those of putting masks back and the lines that a search finds.
 fn check_reading(policy: &Policy, input: &PolicyInput<'_>, target: &PathTarget) -> Vec<Finding> {
     let name = ToolName::unchecked(READ_TOOL);
     let (Some(rule), Some(files), Some(path)) =
@@ -149,10 +154,11 @@ fn check_reading(policy: &Policy, input: &PolicyInput<'_>, target: &PathTarget) 
         // A policy may allow edits without a word about reading; then no answer quotes the file.
         let is_edit = matches!(input.action, Action::Edit { .. });
         let reason =
-            format!("the policy does not name `{READ_TOOL}`, which putting masks back needs");
+            format!("the policy does not name `{READ_TOOL}`, which this call needs as well");
         return (!is_edit).then(|| Finding::deny(Code::NoRule, reason)).into_iter().collect();
     };
-    if let Some(finding) = check_path(files, path, input.facts.path_fact(path), false) {
+    let looks = matches!(input.action, Action::Search { .. });
+    if let Some(finding) = check_path(files, path, input.facts.path_fact(path), looks) {
         return alloc::vec![finding.under_rule(READ_TOOL, &rule.source)];
     }
     let mut findings: Vec<Finding> =

@@ -1,7 +1,6 @@
 //! The bounds of a call that a policy and a layer over it both allow: what both allow, and nothing
 //! else.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use crate::policy::commands::EnvironmentRule;
@@ -11,126 +10,107 @@ use crate::policy::restrictions::{PathScope, Restrictions};
 impl Restrictions {
     /// What both allow. These are the policy's own: what they ask on the way, they ask of all of its
     /// layers. `top` is that policy.
-    pub(crate) fn intersect(self, other: Self, top: &Arc<Policy>) -> Self {
-        match (self, other) {
+    pub(crate) fn intersect(mut self, other: Self, top: &Arc<Policy>) -> Self {
+        match (&mut self, other) {
             (
-                Self::Listing { results, clamped, timeout_ms, scope: sight },
+                Self::Listing { results, clamped, timeout_ms, .. },
                 Self::Listing { results: most, clamped: too, timeout_ms: time, .. },
-            ) => Self::Listing {
-                results: results.min(most),
-                clamped: clamped || too,
-                timeout_ms: timeout_ms.min(time),
-                scope: sight,
-            },
+            ) => {
+                *clamped |= too;
+                lower([(results, most), (timeout_ms, time)]);
+            }
             (
                 Self::Read { bytes, clamped, timeout_ms },
                 Self::Read { bytes: most, clamped: too, timeout_ms: time },
-            ) => Self::Read {
-                bytes: bytes.min(most),
-                clamped: clamped || too,
-                timeout_ms: timeout_ms.min(time),
-            },
+            ) => {
+                *clamped |= too;
+                lower([(bytes, most), (timeout_ms, time)]);
+            }
             (Self::Write { timeout_ms }, Self::Write { timeout_ms: time }) => {
-                Self::Write { timeout_ms: timeout_ms.min(time) }
+                lower([(timeout_ms, time)]);
+            }
+            // A layer that closes the file to `fs.read` denied the edit; one that is silent closes nothing.
+            (
+                Self::Edit { bytes, timeout_ms, .. },
+                Self::Edit { bytes: most, timeout_ms: time, .. },
+            ) => lower([(bytes, most), (timeout_ms, time)]),
+            (Self::Delete { path, timeout_ms }, Self::Delete { path: same, timeout_ms: time })
+                if *path == same =>
+            {
+                lower([(timeout_ms, time)]);
             }
             (
-                Self::Edit { bytes, quotes, timeout_ms },
-                Self::Edit { bytes: most, timeout_ms: time, .. },
-            ) => Self::Edit {
-                bytes: bytes.min(most),
-                // A layer that closes the file to `fs.read` denied the edit; one that is silent closes nothing.
-                quotes,
-                timeout_ms: timeout_ms.min(time),
-            },
-            (Self::Delete { path, timeout_ms }, Self::Delete { path: same, timeout_ms: time })
-                if path == same =>
-            {
-                Self::Delete { path, timeout_ms: timeout_ms.min(time) }
+                Self::Fetch { bytes_max, inflated_max: inflated, redirects, timeout_ms, .. },
+                Self::Fetch {
+                    bytes_max: bytes,
+                    inflated_max,
+                    redirects: hops,
+                    timeout_ms: time,
+                    ..
+                },
+            ) => {
+                lower([(bytes_max, bytes), (inflated, inflated_max)]);
+                lower([(redirects, hops), (timeout_ms, time)]);
             }
-            (one @ Self::Fetch { .. }, other @ Self::Fetch { .. }) => intersect_fetch(one, &other),
-            (one @ Self::Git { .. }, other @ Self::Git { .. }) => intersect_git(one, &other),
-            (one @ Self::Run { .. }, other @ Self::Run { .. })
-            | (one @ Self::Unconfined { .. }, other @ Self::Unconfined { .. }) => {
-                intersect_run(one, other, top)
+            (
+                Self::Git { confinement, results, clamped, bytes, .. },
+                Self::Git { confinement: other, results: most, clamped: too, bytes: few, .. },
+            ) => {
+                *confinement = confinement.intersect(other);
+                *clamped |= too;
+                lower([(results, most), (bytes, few)]);
             }
-            _ => Self::Nothing,
+            (Self::Run { .. } | Self::Unconfined { .. }, other) => {
+                return intersect_run(self, other, top);
+            }
+            _ => return Self::Nothing,
         }
+        self
     }
 }
 
-fn intersect_fetch(one: Restrictions, other: &Restrictions) -> Restrictions {
-    match (one, other) {
-        (
-            Restrictions::Fetch { egress: reach, bytes_max, inflated_max, redirects, timeout_ms },
-            Restrictions::Fetch {
-                bytes_max: bytes,
-                inflated_max: inflated,
-                redirects: hops,
-                timeout_ms: time,
-                ..
-            },
-        ) => Restrictions::Fetch {
-            egress: reach,
-            bytes_max: bytes_max.min(*bytes),
-            inflated_max: inflated_max.min(*inflated),
-            redirects: redirects.min(*hops),
-            timeout_ms: timeout_ms.min(*time),
-        },
-        _ => Restrictions::Nothing,
+/// Lowers each number to the other one, if that is the smaller.
+fn lower<const N: usize>(numbers: [(&mut u64, u64); N]) {
+    for (number, other) in numbers {
+        *number = other.min(*number);
     }
 }
 
-fn intersect_git(one: Restrictions, other: &Restrictions) -> Restrictions {
-    match (one, other) {
-        (
-            Restrictions::Git { confinement, results, clamped, bytes, contents },
-            Restrictions::Git {
-                confinement: walls, results: most, clamped: too, bytes: few, ..
-            },
-        ) => Restrictions::Git {
-            confinement: confinement.intersect(*walls),
-            results: results.min(*most),
-            clamped: clamped || *too,
-            bytes: bytes.min(*few),
-            contents,
-        },
-        _ => Restrictions::Nothing,
-    }
-}
-
-fn intersect_run(one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> Restrictions {
-    match (one, other) {
+fn intersect_run(mut one: Restrictions, other: Restrictions, top: &Arc<Policy>) -> Restrictions {
+    match (&mut one, other) {
         (
             Restrictions::Run { confinement, clamped, environment, reads, writes, hosts },
             Restrictions::Run {
-                confinement: walls,
+                confinement: sandbox,
                 clamped: too,
-                environment: other,
+                environment: variables,
                 reads: seen,
                 writes: changed,
                 hosts: reached,
             },
-        ) => Restrictions::Run {
-            confinement: confinement.intersect(walls),
-            clamped: clamped || too,
-            environment: Box::new(environment.intersect(&other)),
+        ) => {
+            *confinement = confinement.intersect(sandbox);
+            *clamped |= too;
+            **environment = core::mem::take(&mut **environment).intersect(&variables);
             // Where only the layer has one, it would ask the layer alone.
-            reads: PathScope::intersect_optional(reads, seen).map(|scope| scope.under_policy(top)),
+            let both = PathScope::intersect_optional(reads.take(), seen);
+            *reads = both.map(|scope| scope.under_policy(top));
             // Without a scope nothing is changed, so both must have one.
-            writes: writes.zip(changed).map(|(one, other)| one.intersect(other)),
+            *writes = writes.take().zip(changed).map(|(one, other)| one.intersect(other));
             // The scope asks the policy and all of its layers.
-            hosts: hosts.zip(reached).map(|(one, _)| one),
-        },
+            *hosts = hosts.take().filter(|_| reached.is_some());
+        }
         (
             Restrictions::Unconfined { limits, clamped, environment },
-            Restrictions::Unconfined { limits: fewer, clamped: too, environment: other },
-        ) => Restrictions::Unconfined {
-            limits: limits.combine(fewer, u64::min),
-            clamped: clamped || too,
-            environment: Box::new(environment.intersect(&other)),
-        },
-        _ => Restrictions::Nothing,
+            Restrictions::Unconfined { limits: fewer, clamped: too, environment: variables },
+        ) => {
+            *limits = limits.combine(fewer, u64::min);
+            *clamped |= too;
+            **environment = core::mem::take(&mut **environment).intersect(&variables);
+        }
+        _ => return Restrictions::Nothing,
     }
+    one
 }
 
 impl PathScope {
