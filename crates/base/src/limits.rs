@@ -100,6 +100,10 @@ pub const WRITE_BYTES_MAX: u64 = 2_500_000;
 pub const EDIT_COMPARISONS: usize = 50_000_000;
 /// The most places that one `fs.edit` may change.
 pub const EDIT_COUNT: u64 = 10_000;
+/// The most bytes that places may have together which share something: each is found by itself.
+pub const EDIT_OVERLAP_BYTES: usize = 64_000_000;
+/// The most characters of a call in the first line of its card; all of it is below.
+pub const CARD_HEADLINE_CHARS: usize = 300;
 /// How many of the lines where something was found are named.
 pub const EDIT_SHOWN_PLACES: usize = 20;
 /// How many lines of a file are shown that come closest to what was not found.

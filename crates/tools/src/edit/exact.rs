@@ -5,6 +5,7 @@ use std::ops::Range;
 use capsule_base::limits;
 
 use crate::edit::lines::{Lines, with_line_feeds};
+use crate::edit::tolerant::TooCostly;
 
 /// Where something was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,25 +22,34 @@ impl Occurrences {
     }
 }
 
-/// Everywhere that `search` stands in `text`, overlapping places included. Where some overlap, no more
-/// are looked for than are told.
-pub(super) fn find_exact(text: &str, search: &str) -> Occurrences {
+/// Everywhere that `search` is in `text`, overlapping places included.
+///
+/// # Errors
+/// So many places overlap that to compare them takes too long.
+pub(super) fn find_exact(text: &str, search: &str) -> Result<Occurrences, TooCostly> {
     let mut places = Occurrences::default();
     let step = search.chars().next().map_or(1, char::len_utf8);
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(search)) {
         let start = from + found;
         places.add(start..start + search.len());
-        if places.overlaps && places.ranges.len() > limits::EDIT_SHOWN_PLACES {
-            break;
+        if places.overlaps && places.ranges.len() * search.len() > limits::EDIT_OVERLAP_BYTES {
+            return Err(TooCostly);
         }
         from = start + step;
     }
-    places
+    Ok(places)
 }
 
 /// The same where lines may end otherwise. None where that makes no difference.
-pub(super) fn find_ignoring_line_ends(text: &str, search: &str, lines: &Lines<'_>) -> Occurrences {
+///
+/// # Errors
+/// As [`find_exact`].
+pub(super) fn find_ignoring_line_ends(
+    text: &str,
+    search: &str,
+    lines: &Lines<'_>,
+) -> Result<Occurrences, TooCostly> {
     let flat = with_line_feeds(text, lines.cr_only);
     let wanted = with_line_feeds(search, lines.cr_only);
     // Where each line begins in the text whose lines all end alike.
@@ -58,11 +68,11 @@ pub(super) fn find_ignoring_line_ends(text: &str, search: &str, lines: &Lines<'_
             _ => text.len(),
         }
     };
-    let mut places = find_exact(&flat, &wanted);
+    let mut places = find_exact(&flat, &wanted)?;
     for range in &mut places.ranges {
         *range = back(range.start)..back(range.end);
     }
-    places
+    Ok(places)
 }
 
 #[cfg(test)]
@@ -77,7 +87,8 @@ mod tests {
             ("éé", "é", vec![0..2, 2..4], false),
             ("abc", "x", vec![], false),
         ] {
-            assert_eq!(find_exact(text, search), Occurrences { ranges, overlaps }, "{text}");
+            let expected = Occurrences { ranges, overlaps };
+            assert_eq!(find_exact(text, search).ok(), Some(expected), "{text}");
         }
     }
 
@@ -92,7 +103,7 @@ mod tests {
             ("a\rb\r", "a\nb\n", vec!["a\rb\r"]),
             ("a\r\nb\na\nb\r\n", "a\nb\n", vec!["a\r\nb\n", "a\nb\r\n"]),
         ] {
-            let found = find_ignoring_line_ends(text, search, &Lines::split(text));
+            let found = find_ignoring_line_ends(text, search, &Lines::split(text)).unwrap();
             let found = found.ranges.into_iter().map(|range| text.get(range));
             let found: Vec<&str> = found.map(Option::unwrap).collect();
             assert_eq!(found, parts, "{text:?} {search:?}");

@@ -26,7 +26,7 @@ pub use request::{EditRequest, MatchTolerance};
 
 use exact::Occurrences;
 use lines::{Lines, with_line_ends_of};
-use tolerant::{BlockSearch, Match};
+use tolerant::{BlockSearch, Match, TooCostly};
 
 /// What an edit came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +129,8 @@ fn find_matches(
 ) -> Result<(MatchTolerance, Vec<Match>), EditError> {
     let mut seeker = BlockSearch::new(text, lines, request);
     let mut search = Search { lines, count: request.count, found_before: Vec::new() };
-    let mut literal = |places: Occurrences| {
+    let mut literal = |places: Result<Occurrences, TooCostly>| {
+        let places = places.map_err(|_| EditError::TooCostly)?;
         // As often as it is there, it is there; whether it is meant is another question.
         let all = search.tile(places.ranges);
         search.check_bounds(&all)?;

@@ -92,6 +92,13 @@ fn overlapping_places_are_counted_as_they_are_replaced() {
     assert_eq!(made("aaaa\n", "aa", "b", Some(2)), Ok("bb\n".to_owned()));
     assert_eq!(made("abababa\n", "aba", "x", Some(2)), Ok("xbx\n".to_owned()));
     assert_eq!(made("----\n", "--", "=", Some(2)), Ok("==\n".to_owned()));
+    // However many there are.
+    let line = "a".repeat(100) + "\n";
+    assert_eq!(made(&line, "aa", "b", Some(50)), Ok("b".repeat(50) + "\n"));
+    let count = MatchCount { count: 99, lines: vec![1; 20] };
+    assert_eq!(made(&line, "aa", "b", None), Err(EditError::Ambiguous(count)));
+    let long = "a".repeat(200_000);
+    assert_eq!(made(&long, &"a".repeat(1_000), "b", Some(200)), Err(EditError::TooCostly));
 }
 
 #[test]
