@@ -341,7 +341,7 @@ pub(crate) struct ShowRunArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     /// Check a policy: its syntax, its examples, and what it probably does not mean
-    Check(PolicyArg),
+    Check(PolicyCheckArgs),
     /// Decide a policy's examples and tests, and compare
     Test(PolicyTestArgs),
     /// Say what a policy decides on a call, and why
@@ -358,11 +358,29 @@ pub(crate) enum PolicyCommand {
     Fmt(PolicyFmtArgs),
 }
 
+/// `policy check`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyCheckArgs {
+    /// The policy, in place of `--policy`
+    #[arg(value_name = "POLICY")]
+    pub(crate) file: Option<String>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArg,
+}
+
+impl PolicyCheckArgs {
+    /// Which policy is meant.
+    pub(crate) fn named(&self) -> PolicyArg {
+        let PolicyArg { policy, profile } = self.policy.clone();
+        PolicyArg { policy: self.file.clone().or(policy), profile }
+    }
+}
+
 /// `policy test`.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyTestArgs {
     #[command(flatten)]
-    pub(crate) policy: PolicyArg,
+    pub(crate) named: PolicyCheckArgs,
     /// Also say which rules decide an example or a test
     #[arg(long)]
     pub(crate) coverage: bool,
@@ -424,8 +442,11 @@ pub(crate) struct PolicyLearnArgs {
 /// `policy show`.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyShowArgs {
+    /// The policy, in place of `--policy`
+    #[arg(value_name = "POLICY")]
+    pub(crate) file: Option<String>,
     /// The policy: a file, or builtin:NAME [default: capsule/policy.yaml in the configuration folder]
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", env = "CAPSULE_POLICY")]
     pub(crate) policy: Option<String>,
     /// Show every rule that holds, those of the base policy among them, each with its place
     #[arg(long)]

@@ -431,6 +431,69 @@ fn without_a_policy_nothing_goes() {
     assert!(call("builtin:nope").exits(2).stderr.contains("policy.missing"));
 }
 
+/// A text that is no YAML is explained in our words, at the line that is meant, with the way to write it.
+#[test]
+fn broken_yaml_is_explained() {
+    let capsule = capsule();
+    let mut wrong = Vec::new();
+    for (text, place, what, how) in [
+        (
+            "tools:\n\tfs.read: allow",
+            "3:1",
+            "a tab stands in the indentation",
+            "indent with blanks",
+        ),
+        ("tools: { fs.read: { paths: [**/*.py] } }", "2:29", "has no quotes", "`\"**/*.py\"`"),
+        ("tools:\n  fs.read:\n    paths: *.py", "4:12", "has no quotes", "`\"*.py\"`"),
+        ("name \"a\"\ntools: {}", "2:9", "the line has no `: `", "write `KEY: VALUE`"),
+        ("name: a: b", "2:8", "a `: ` is not expected here", "in quotes"),
+        (
+            "tools:\n  fs.read: allow\n   fs.list: allow",
+            "4:11",
+            "a `: ` is not expected",
+            "the same indentation",
+        ),
+        ("name: \"a\ntools: {}", "2:7", "the quote is not closed", "end the text with the quote"),
+        ("description: 'It's fine'", "2:18", "follows the closing quote", "`''` is one quote"),
+        (
+            "tools: { fs.read: { paths: [\"a\" } }",
+            "2:33",
+            "a list is not closed",
+            "close it with `]`",
+        ),
+        ("tools: { fs.read: allow", "2:25", "a map is not closed", "close it with `}`"),
+        ("name: `a`", "2:7", "a backtick begins no text", "put the text in quotes"),
+        ("name: \"a\\q\"", "2:7", "a backslash", "single quotes"),
+        (
+            "tools:\n  fs.read: allow\n  fs.read: deny",
+            "4:3",
+            "the key `fs.read` stands twice",
+            "keep one",
+        ),
+        (
+            "tools: [fs.read]",
+            "2:8",
+            "`tools` is a map of keys, and this is a list",
+            "write `KEY: VALUE`",
+        ),
+        ("tools:\n  fs.read:\n  fs.list: allow", "3:10", "this is nothing", "write `KEY: VALUE`"),
+    ] {
+        let policy = capsule.write_policy(&format!("version: 1\n{text}\n"));
+        let told = capsule.run(&["policy", "check", "--policy", &policy]).exits(2).stderr;
+        if ![&format!(":{place}\n"), what, how].iter().all(|part| told.contains(*part)) {
+            wrong.push(format!("{text}\n{told}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (text, what) in
+        [("hello\n", "a policy is a map of keys"), ("- a\n", "this is a list"), ("", "empty")]
+    {
+        let policy = capsule.write_policy(text);
+        let told = capsule.run(&["policy", "check", &policy]).exits(2).stderr;
+        assert!(told.contains(what), "{text}: {told}");
+    }
+}
+
 /// Whoever says more of a program in a list is told once how to.
 #[test]
 fn a_list_of_programs_has_names_alone() {

@@ -33,6 +33,7 @@ const TABLES: &[(&str, &str)] = &[
         "crates/core/src/policy/decide/instead.rs",
         "the table of what to do instead, a sentence for each effect",
     ),
+    ("crates/base/src/yaml/syntax_errors.rs", "the table of what a text that is no YAML lacks"),
     ("crates/base/src/limits.rs", "the table of every bound, each a number and its reason"),
     ("crates/command/src/shell_syntax/unsupported.rs", "the table of what commands may not hold"),
     ("crates/command/src/shell_syntax/grammar.rs", "the table of what commands may hold"),

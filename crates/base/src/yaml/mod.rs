@@ -8,6 +8,7 @@
 //! stopping at the first problem.
 
 mod reader;
+mod syntax_errors;
 mod tree;
 
 pub use reader::{Dialect, KeySpec, POLICY_DIALECT, Section, YamlReader, key, unsupported_key};

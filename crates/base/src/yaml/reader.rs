@@ -129,17 +129,16 @@ impl YamlReader {
 
     /// A value of the wrong kind.
     pub fn wrong_type(&mut self, node: &YamlNode, wanted: &str) {
-        let message = match node.is_null() {
-            true => format!("nothing stands here; {wanted} is needed"),
-            false => format!("{} stands here; {wanted} is needed", node.kind()),
-        };
+        let message = format!("{wanted} is needed here, and this is {}", node.kind());
         self.problem(Diagnostic::error(self.dialect.wrong_type, node.span.clone(), message));
     }
 
     /// A map with any keys.
     pub fn map<'n>(&mut self, node: &'n YamlNode, what: &str) -> Option<Section<'n>> {
         let YamlValue::Map(entries) = &node.value else {
-            self.wrong_type(node, what);
+            let message = format!("{what} is a map of keys, and this is {}", node.kind());
+            let problem = Diagnostic::error(self.dialect.wrong_type, node.span.clone(), message);
+            self.problem(problem.hint("write `KEY: VALUE`, each key in a line, indented below"));
             return None;
         };
         let span = entries.first().map_or_else(|| node.span.clone(), |(key, _)| key.span.clone());

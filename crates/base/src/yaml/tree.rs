@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::limits;
-use crate::yaml::Dialect;
+use crate::yaml::{Dialect, syntax_errors};
 use capsule_redact::excerpt;
 
 /// A value and where it stands.
@@ -99,8 +99,9 @@ impl YamlNode {
 
     /// What kind of value it is, for a message.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match &self.value {
+            YamlValue::Scalar(_) if self.is_null() => "nothing",
             YamlValue::Scalar(_) => "a single value",
             YamlValue::List(_) => "a list",
             YamlValue::Map(_) => "a map",
@@ -163,14 +164,26 @@ fn unreadable(text: &str, at: usize, info: &str, code: Code) -> Diagnostic {
     let word = text.get(at..).unwrap_or_default();
     let word = word.split([',', ']', '}', '\n']).next().unwrap_or_default().trim_end();
     match word.chars().next() {
-        Some(first @ ('*' | '&' | '!' | '%' | '@' | '`' | '|' | '>')) if word.len() > 1 => {
+        Some(first @ ('*' | '&' | '!' | '%' | '@' | '|' | '>')) if word.len() > 1 => {
             let word = excerpt(word, limits::QUOTED_CHARS);
             let message =
                 format!("`{word}` has no quotes, so that its `{first}` means something in YAML");
             Diagnostic::error(code, at..at, message).hint(format!("put it in quotes: `\"{word}\"`"))
         }
-        _ => Diagnostic::error(code, at..at, info.to_string()),
+        _ => match syntax_errors::explain(info) {
+            Some((message, hint)) => {
+                let late = syntax_errors::is_noticed_late(info);
+                let at = if late { end_of_line_before(text, at) } else { at };
+                Diagnostic::error(code, at..at, message).hint(hint)
+            }
+            None => Diagnostic::error(code, at..at, format!("this is no YAML: {info}")),
+        },
     }
+}
+
+/// The end of the last line with something in it that begins before a place.
+fn end_of_line_before(text: &str, at: usize) -> usize {
+    text.get(..at).map_or(at, |before| before.trim_end().len())
 }
 
 /// The first tab among what a line begins with: in the line of a place, the one before it, or the next one;

@@ -11,7 +11,7 @@ use capsule_core::policy::Policy;
 use capsule_runtime::{BoundPolicy, CATALOGUE, TOOL_SET};
 use serde_json::{Value, json};
 
-use crate::args::PolicyArg;
+use crate::args::PolicyCheckArgs;
 use crate::command::open_store;
 use crate::command::policy::recorded_calls::RecordedCalls;
 use crate::context::CliContext;
@@ -30,8 +30,12 @@ fn policy_notes(policy: &Arc<Policy>, text: &str, warnings: &Diagnostics) -> Dia
 }
 
 /// `policy check`.
-pub(crate) fn check(args: &PolicyArg, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let law = match ctx.load_policy(args, None) {
+pub(crate) fn check(
+    args: &PolicyCheckArgs,
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    let law = match ctx.load_policy(&args.named(), None) {
         Err(Failure::InvalidText(text, problems)) if screen.json => {
             screen.print_json(&json!({
                 "ok": false,
@@ -91,7 +95,7 @@ pub(crate) fn check(args: &PolicyArg, ctx: &CliContext, screen: &Screen) -> Resu
 /// What the last runs under this policy did not need. The policy works as written, so a store that
 /// cannot be read is no reason to say that it is wrong.
 fn unused_rules(
-    args: &PolicyArg,
+    args: &PolicyCheckArgs,
     bound: &BoundPolicy,
     ctx: &CliContext,
     screen: &Screen,
@@ -121,7 +125,7 @@ fn unused_rules(
         return Ok(Diagnostics::new());
     }
     let loaded = bound.loaded();
-    let authored = EditablePolicy::parse(&loaded, &TOOL_SET, args.profile.as_deref())
+    let authored = EditablePolicy::parse(&loaded, &TOOL_SET, args.policy.profile.as_deref())
         .map_err(|problems| Failure::InvalidText(bound.text.clone(), problems))?;
     let told = format!("the {} of the last {runs} runs", counted(calls.calls.len(), "call"));
     Ok(authored.unused_rules(&calls.calls, &told))

@@ -13,10 +13,11 @@ use crate::failure::Failure;
 use crate::screen::{HINT, Screen};
 
 pub(crate) fn run(args: &PolicyShowArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let chosen = PolicyArg { policy: args.policy.clone(), profile: args.profile.clone() };
+    let policy = args.file.as_ref().or(args.policy.as_ref());
+    let chosen = PolicyArg { policy: policy.cloned(), profile: args.profile.clone() };
     let bound = ctx.load_policy(&chosen, None)?;
     if !args.resolved {
-        return show_text(&bound, args.policy.as_deref(), screen);
+        return show_text(&bound, policy.map(String::as_str), screen);
     }
     show_resolved(&bound, screen)
 }

@@ -21,7 +21,8 @@ use crate::screen::{ERROR, HINT, SUCCESS, Screen};
 /// Exits with 0 if all of them are as they say, and with 2 if one is not, or if a changed rule goes
 /// unnoticed where that is asked.
 pub(crate) fn run(args: &PolicyTestArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let bound = ctx.load_policy(&args.policy, None)?;
+    let policy = args.named.named();
+    let bound = ctx.load_policy(&policy, None)?;
     // Each text is asked alone: what others add is not its author's.
     let of = |policy: &Arc<Policy>| check_assertions(policy, assertions(policy), &TOOL_SET);
     let mut checked = of(&bound.without_layers());
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &PolicyTestArgs, ctx: &CliContext, screen: &Screen) -> R
     }
     let mut is_ok = failed == 0;
     if args.coverage || args.mutate {
-        let profile = args.policy.profile.as_deref();
+        let profile = policy.profile.as_deref();
         let loaded = bound.loaded();
         let authored = EditablePolicy::parse(&loaded, &TOOL_SET, profile)
             .map_err(|problems| Failure::InvalidText(bound.text.clone(), problems))?;
