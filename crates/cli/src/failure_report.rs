@@ -69,7 +69,7 @@ impl Failure {
     }
 
     /// The same for programs, in the words of a call's result.
-    fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let (code, message, suggestion) = match self {
             Self::Problem(problem) => {
                 (problem.code, problem.message.clone(), problem.suggestion.clone())

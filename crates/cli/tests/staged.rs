@@ -1026,6 +1026,34 @@ fn a_crashed_run_offers_only_what_works() {
     let _ = bed.run(&["discard", "latest"]).exits(0);
 }
 
+/// What waits of every run is applied, the oldest first; a run that does not fit any more keeps none of the others.
+#[test]
+fn all_that_waits_is_applied() {
+    let bed = Bed::new();
+    let nothing = bed.run(&["apply", "--all"]).exits(0);
+    assert!(nothing.stderr.contains("nothing waits in this workspace"), "{}", nothing.stderr);
+    for (path, text) in [("one", "first"), ("one", "second"), ("two", "third")] {
+        let script = format!("open my $f, '>', '{path}' or die; print $f '{text}'; close $f");
+        let _ = bed.perl(&script).exits(0);
+    }
+    let applied = bed.run(&["apply", "--all"]).exits(1);
+    for said in ["is not applied", "`one`", "2 of 3 runs applied"] {
+        assert!(applied.stderr.contains(said), "{said}: {}", applied.stderr);
+    }
+    let root = bed.capsule.workspace();
+    for (path, text) in [("one", "first"), ("two", "third")] {
+        assert_eq!(fs::read_to_string(root.join(path)).unwrap(), text, "{path}");
+    }
+    let left = bed.run(&["apply", "--all", "--json"]).exits(1).json();
+    let left = left["runs"].as_array().unwrap();
+    assert_eq!((left.len(), &left[0]["result"]["status"]), (1, &json!("tool_error")), "{left:?}");
+    for words in
+        [&["apply"][..], &["apply", "--all", "latest"], &["apply", "--all", "--with", "one"]]
+    {
+        let _ = bed.run(words).exits(2);
+    }
+}
+
 /// What the tests of interrupted applying change: many files in several folders, and things that
 /// become other things.
 const MANY: &str = "for my $n (1 .. 400) { my $d = 's' . $n % 7; mkdir $d; put(\"$d/f$n\", 'new') } \

@@ -49,7 +49,7 @@ pub struct UnappliedRun {
     pub refused: bool,
 }
 
-/// The runs of a store with staged changes of a workspace, by their ids.
+/// The runs of a store with staged changes of a workspace, the oldest first.
 #[must_use]
 pub fn unapplied_runs(store: &Store, path: &Path, workspace: (u64, u64)) -> Vec<UnappliedRun> {
     let item = (workspace.0.to_string(), workspace.1.to_string());
@@ -82,7 +82,10 @@ pub fn unapplied_runs(store: &Store, path: &Path, workspace: (u64, u64)) -> Vec<
             }
         })
         .collect();
-    found.sort_by(|one, other| one.run.cmp(&other.run));
+    // By the place of its first event in the record: ids are random.
+    found.sort_by_cached_key(|run| {
+        store.event(&run.run, 1).ok().flatten().map_or(u64::MAX, |event| event.leaf)
+    });
     found
 }
 

@@ -16,7 +16,11 @@ pub(crate) struct Changes {
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
     /// The run: its id, the beginning of one, or `latest`
-    pub(crate) run: String,
+    #[arg(required_unless_present = "all")]
+    pub(crate) run: Option<String>,
+    /// Apply what waits of every run and session of this workspace, the oldest first
+    #[arg(long, conflicts_with_all = ["run", "with", "without"])]
+    pub(crate) all: bool,
     /// Apply this path too, and what is beneath it, though programs of this machine may take orders from it
     #[arg(long, value_name = "PATH")]
     pub(crate) with: Vec<String>,

@@ -116,18 +116,72 @@ fn take_subject(
     Ok((subject, label, Some(session)))
 }
 
-/// Makes what a run changed in the workspace itself.
+/// Makes what a run changed in the workspace itself, or what every run did.
 pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let cancel = signal::cancel_on_signal();
-    let (subject, label, mut session) = take_subject(&args.run, (ctx, &cancel), screen)?;
-    subject.check_state()?;
-    let (changes, left_out) = chosen(&subject, &label, args, screen)?;
-    let done = apply_changes((&subject, &changes), session.as_mut(), (ctx, cancel), screen)?;
-    let problem = done.delivered.problem.clone();
+    let Some(run) = &args.run else { return apply_all(args, (ctx, &cancel), screen) };
+    let done = apply_run((run, args), (ctx, &cancel), screen)?;
     if screen.json {
         screen.print_json(&call_json(&done))?;
-        return Ok(done.exit.status());
     }
+    Ok(done.exit.status())
+}
+
+/// Applies what waits of every run of the workspace, the oldest first. One that cannot be applied does not keep the
+/// others, and the first such one is the exit.
+fn apply_all(
+    args: &Apply,
+    (ctx, cancel): (&CliContext, &Cancel),
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    let (_, waiting) = pending::waiting_runs(ctx, screen)?;
+    let (mut exits, mut results) = (Vec::new(), Vec::new());
+    for (run, label) in &waiting {
+        if cancel.is_set() {
+            break;
+        }
+        match apply_run((&run.run, args), (ctx, cancel), screen) {
+            Ok(done) => {
+                exits.push(done.exit.status());
+                results.push(json!({ "of": label, "result": call_json(&done) }));
+            }
+            Err(failure) => {
+                exits.push(failure.exit());
+                results.push(json!({ "of": label, "result": failure.to_json() }));
+                if !screen.json {
+                    screen.eprint(&format!("{WARNING}{label} is not applied{WARNING:#}"));
+                    failure.show(screen);
+                }
+            }
+        }
+    }
+    let failed = exits.iter().filter(|exit| **exit != 0).count();
+    if screen.json {
+        screen.print_json(&json!({ "schema": 1, "runs": results }))?;
+    } else if waiting.is_empty() {
+        screen.eprint("nothing waits in this workspace");
+    } else if waiting.len() > 1 {
+        let applied = exits.len() - failed;
+        screen.eprint(&format!("{applied} of {} applied", counted(waiting.len(), "run")));
+    }
+    Ok(exits.into_iter().find(|exit| *exit != 0).unwrap_or(0))
+}
+
+/// Makes what a run changed in the workspace itself, and says so.
+fn apply_run(
+    (run, args): (&str, &Apply),
+    (ctx, cancel): (&CliContext, &Cancel),
+    screen: &Screen,
+) -> Result<SingleCallResult, Failure> {
+    let (subject, label, mut session) = take_subject(run, (ctx, cancel), screen)?;
+    subject.check_state()?;
+    let (changes, left_out) = chosen(&subject, &label, args, screen)?;
+    let place = (ctx, cancel.clone());
+    let done = apply_changes((&subject, &changes), session.as_mut(), place, screen)?;
+    if screen.json {
+        return Ok(done);
+    }
+    let problem = done.delivered.problem.clone();
     if let Some(problem) = problem {
         screen.eprint(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
         return Err(problem.into());
@@ -147,7 +201,7 @@ pub(super) fn apply(args: &Apply, ctx: &CliContext, screen: &Screen) -> Result<u
         "{SUCCESS}✔{SUCCESS:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}",
         done.label
     ));
-    Ok(done.exit.status())
+    Ok(done)
 }
 
 /// Makes some changes of a run in the workspace, and drops the others.

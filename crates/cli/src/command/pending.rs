@@ -99,25 +99,34 @@ impl DirectChanges {
     }
 }
 
-/// Shows what waits in the workspace.
-pub(super) fn show(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+/// The workspace that a command is given in, and the runs with staged changes of it, the oldest first, each with
+/// its label.
+pub(super) fn waiting_runs(
+    ctx: &CliContext,
+    screen: &Screen,
+) -> Result<(Workspace, Vec<(UnappliedRun, String)>), Failure> {
     let path = ctx.start_directory();
     let workspace = Workspace::open(&path).map_err(|error| {
         let message = format!("`{}` cannot be opened: {error}", path.display());
         CodedError::new(Code::WorkspaceMissing, message)
     })?;
     let item = (workspace.device(), workspace.inode());
-    let (waiting, labels) = match ctx.store.exists() {
-        true => {
-            let store = open_store(ctx, screen)?;
-            let waiting = unapplied_runs(&store, &ctx.store, item);
-            let labels = waiting.iter().map(|run| store.label(&run.run)).collect();
-            (waiting, labels)
-        }
-        false => (Vec::new(), Vec::<String>::new()),
-    };
+    if !ctx.store.exists() {
+        return Ok((workspace, Vec::new()));
+    }
+    let store = open_store(ctx, screen)?;
+    let waiting = unapplied_runs(&store, &ctx.store, item).into_iter();
+    let labelled = waiting.map(|run| {
+        let label = store.label(&run.run);
+        (run, label)
+    });
+    Ok((workspace, labelled.collect()))
+}
+
+/// Shows what waits in the workspace.
+pub(super) fn show(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
+    let (workspace, staged) = waiting_runs(ctx, screen)?;
     let told = ask_git(ctx, workspace.path());
-    let staged: Vec<(&UnappliedRun, &String)> = waiting.iter().zip(&labels).collect();
     if screen.json {
         screen.print_json(&json!({
             "schema": 1,
@@ -182,7 +191,7 @@ fn show_repository(told: &GitAnswer, screen: &Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn staged_json((run, label): &(&UnappliedRun, &String)) -> Value {
+fn staged_json((run, label): &(UnappliedRun, String)) -> Value {
     json!({ "run": run.run, "label": label, "paths": run.paths, "refused": run.refused })
 }
 
