@@ -332,6 +332,25 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// A run of one call is listed by what the call is about.
+#[test]
+fn runs_of_one_call_are_listed_by_it() {
+    let capsule = capsule();
+    let policy = capsule.write_policy("version: 1\ntools: { fs.read: allow, fs.grep: allow }\n");
+    capsule.write_file("a.txt", "text\n");
+    for (tool, args) in [
+        ("fs.read", json!({ "path": "a.txt" })),
+        ("fs.grep", json!({ "pattern": "t.x", "glob": "*.txt" })),
+    ] {
+        let args = args.to_string();
+        let _ = capsule.run(&["call", tool, "--policy", &policy, "--args", &args]).exits(0);
+    }
+    let list = capsule.run(&["list-runs"]).exits(0).stdout;
+    for name in ["  fs.read a.txt\n", "  fs.grep t.x in *.txt\n"] {
+        assert!(list.contains(name), "{list}");
+    }
+}
+
 /// G8: `kill -9` leaves no process behind, and the next look at the runs says so.
 #[test]
 fn a_killed_run_leaves_nothing_and_says_so() {

@@ -660,7 +660,9 @@ audit: { checkpoint: { on: [approval] } }
         .run(&["call", "fs.write", "--policy", &policy, "--args", &args.to_string()])
         .exits(4);
     let card = capsule.run(&["approvals", "show", "latest:1"]).exits(0).stdout;
-    for words in ["create or change files: docs/a.md", "medium", "an undo record is kept before"] {
+    for words in
+        ["fs.write docs/a.md", "create or change files", "medium", "an undo record is kept before"]
+    {
         assert!(card.contains(words), "{words}: {card}");
     }
     let _ = capsule.run(&["approvals", "answer", "latest:1", "--allow", "once"]);

@@ -332,7 +332,11 @@ steps:
     let staged = ran.stdout.split_whitespace().nth(1).unwrap().to_owned();
     assert!(!ran.stderr.contains("capsule undo") && !ran.stdout.contains("↶"), "{ran:?}");
     let told = bed.refused(&[&staged], "undo.none", 2);
-    assert!(told.contains("nobody applied it") && told.contains("capsule discard"), "{told}");
+    assert!(
+        told.contains("nothing that the run changed was applied")
+            && told.contains("capsule discard"),
+        "{told}"
+    );
     let before = bed.tree();
     let applied = bed.run(&["apply", &staged]).exits(0);
     assert!(applied.stderr.contains(&format!("capsule undo {staged}")), "{applied:?}");

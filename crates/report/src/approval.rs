@@ -156,7 +156,7 @@ impl ApprovalView {
 /// How many characters of a card say what it is about.
 fn count_chars(card: &Card) -> u64 {
     let exact = card.exact.iter().map(|field| field.text.as_str());
-    let all = exact.chain([card.consequence.as_str(), card.why.as_str()]);
+    let all = exact.chain([card.headline.as_str(), card.why.as_str()]);
     let count: usize = all.map(|text| text.chars().count()).sum();
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -15,7 +15,8 @@ const LABEL_COLUMNS: usize = 11;
 pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
     let mut sheet =
         LabelledLines { lines: Vec::new(), width: layout.width.saturating_sub(LABEL_COLUMNS) };
-    sheet.add("asks", &card.consequence);
+    sheet.add("asks", &card.headline);
+    sheet.add("may", &card.consequences.join(" · "));
     sheet.add("risk", card.risk.name());
     for (place, CardField { name, text, note }) in card.exact.iter().enumerate() {
         let name = name.clone().unwrap_or_else(|| (place + 1).to_string());

@@ -54,16 +54,39 @@ pub fn run_line(run: &RunSummary, layout: Layout) -> String {
         pad(&took.unwrap_or_default(), 7),
     ]
     .join("  ");
-    let name = command(run).unwrap_or_else(|| run.name.clone());
+    let name = command(run).unwrap_or_else(|| call_text(run));
     let name = escape::line(&name);
     // A name that has no room is as long as a terminal makes it.
     let most = layout.width.max(width(&columns) + 2 + width(&name).min(LEAST_NAME));
     clip(format!("{columns}  {name}").trim_end(), most)
 }
 
+fn arguments(run: &RunSummary) -> Option<Value> {
+    serde_json::from_str(run.arguments.as_deref()?).ok()
+}
+
+/// The arguments that say what a call is about.
+const SUBJECTS: [&str; 7] = ["url", "question", "pattern", "name", "glob", "path", "paths"];
+
+/// The name of a run with what its call is about, if it is one call.
+fn call_text(run: &RunSummary) -> String {
+    let args = arguments(run).unwrap_or_default();
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => {
+            let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            Some(items.join(", "))
+        }
+        _ => None,
+    };
+    let subjects = SUBJECTS.iter().filter_map(|name| text(args.get(name)?));
+    let subjects: Vec<String> = subjects.filter(|subject| !subject.is_empty()).collect();
+    format!("{} {}", run.name, subjects.join(" in ")).trim_end().to_owned()
+}
+
 /// The command line of a run that is one command.
 fn command(run: &RunSummary) -> Option<String> {
-    let args: Value = serde_json::from_str(run.command.as_deref()?).ok()?;
+    let args = arguments(run)?;
     if let Some(text) = args.get("command").and_then(Value::as_str) {
         return Some(text.to_owned());
     }

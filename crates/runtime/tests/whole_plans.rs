@@ -74,7 +74,7 @@ fn a_plan_is_one_question_and_what_is_beyond_it_another() {
         assert!(texts.contains(&path), "{texts:?}");
     }
     assert!(!texts.contains(&"docs/c.md"), "its content is not known yet: {texts:?}");
-    assert!(card.consequence.contains("1 more cannot be shown"), "{}", card.consequence);
+    assert!(card.headline.contains("1 more cannot be shown"), "{}", card.headline);
     let news =
         ["one: the first change beneath docs/ here", "two: the first change beneath docs/ here"];
     assert_eq!(card.new_here, news);

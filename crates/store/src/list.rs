@@ -53,8 +53,8 @@ pub struct RunSummary {
     pub unknown: u64,
     /// Whether it was suspended for an answer.
     pub suspended: bool,
-    /// The arguments of its first call, as JSON, where it is a command and they are kept.
-    pub command: Option<String>,
+    /// The arguments of its call, as JSON, where it is a single one and they are kept and not long.
+    pub arguments: Option<String>,
 }
 
 /// Which runs to list.
@@ -105,13 +105,14 @@ SELECT EXISTS (SELECT 1 FROM tool_calls AS call
         WHERE ended.run = ?1 AND ended.kind = 'call.finished'
           AND change.value ->> '$.path' = ?2)";
 
-/// The arguments of a run's first call, which are the first payload of its proposal.
+/// The arguments of a run's first call, which are the first payload of its proposal; not those that are long.
 const FIRST_ARGS: &str = "
 SELECT CAST(bytes AS TEXT) FROM payloads
-WHERE id = 16 * (SELECT min(leaf) FROM events WHERE run = ?1 AND kind = 'call.proposed')";
+WHERE length(bytes) < 100000 AND id = 16 * (SELECT min(leaf) FROM events WHERE run = ?1 AND kind = 'call.proposed')";
 
-/// The tool that runs commands: a run of one is named by its command.
-const COMMANDS: &str = "shell.run";
+/// The kinds of runs that are one call: they are named by it.
+const SINGLE_CALLS: [RunKind; 2] = [RunKind::Call, RunKind::Exec];
+
 /// A part of a list.
 #[derive(Default)]
 struct Page {
@@ -278,8 +279,8 @@ impl Store {
                 continue;
             }
             let mut summary = summary_of(row, run)?;
-            if summary.name == COMMANDS {
-                summary.command = self.first_args(&summary.run)?;
+            if SINGLE_CALLS.iter().any(|kind| kind.name() == summary.kind) {
+                summary.arguments = self.first_args(&summary.run)?;
             }
             summary.apply_totals(&sum);
             if sum.sealed.is_none() {
@@ -382,7 +383,7 @@ fn summary_of(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
         asked: 0,
         unknown: 0,
         suspended: false,
-        command: None,
+        arguments: None,
     })
 }
 

@@ -67,7 +67,7 @@ pub(crate) enum ScopeArg {
 /// `grants`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrantsCommand {
-    /// List the grants that are alive
+    /// List the active grants
     List,
     /// Take one back; it stops the next call
     Revoke(GrantArg),

@@ -164,8 +164,14 @@ pub(crate) fn card_subject(card: &Card) -> String {
 /// The card's own lines.
 pub(crate) fn body_rows(card: &Card, columns: usize, opened: bool) -> Rows {
     let mut all = Rows::new(columns);
-    for piece in wrap_exact(&quote_exact(&card.consequence), all.columns) {
-        all.push(LineStyle::Strong, piece);
+    for line in wrap(&quote_exact(&card.headline), all.columns) {
+        for piece in wrap_exact(&line, all.columns) {
+            all.push(LineStyle::Strong, piece);
+        }
+    }
+    if !card.consequences.is_empty() {
+        let consequences = escape::line(&card.consequences.join(" · ")).into_owned();
+        all.push_labelled(LineStyle::Plain, "may", &consequences);
     }
     let mut number = 0;
     for field in &card.exact {
@@ -339,7 +345,6 @@ fn count_diff(diff: &str) -> (usize, usize) {
 pub(crate) fn answer_rows(card: &Card, columns: usize) -> Rows {
     let mut all = Rows::new(columns);
     let (mut fixed, mut further) = (Vec::new(), Rows::new(columns));
-    let mut reach = None;
     for (digit, choice) in choices(card) {
         match choice {
             Choice::Once => all.push(LineStyle::Strong, format!("{digit}  Allow once")),
@@ -351,8 +356,7 @@ pub(crate) fn answer_rows(card: &Card, columns: usize) -> Rows {
             Choice::Offer(at) => {
                 let Some(offer) = card.offers.get(at) else { continue };
                 let to = if digit == '2' { &mut all } else { &mut further };
-                add_offer(to, digit, offer, reach == Some(&offer.pattern));
-                reach = reach.or(Some(&offer.pattern));
+                add_offer(to, digit, offer);
             }
             Choice::Change => fixed.push(format!("{digit}  Change the arguments…")),
             Choice::Deny => fixed.push(format!("{digit}  Deny, and say why…")),
@@ -369,16 +373,13 @@ pub(crate) fn answer_rows(card: &Card, columns: usize) -> Rows {
     all
 }
 
-fn add_offer(all: &mut Rows, digit: char, offer: &GrantOffer, again: bool) {
+fn add_offer(all: &mut Rows, digit: char, offer: &GrantOffer) {
     let time = match offer.scope {
         GrantLifetime::Once => "once",
         GrantLifetime::Task => "until this run ends",
         GrantLifetime::Session => "this session",
     };
     let head = format!("{digit}  ");
-    if again {
-        return all.push_hanging(LineStyle::Plain, &head, &format!("The same, {time}"));
-    }
     let reach = escape::strict_line(&offer.pattern.to_string()).into_owned();
     let (uses, after) = (units::counted(offer.uses, "use"), units::show_span(offer.after_ms));
     all.push_hanging(

@@ -41,7 +41,11 @@ pub(crate) fn choices(card: &Card) -> Vec<(char, Choice)> {
         all.push(('1', Choice::Once));
         let first = preferred_offer(card);
         all.extend(first.map(|at| ('2', Choice::Offer(at))));
-        let rest = (0..card.offers.len()).filter(|at| Some(*at) != first);
+        // The same pattern for another lifetime allows the same calls.
+        let pattern = |at: usize| card.offers.get(at).map(|offer| &offer.pattern);
+        let rest = (0..card.offers.len()).filter(|at| {
+            Some(*at) != first && first.is_none_or(|first| pattern(*at) != pattern(first))
+        });
         further.extend(EXTRA_DIGITS.into_iter().zip(rest.map(Choice::Offer)));
     }
     // A running command that waits to reach a host has no arguments to change.

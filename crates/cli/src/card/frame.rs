@@ -168,7 +168,7 @@ fn status_text(card: &Card, keys: &CardState<'_>, now: u64) -> String {
                 .as_deref()
                 .map_or_else(String::new, |diff| format!(" · d {}", diff_label(diff).0));
             let (later, _) = card_rows::postponed_texts(card);
-            format!("{allow} · Esc {later} · v everything · e explain{diff}")
+            format!("{allow} · Esc {later} · v all · e explain{diff}")
         }
         _ => "↑ ↓ Space".into(),
     }

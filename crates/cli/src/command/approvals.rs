@@ -67,7 +67,7 @@ fn list(args: &ApprovalsListArgs, ctx: &CliContext, screen: &Screen) -> Result<u
             QuestionState::Waiting => String::new(),
             other => format!(" · {}", other.as_str()),
         };
-        let says = escape::line(&question.card.consequence).into_owned();
+        let says = escape::line(&question.card.headline).into_owned();
         let ago = age_text(now.saturating_sub(question.asked_at));
         let risk = question.card.risk;
         screen
@@ -90,7 +90,7 @@ fn question_json(question: &PendingQuestion, now: u64) -> Value {
         "asked_at": question.asked_at,
         "until": question.expires_at,
         "risk": question.card.risk,
-        "says": question.card.consequence,
+        "says": question.card.headline,
         "resumed_as": question.resumed_by,
         "answer": question.answer.as_ref().map(|answer| json!({
             "run": answer.run,

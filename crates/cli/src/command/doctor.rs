@@ -14,6 +14,7 @@ use capsule_core::confinement::{
 use capsule_core::decision::Verdict;
 use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
+use capsule_report::width;
 use capsule_runtime::{FoundToolchain, survey_toolchains};
 use capsule_sandbox::{Executor, SandboxBackend as _, SelfTestResult};
 use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};
@@ -70,6 +71,7 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
             &json!({ "ok": worst_level(&checks) != EnforcementLevel::Missing, "checks": list }),
         )?;
     } else {
+        let longest = checks.iter().map(|check| width(&check.name)).max().unwrap_or(0);
         for check in &checks {
             let (style, word) = match check.level {
                 EnforcementLevel::Held => (SUCCESS, "✔ held"),
@@ -80,8 +82,8 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
                 EnforcementLevel::Missing => (ERROR, "✖ missing"),
             };
             let detail = escape::line(&check.detail).into_owned();
-            screen
-                .print_line(&format!("{style}{word:<11}{style:#} {:<36} {detail}", check.name))?;
+            let line = format!("{style}{word:<11}{style:#} {:<longest$}  {detail}", check.name);
+            screen.print_line(line.trim_end())?;
         }
     }
     Ok(if worst_level(&checks) == EnforcementLevel::Missing { 8 } else { 0 })

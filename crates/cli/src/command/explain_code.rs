@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ExplainCodeArgs, screen: &Screen) -> Result<u8, Failure
     screen.print_line(&format!("  means    {}", code.meaning()))?;
     screen.print_line(&format!("  cause    {}", code.cause()))?;
     screen.print_line(&format!("  next     {}", code.next_step()))?;
-    screen.print_line(&format!("  move     {}", code.responsible().description()))?;
+    screen.print_line(&format!("  up to    {}", code.responsible().description()))?;
     screen.print_line(&format!("  class    {}", Status::from(code).name()))?;
     screen.print_line(&format!("  exit     {}", code.exit().status()))?;
     Ok(0)

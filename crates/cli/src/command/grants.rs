@@ -51,7 +51,7 @@ fn list(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         return Ok(0);
     }
     if alive.is_empty() {
-        screen.print_line("no grant is alive")?;
+        screen.print_line("no grant is active")?;
         return Ok(0);
     }
     for grant in &alive {

@@ -186,9 +186,11 @@ fn show_friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(),
             _ => "nothing to measure".into(),
         };
     screen.print_line(&counts_text(stats))?;
-    screen.print_line(&format!("refusals               {refusals} in {rows} rows"))?;
+    let tasks =
+        if *rows == 1 { "one place of a run".into() } else { format!("{rows} places of runs") };
+    screen.print_line(&format!("refusals               {refusals}, in {tasks}"))?;
     screen.print_line(&format!(
-        "rows overcome          {overcome} · {ended_the_run} ended the run"
+        "accepted in the end    {overcome} of {rows} · {ended_the_run} ended the run"
     ))?;
     screen
         .print_line(&format!("refusals until then    {}", spread(refusals_until_accepted, "")))?;

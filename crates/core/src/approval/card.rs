@@ -31,9 +31,12 @@ pub struct Card {
     pub risk: Risk,
     /// What it needs.
     pub capabilities: Capabilities,
-    /// The consequence in words: `run a program and change files: git commit`.
+    /// The call in one line: the command itself, or what the call is about.
     #[serde(rename = "says")]
-    pub consequence: String,
+    pub headline: String,
+    /// What it may do, in the policy's words for its capabilities: `run a program`, `change files`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consequences: Vec<String>,
     /// The exact call: one word of a command line, or one argument, each.
     pub exact: Vec<CardField>,
     /// Where it happens: the folder, the variables.

@@ -116,7 +116,7 @@ fn stored_grant(pending: &PendingQuestion, at: u64) -> Option<ActiveGrant> {
         scope,
         pattern_text: match offer {
             Some(offer) => format!("{}, once its run goes on", offer.pattern),
-            None => format!("this call: {}", pending.card.consequence),
+            None => format!("this call: {}", pending.card.headline),
         },
         uses_left: offer.map_or(1, |offer| offer.uses),
         until: pending.expires_at,

@@ -1,9 +1,9 @@
 //! Lays out what a person is asked: the whole of a call, without what only history tells.
 
+use capsule_base::limits;
+use capsule_command::argv::show_argv;
 use capsule_command::shell_syntax::{PipelineStage, Redirection, is_single_command};
-use capsule_core::action::{
-    Action, CommandStep, ParsedUrl, PathTarget, WriteMode, expanded_argv, sub_actions,
-};
+use capsule_core::action::{Action, CommandStep, ParsedUrl, PathTarget, WriteMode, sub_actions};
 use capsule_core::approval::{
     ApprovalRequest, Card, CardField, GrantLifetime, GrantOffer, GrantPattern, Reversibility,
 };
@@ -11,6 +11,7 @@ use capsule_core::capability::Capability;
 use capsule_core::confinement::{NetworkAccess, WorkspaceAccess};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{Constraint, Policy};
+use capsule_redact::excerpt;
 use serde_json::Value;
 
 /// The card of a question, without what only history tells. Where `settles`, staged changes are applied or dropped when the
@@ -23,7 +24,8 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy, settle
         tool: tool.clone(),
         risk: decision.risk,
         capabilities: decision.capabilities,
-        consequence: consequence(question, policy),
+        headline: headline(question),
+        consequences: consequences(question, policy),
         exact: exact_parts(question).into_iter().chain(sent_secrets(question, policy)).collect(),
         place: location(question, policy),
         new_here: Vec::new(),
@@ -90,40 +92,28 @@ fn offers(question: &ApprovalRequest<'_>, policy: &Policy, card: &Card) -> Vec<G
     offers
 }
 
-/// The consequence, in the policy's own words for what it needs.
-fn consequence(question: &ApprovalRequest<'_>, policy: &Policy) -> String {
-    let labels: Vec<&str> = question
-        .decision
-        .capabilities
-        .iter()
-        .map(|capability| capability_label(policy, capability))
-        .collect();
-    let what = match question.action {
-        Action::Run { argv, .. } => argv.iter().take(2).cloned().collect::<Vec<_>>().join(" "),
-        Action::Command { .. } => program_names(question).join(", "),
-        Action::Fetch { url, .. } => match &url.parsed {
-            ParsedUrl::Url(url) => url.host().to_string(),
-            ParsedUrl::Refused(_) => url.asked.clone(),
-        },
-        other => other.path().map_or(String::new(), |path| path.asked.clone()),
-    };
-    format!("{}: {what}", labels.join(" and "))
+/// What the call may do, in the policy's own words.
+fn consequences(question: &ApprovalRequest<'_>, policy: &Policy) -> Vec<String> {
+    let capabilities = question.decision.capabilities.iter();
+    capabilities.map(|capability| capability_label(policy, capability).to_owned()).collect()
 }
 
-/// The programs of a command, each once, in their order; the first with its word.
-fn program_names(question: &ApprovalRequest<'_>) -> Vec<String> {
-    let Action::Command { steps, .. } = question.action else { return Vec::new() };
-    let stages = || once(steps).flat_map(|step| step.stages.iter().map(move |stage| (step, stage)));
-    let most = if stages().count() > 1 { 1 } else { 2 };
-    let mut all: Vec<String> = Vec::new();
-    for (step, stage) in stages() {
-        let words = expanded_argv(stage, &step.cwd, &question.facts.expansions);
-        let name = words.iter().take(most).cloned().collect::<Vec<_>>().join(" ");
-        if !all.contains(&name) {
-            all.push(name);
+/// The call in one line: a command as it is typed, else the tool and what it is about. Of a text with more lines it is
+/// the first one; the parts below it are all of it.
+fn headline(question: &ApprovalRequest<'_>) -> String {
+    let text = match question.action {
+        Action::Run { argv, .. } => show_argv(argv),
+        Action::Command { text, .. } => text.trim().to_owned(),
+        Action::Fetch { url, .. } => format!("{} {}", question.tool, url.asked),
+        other => {
+            let path = other.path().map_or("", |path| path.asked.as_str());
+            format!("{} {path}", question.tool)
         }
-    }
-    all
+    };
+    let line = text.trim_end().lines().next().unwrap_or_default();
+    let shown = excerpt(line, limits::CARD_HEADLINE_CHARS);
+    let is_cut = shown == line && line.len() < text.trim_end().len();
+    if is_cut { format!("{shown} …") } else { shown.into_owned() }
 }
 
 /// The pipelines of a list, each once with the same words: in the first of the directories that it may run in.

@@ -40,7 +40,8 @@ pub(super) fn build_plan_card(
             .iter()
             .flat_map(|card| card.capabilities.iter())
             .collect::<Capabilities>(),
-        consequence: plan_consequence(count, open),
+        headline: plan_headline(count, open),
+        consequences: Vec::new(),
         exact: Vec::new(),
         place: None,
         new_here: Vec::new(),
@@ -60,13 +61,13 @@ pub(super) fn build_plan_card(
         waits_unanswered: false,
     };
     for (card, step) in cards.into_iter().zip(steps) {
-        let Card { step: name, consequence: says, why, place, exact, .. } = card;
+        let Card { step: name, headline, why, place, exact, .. } = card;
         let name = name.unwrap_or_default();
         let often = match step.max_attempts {
             0 | 1 => String::new(),
             tries => format!(", tried up to {tries} times"),
         };
-        all.exact.push(named_part("step", format!("{name}: {says}{often}")));
+        all.exact.push(named_part("step", format!("{name}: {headline}{often}")));
         all.exact.push(named_part("why", why));
         all.exact.extend(place.map(|place| named_part("where", place)));
         all.exact.extend(exact);
@@ -78,7 +79,7 @@ fn named_part(name: &str, text: String) -> CardField {
     CardField { name: Some(name.into()), text, note: None }
 }
 
-fn plan_consequence(count: u64, open: u64) -> String {
+fn plan_headline(count: u64, open: u64) -> String {
     let first = format!("{count} steps of this plan need your leave");
     match open {
         0 => first,

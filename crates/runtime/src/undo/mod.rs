@@ -95,7 +95,7 @@ impl UndoRequest {
             applied.sort_by_key(|call| call.leaf);
             if !applied.iter().any(|call| call.has_begun) {
                 return Err(nothing_to_undo(
-                    "what the run changed was staged, and nobody applied it",
+                    "nothing that the run changed was applied to the workspace",
                 )
                 .into());
             }

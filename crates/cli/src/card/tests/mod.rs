@@ -52,7 +52,8 @@ fn command(words: &[&str]) -> Card {
         tool: ToolName::unchecked("shell.run"),
         risk: Risk::Medium,
         capabilities: Capabilities::of(Capability::ProcExec).with(Capability::FsWrite),
-        consequence: "run a program and change files: git commit".into(),
+        headline: "git commit -m 'docs: add release notes for v1.3.0'".into(),
+        consequences: vec!["run a program".into(), "change files".into()],
         exact,
         place: Some("in . · PATH LANG CI=1 · no input".into()),
         new_here: vec!["the first `git commit` here".into()],
@@ -98,7 +99,8 @@ fn writing() -> Card {
     let content: String = (1..=30).map(|n| format!("line {n}\n")).collect();
     Card {
         tool: ToolName::unchecked("fs.write"),
-        consequence: "create or change files: docs/a.md".into(),
+        headline: "fs.write docs/a.md".into(),
+        consequences: vec!["create or change files".into()],
         exact: vec![text("path", "docs/a.md"), text("content", &content)],
         place: None,
         undo: Reversibility::Recorded,
@@ -123,11 +125,11 @@ fn plan() -> Card {
         diff: None,
     });
     let mut exact = vec![
-        named("step", "notes: create or change files: docs/notes.md"),
+        named("step", "notes: fs.write docs/notes.md"),
         named("why", "`fs.write` is asked about: fs.write (policy.yaml:9:3)"),
         named("path", "docs/notes.md"),
         named("content", "one\ntwo\n"),
-        named("step", "commit: run a program and change files: git commit"),
+        named("step", "commit: git commit -m notes"),
         named("why", "commits are asked: shell.run/git.commit (policy.yaml:116:5)"),
         named("where", "in . · PATH LANG CI=1 · no input"),
     ];
@@ -136,7 +138,8 @@ fn plan() -> Card {
         call: 0,
         step: None,
         tool: ToolName::unchecked("plan"),
-        consequence: "2 steps of this plan need your leave, and 1 more cannot be shown yet".into(),
+        headline: "2 steps of this plan need your leave, and 1 more cannot be shown yet".into(),
+        consequences: Vec::new(),
         exact,
         place: None,
         new_here: Vec::new(),
@@ -383,8 +386,8 @@ fn digits_answer_in_their_own_time() {
     assert_eq!(press(&mut keys, 499, '1'), None, "too soon");
     assert_eq!(keys.allow_blocked(990), Some(AllowBlocked::Arming), "and that was a key, too");
     assert!(matches!(press(&mut keys, 1_000, '1'), Some(PromptAnswer::Allow(_, None))));
-    // The session comes before the task, and the whole capability last.
-    for (digit, at) in [('2', 1), ('6', 0), ('7', 2)] {
+    // A pattern is offered once, for the session, and the whole capability last.
+    for (digit, at) in [('2', 1), ('6', 2)] {
         let said = press(&mut on_screen(&card), 600, digit);
         assert!(matches!(said, Some(PromptAnswer::Allow(_, Some(own))) if own == at), "{said:?}");
     }

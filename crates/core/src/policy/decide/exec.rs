@@ -249,7 +249,8 @@ fn check_paths<'w, 'c: 'w>(
 }
 
 /// What to do instead of deleting outside of the workspace.
-const NAME_IT: &str = "name what shall go by a path relative to the workspace, such as `./build`";
+const NAME_IT: &str =
+    "name what is to be deleted by a path relative to the workspace, such as `./build`";
 
 /// What the `paths`, `hidden` and `symlinks` of our own tool close they close to the argument of a
 /// program as well. A folder is walked by the program; what no run may see there is masked in its

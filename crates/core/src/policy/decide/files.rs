@@ -118,7 +118,7 @@ pub(super) fn check_tree(
     let tool = input.tool.as_str();
     if target.inside().is_some_and(WorkspacePath::is_root) {
         let finding = Finding::deny(Code::PathNotAllowed, "the workspace itself is never deleted");
-        return alloc::vec![finding.with_suggestion(Some("name what is to go in it"))];
+        return alloc::vec![finding.with_suggestion(Some("name what is to be deleted in it"))];
     }
     let mut findings = check(files, rule, input, target);
     let mut is_silent = findings.is_empty();

@@ -9,7 +9,7 @@ pub(super) const fn instead_of(effect: Effect) -> &'static str {
         Effect::Writes => {
             "`fs.edit` or `fs.write` would do it, and the policy opens neither: tell the user what to change"
         }
-        Effect::Deletes => "name what shall go, and let the user decide",
+        Effect::Deletes => "name what is to be deleted, and let the user decide",
         Effect::Runs => "run the project's own tests or build by their usual command",
         Effect::Starts => "leave the option out; the program does its own work without it",
         Effect::Code => "write the program to a file of the project, and run that",
