@@ -67,7 +67,7 @@ pub use layers::LayerText;
 pub use lifecycle::submit;
 pub use live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 pub use masked_stream::{MaskedStream, MaskedText};
-pub use model_call::{bounded_text, runs_commands};
+pub use model_call::{bounded_text, tool_capabilities};
 pub use model_history::{HistoryEntry, TokenCount};
 pub use model_session::{ModelBudget, ModelRequest, ModelSession, ToolAnswer, offered_tools};
 pub use observer::{NullObserver, ObservedJournal, Observer, WrittenEvent};

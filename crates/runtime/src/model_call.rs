@@ -2,7 +2,7 @@
 
 use capsule_base::json::{self, JsonError};
 use capsule_base::limits;
-use capsule_core::capability::Capability;
+use capsule_core::capability::Capabilities;
 use capsule_core::tool::ToolName;
 use capsule_tools::CATALOGUE;
 use serde_json::Value;
@@ -20,10 +20,12 @@ pub(crate) fn tool_id(name: &str) -> ToolName {
     ToolName::unchecked(CATALOGUE.find(name).map_or(name, |known| known.id))
 }
 
-/// Whether every call of a tool, by the name that a model gives it, runs a command.
+/// What a tool can do, by the name that a model gives it; nothing for one that there is not.
 #[must_use]
-pub fn runs_commands(name: &str) -> bool {
-    CATALOGUE.find(name).is_some_and(|tool| tool.capabilities.contains(&Capability::ProcExec))
+pub fn tool_capabilities(name: &str) -> Capabilities {
+    CATALOGUE
+        .find(name)
+        .map_or(Capabilities::NONE, |tool| tool.capabilities.iter().copied().collect())
 }
 
 /// A result as text for a model.

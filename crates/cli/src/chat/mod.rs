@@ -20,6 +20,7 @@ use capsule_agent::{Conversation, Model, TaskEnd, TaskLimits};
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::{escape, limits};
+use capsule_core::capability::Capabilities;
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -339,7 +340,7 @@ impl Chat<'_> {
             None => prompt,
         };
         let (place, steered) = ((*bound, *ctx), (commands, &self.cancel));
-        let how = (RunKind::Chat, args.layer);
+        let how = (RunKind::Chat, args.layer, Capabilities::NONE);
         let mut session =
             open_model_session(how, place, &choice, steered, prompt, observer, &screen)?;
         if let Some(keys) = self.keys.as_ref().filter(|_| !args.ask.unattended) {

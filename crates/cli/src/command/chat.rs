@@ -7,6 +7,7 @@ use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_base::units::{parse_duration, parse_usd};
+use capsule_core::capability::Capabilities;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PayloadRetention;
@@ -163,7 +164,7 @@ fn run_tasks(
     let mut timeline = Timeline::new(*screen, screen.json);
     let prompt = prompt_for_calls(args.ask, (bound, ctx), &cancel, screen);
     let (place, steered) = ((bound, ctx), (&commands, &cancel));
-    let how = (RunKind::Chat, args.layer);
+    let how = (RunKind::Chat, args.layer, Capabilities::NONE);
     let mut session =
         open_model_session(how, place, &choice, steered, prompt, &mut timeline, screen)?;
     let Asked { model, limits, mut demo } = asked;

@@ -66,12 +66,13 @@ pub(crate) fn prompt_for_calls(
     card::make_prompt((ask.unattended, false), screen, cancel, rules)
 }
 
-/// Opens the session in which a model works, or takes it up, and says what is new about it.
+/// Opens the session in which a model works, or takes it up, and says what is new about it. The capabilities are those of
+/// the one call that is made before it is left again; none for what is not known.
 ///
 /// # Errors
 /// As [`ModelSession::open`].
 pub(crate) fn open_model_session<'o>(
-    (kind, layer): (RunKind, LayerArg),
+    (kind, layer, capabilities): (RunKind, LayerArg, Capabilities),
     (bound, ctx): (&BoundPolicy, &CliContext),
     choice: &SessionChoice,
     steered: (&CommandRunner, &Cancel),
@@ -83,6 +84,7 @@ pub(crate) fn open_model_session<'o>(
         accepts_layer: layer.accept_layer,
         // The client of a server is told of a question that waits.
         for_agent: kind == RunKind::Mcp,
+        capabilities,
         ..run_options((bound, ctx), kind, steered, prompt, observer)
     };
     let request = SessionRequest { choice, policy: bound, idle: limits::SESSION_IDLE };

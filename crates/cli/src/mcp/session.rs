@@ -3,12 +3,13 @@
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_core::approval::Card;
+use capsule_core::capability::Capability;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_report::{network_text, policy_lines, policy_rules};
 use capsule_runtime::{
     BoundPolicy, Cancel, CommandRunner, ModelSession, ModelTool, NullObserver, Prompt,
-    SessionChoice, end_session, now_micros, offered_tools, runs_commands,
+    SessionChoice, end_session, now_micros, offered_tools, tool_capabilities,
 };
 use capsule_serve::{CallAnswer, McpHost};
 use serde_json::{Value, json};
@@ -72,14 +73,15 @@ impl<'c> McpSession<'c> {
         prompt: Box<dyn Prompt>,
     ) -> Result<CallAnswer, Failure> {
         let commands = CommandRunner::default();
-        if runs_commands(tool) {
+        let needed = tool_capabilities(tool);
+        if needed.contains(Capability::ProcExec) {
             commands.start();
         }
         let mut silent = NullObserver;
         // One that was ended elsewhere is followed by a new one.
         let choice = SessionChoice::Named(self.name.clone());
         let (place, steered) = ((self.bound, self.ctx), (&commands, &self.cancel));
-        let how = (RunKind::Mcp, self.args.layer);
+        let how = (RunKind::Mcp, self.args.layer, needed);
         let screen = self.screen;
         let mut session =
             open_model_session(how, place, &choice, steered, prompt, &mut silent, screen)?;

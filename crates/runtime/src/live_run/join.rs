@@ -36,6 +36,8 @@ impl<'o> LiveRun<'o> {
     ) -> Result<Self, OpenError> {
         start.check_requirements()?;
         let command = start.kind;
+        let needed = start.capabilities;
+        let only_reads = !needed.is_empty() && !needed.intersects(CHANGING_CAPABILITIES);
         let start = LiveRunOptions {
             kind: RunKind::Session,
             // A later call may be of any tool.
@@ -44,7 +46,7 @@ impl<'o> LiveRun<'o> {
         };
         let cancel = start.cancel.clone();
         let mut live = match enter_session(start.store, request, &cancel)? {
-            SessionEntry::Joined(held) => Self::reopen(start, *held)?,
+            SessionEntry::Joined(held) => Self::reopen(start, *held, only_reads)?,
             SessionEntry::New(new) => {
                 let (store, bound) = (start.store, start.policy);
                 let start = LiveRunOptions { name: new.name.clone(), ..start };
@@ -64,10 +66,16 @@ impl<'o> LiveRun<'o> {
         Ok(live)
     }
 
-    /// Goes on with an open session.
-    fn reopen(start: LiveRunOptions<'_, 'o>, mut held: HeldSession) -> Result<Self, OpenError> {
+    /// Goes on with an open session. A call that only reads is shown the workspace itself where the session has staged nothing:
+    /// what would be laid over it is empty.
+    fn reopen(
+        start: LiveRunOptions<'_, 'o>,
+        mut held: HeldSession,
+        only_reads: bool,
+    ) -> Result<Self, OpenError> {
         let (bound, path) = (start.policy, start.store);
-        let stages = start.stages() && !start.is_gate;
+        let is_plain = only_reads && held.state.changes.is_empty() && !held.recovered;
+        let stages = start.stages() && !start.is_gate && !is_plain;
         let store = Store::open(path)?;
         let replies = take_replies(&store, &mut held.state)?;
         let state = &held.state;

@@ -186,7 +186,9 @@ impl Toolchains {
     ) -> Result<(), Refusal> {
         let home = home_of(known, context);
         let mut found = Vec::new();
-        for part in known.parts {
+        // Most toolchains are not there, and each part of one would be looked for from the root on.
+        let parts = if home.exists() { known.parts } else { &[] };
+        for part in parts {
             let path = if part.path == "." { home.clone() } else { home.join(part.path) };
             let Ok(real) = path.canonicalize() else { continue };
             checks.check_known(&path, &real)?;
