@@ -460,6 +460,19 @@ fn a_question_is_answered_by_the_clients_form_or_waits() {
             false,
         ),
         (
+            "given up",
+            json!({ "elicitation": {} }),
+            vec![
+                (ask(1), FORM),
+                (
+                    cancel(1),
+                    &[("/method", "notifications/cancelled"), ("/params/requestId", "capsule-0-")],
+                ),
+                (call(2, "fs_read", &json!({ "path": "a.txt" })), &[("/id", "2"), (STATUS, "ok")]),
+            ],
+            false,
+        ),
+        (
             "lists meanwhile",
             json!({ "elicitation": {} }),
             vec![
@@ -680,6 +693,28 @@ fn the_session_ends_with_its_client() {
         assert!(open.stdout.contains("no session is open"), "{signal:?}: {open:?}");
         let _ = client.capsule.run(&["verify"]).exits(0);
     });
+}
+
+/// UNDO-2: where a part of the changes of a call cannot be made, since another program put something else there meanwhile, the
+/// result says which, and the rest is made.
+#[test]
+fn what_cannot_be_applied_is_told() {
+    let mut client = Client::begun(&json!({}));
+    let workspace = client.capsule.workspace().to_owned();
+    client.send(&call(1, "shell_run", &json!({ "command": "touch c.txt; touch e.txt; sleep 3" })));
+    thread::sleep(Duration::from_millis(1_500));
+    fs::create_dir(workspace.join("c.txt")).unwrap();
+    fs::write(workspace.join("c.txt/theirs"), "theirs").unwrap();
+    let told = client.receive();
+    assert_eq!(told["result"]["isError"], json!(true), "{told}");
+    let not_applied = &told["result"]["structuredContent"]["not_applied"];
+    assert!(not_applied.to_string().contains("c.txt"), "{told}");
+    assert_eq!(fs::read_to_string(workspace.join("c.txt/theirs")).unwrap(), "theirs");
+    let read = call(2, "fs_read", &json!({ "path": "a.txt" }));
+    follow(&mut client, "after", &[(read, &[(STATUS, "ok")])]);
+    let _ = client.end();
+    let waiting = client.capsule.run(&["changes"]);
+    assert!(!waiting.stdout.contains("c.txt"), "nothing waits: {waiting:?}");
 }
 
 /// A server over HTTP.

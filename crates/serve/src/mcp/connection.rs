@@ -259,10 +259,17 @@ impl Connection {
                 }),
             ),
         };
-        state.question = Some(Question { key, reply: None });
+        state.question = Some(Question { key: key.clone(), reply: None });
         drop(state);
         outlet.send(&message);
-        self.wait_for_reply()
+        let reply = self.wait_for_reply();
+        if !client.is_stateless && !matches!(reply, Reply::Given(_)) {
+            // The form decides nothing any more: the client may close it.
+            let params = json!({ "requestId": key });
+            let method = "notifications/cancelled";
+            outlet.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        }
+        reply
     }
 
     fn wait_for_reply(&self) -> Reply {
