@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod builtin;
 mod draft;
+pub mod language;
 mod loaded;
 mod parse;
 

@@ -13,7 +13,7 @@ const MAX_FUNCTION_LINES: usize = 60;
 /// Crates that must stay small, each with the most lines of code that it may have, without tests, blank
 /// lines, comments and tables. A number here may only fall: one that is far above what is there is a finding.
 const MAX_CRATE_LINES: &[(&str, usize)] =
-    &[("base", 2_670), ("command", 7_741), ("core", 9_901), ("policy", 3_415)];
+    &[("base", 2_670), ("command", 7_741), ("core", 9_901), ("policy", 3_273)];
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER_FILES: &[(&str, &str)] = &[
@@ -22,6 +22,7 @@ const LONGER_FILES: &[(&str, &str)] = &[
         "crates/core/src/control_files.rs",
         "the table of what programs of the host obey, made by xtask",
     ),
+    ("crates/policy/src/language.rs", "the table of the keys of the policy language"),
 ];
 
 /// Tables that need not be followed to know what their crate does; its ceiling does not count them.
@@ -34,6 +35,7 @@ const TABLES: &[(&str, &str)] = &[
         "the table of what to do instead, a sentence for each effect",
     ),
     ("crates/base/src/yaml/syntax_errors.rs", "the table of what a text that is no YAML lacks"),
+    ("crates/policy/src/language.rs", "the table of the keys of the policy language"),
     ("crates/base/src/limits.rs", "the table of every bound, each a number and its reason"),
     ("crates/command/src/shell_syntax/unsupported.rs", "the table of what commands may not hold"),
     ("crates/command/src/shell_syntax/grammar.rs", "the table of what commands may hold"),

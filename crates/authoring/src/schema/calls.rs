@@ -1,37 +1,17 @@
 //! The calls that a policy names: its examples, and the arguments of a tool.
 
-use capsule_core::decision::Verdict;
 use capsule_core::tool::{ArgumentKind, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use super::parts::{list, object, with_description};
+use super::with_description;
 
 /// Every name that a tool goes by.
 pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {
     [tool.id, tool.model_name].into_iter().chain(tool.aliases.iter().copied()).collect()
 }
 
-/// What the author says is decided on which calls.
-pub(super) fn examples(tool: &ToolSignature) -> Value {
-    let calls = || list(call(tool));
-    let [allow, ask, ask_each, deny] = Verdict::WORDS;
-    with_description(
-        "Calls with what is decided on them; `capsule policy check` asks for each.",
-        object(
-            &[],
-            [
-                (allow, calls()),
-                (ask, calls()),
-                (ask_each, calls()),
-                (deny, calls()),
-                ("no_match", with_description("Calls that this rule is not asked about.", calls())),
-            ],
-        ),
-    )
-}
-
 /// The arguments of a tool.
-pub(super) fn arguments(tool: &ToolSignature) -> Value {
+pub(super) fn argument_map(tool: &ToolSignature) -> Value {
     let properties: Map<String, Value> =
         tool.arguments.iter().map(|own| (own.name.to_owned(), argument(own))).collect();
     let required: Vec<&str> = tool
@@ -48,8 +28,8 @@ pub(super) fn arguments(tool: &ToolSignature) -> Value {
     })
 }
 
-fn call(tool: &ToolSignature) -> Value {
-    let long = arguments(tool);
+pub(super) fn call(tool: &ToolSignature) -> Value {
+    let long = argument_map(tool);
     match tool.shape {
         ToolShape::Exec => json!({ "anyOf": [
             {

@@ -3,22 +3,18 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::language::{ATTENTION, COMPOSITES, EXPIRE, GRANTS};
 use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_base::yaml::YamlNode;
 use capsule_core::approval::{GrantLifetime, GrantPolicy, PromptBudget};
-
-const GRANTS: &[KeySpec] = &[key("offer"), key("default"), key("expire"), key("always")];
-const EXPIRE: &[KeySpec] = &[key("uses"), key("after")];
-const COMPOSITES: &[KeySpec] = &[key("preflight"), key("overflow")];
-const ATTENTION: &[KeySpec] = &[key("prompts"), key("per"), key("then")];
 
 /// What a prompt may offer.
 pub(super) fn grants(context: &mut Context<'_>, node: &YamlNode) -> GrantPolicy {
     let mut grants = GrantPolicy { source: Some(context.source(node)), ..GrantPolicy::default() };
-    let Some(section) = context.reader.section(node, "`grants`", GRANTS) else { return grants };
+    let Some(section) = context.section(node, "`grants`", &GRANTS) else { return grants };
     if let Some(node) = section.get("offer") {
         let items = context.reader.list(node, "a list of scopes").unwrap_or_default();
         let scopes = items.iter().filter_map(|item| lifetime(context, item));
@@ -36,7 +32,7 @@ pub(super) fn grants(context: &mut Context<'_>, node: &YamlNode) -> GrantPolicy 
         context.reader.only_supported(node, "once", &["task", "session"]);
     }
     if let Some(node) = section.get("expire")
-        && let Some(expire) = context.reader.section(node, "`expire`", EXPIRE)
+        && let Some(expire) = context.section(node, "`expire`", &EXPIRE)
     {
         if let Some(node) = expire.get("uses")
             && let Some(uses) = context.reader.number(node)
@@ -72,7 +68,7 @@ fn at_most(context: &mut Context<'_>, node: &YamlNode, value: u64, most: u64) ->
 /// Pipelines and lists are judged as a whole before any of it runs, and with this so are plans; what
 /// is beyond that is asked. Nothing else is known.
 pub(super) fn composites(context: &mut Context<'_>, node: &YamlNode) -> bool {
-    let Some(section) = context.reader.section(node, "`composites`", COMPOSITES) else {
+    let Some(section) = context.section(node, "`composites`", &COMPOSITES) else {
         return false;
     };
     if let Some(node) = section.get("overflow") {
@@ -87,7 +83,7 @@ pub(super) fn composites(context: &mut Context<'_>, node: &YamlNode) -> bool {
 
 /// How many prompts a person may be shown; those behind are as if nobody were there.
 pub(super) fn attention(context: &mut Context<'_>, node: &YamlNode) -> Option<PromptBudget> {
-    let section = context.reader.section(node, "`attention`", ATTENTION)?;
+    let section = context.section(node, "`attention`", &ATTENTION)?;
     let prompts = context.reader.required(&section, "prompts", "`attention`")?;
     let prompts = context.reader.number(prompts)?;
     let per = context.reader.required(&section, "per", "`attention`")?;

@@ -4,21 +4,19 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use crate::language::{AUDIT, CHECKPOINT};
 use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::escape;
 use capsule_base::limits;
-use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_base::yaml::YamlNode;
 use capsule_core::policy::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
-
-const AUDIT: &[KeySpec] =
-    &[key("payloads"), key("checkpoint"), key("anchors"), key("erase_payloads_after")];
 
 /// What is kept.
 pub(super) fn rule(context: &mut Context<'_>, node: &YamlNode) -> AuditRule {
     let mut rule = AuditRule::default();
-    let Some(section) = context.reader.section(node, "`audit`", AUDIT) else { return rule };
+    let Some(section) = context.section(node, "`audit`", &AUDIT) else { return rule };
     if let Some(node) = section.get("payloads")
         && context.reader.keyword(node, &["full", "digest"]) == Some("digest")
     {
@@ -53,8 +51,7 @@ fn retention(context: &mut Context<'_>, node: &YamlNode) -> Option<u64> {
 fn checkpoints(context: &mut Context<'_>, node: &YamlNode) -> CheckpointRule {
     let mut rule =
         CheckpointRule { source: Some(context.source(node)), ..CheckpointRule::default() };
-    let keys = [key("every"), key("on")];
-    let Some(section) = context.reader.section(node, "`checkpoint`", &keys) else { return rule };
+    let Some(section) = context.section(node, "`checkpoint`", &CHECKPOINT) else { return rule };
     if let Some(node) = section.get("every")
         && let Some(every) = context.reader.number(node)
     {

@@ -5,12 +5,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::language::{LanguageKey, LanguageSection};
 use crate::parse::overlay;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, LineIndex, Position};
 use capsule_base::glob::foreign;
-use capsule_base::yaml::{POLICY_DIALECT, YamlNode, YamlReader};
+use capsule_base::yaml::{KeySpec, POLICY_DIALECT, Section, YamlNode, YamlReader};
 use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::policy::BASE_NAME;
 use capsule_core::policy::LayerKind;
 use capsule_core::policy::PathPattern;
 use capsule_core::policy::SourceLocation;
@@ -82,6 +84,38 @@ impl<'c> Context<'c> {
             lines: LineIndex::of(text.text),
             name: text.name,
         });
+    }
+
+    /// A map with the keys of a section of the language and no other.
+    pub(super) fn section<'n>(
+        &mut self,
+        node: &'n YamlNode,
+        what: &str,
+        section: &LanguageSection,
+    ) -> Option<Section<'n>> {
+        self.section_with(node, what, section.keys)
+    }
+
+    /// Likewise, with those that only the base policy has.
+    pub(super) fn section_for_base<'n>(
+        &mut self,
+        node: &'n YamlNode,
+        what: &str,
+        (section, more): (&LanguageSection, &LanguageSection),
+    ) -> Option<Section<'n>> {
+        let more = if self.name == BASE_NAME { more.keys } else { &[] };
+        self.section_with(node, what, &[section.keys, more].concat())
+    }
+
+    /// Likewise, with these keys.
+    pub(super) fn section_with<'n>(
+        &mut self,
+        node: &'n YamlNode,
+        what: &str,
+        keys: &[LanguageKey],
+    ) -> Option<Section<'n>> {
+        let keys: Vec<KeySpec> = keys.iter().map(LanguageKey::spec).collect();
+        self.reader.section(node, what, &keys)
     }
 
     pub(super) fn error(&mut self, code: Code, node: &YamlNode, message: impl Into<String>) {

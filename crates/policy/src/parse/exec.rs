@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::language::{COMMAND, ENVIRONMENT, FLAGS, PROCESS_LIMITS, PROGRAM, REGEX};
 use crate::parse::context::Context;
 use crate::parse::rule_value::{bounded_time, read_bound, read_decision, text, verdict};
 use capsule_base::code::Code;
@@ -14,7 +15,7 @@ use capsule_base::digest::Digest;
 use capsule_base::escape;
 use capsule_base::limits;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, YamlValue, key, unsupported_key};
+use capsule_base::yaml::{Section, YamlNode, YamlReader, YamlValue, key};
 use capsule_command::specs::Effect;
 use capsule_command::variables::{VariableKind, variable_kind, variable_kind_with_value};
 use capsule_core::confinement::ProcessLimits;
@@ -25,55 +26,6 @@ use capsule_core::policy::{
     CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
     ProgramRule, WorkDirectories,
 };
-
-pub(super) const KEYS: &[KeySpec] = &[
-    key("executables"),
-    key("effects"),
-    key("denied_tokens"),
-    key("env"),
-    key("form"),
-    key("cwd"),
-    unsupported_key("rules"),
-];
-const PROGRAM: &[KeySpec] = &[
-    key("path"),
-    key("sha256"),
-    key("global_flags"),
-    key("limits"),
-    key("decision"),
-    key("flags"),
-    key("subcommands"),
-    key("because"),
-    key("suggest"),
-    key("examples"),
-    key("capabilities"),
-    key("reads"),
-    key("writes"),
-    unsupported_key("cwd"),
-    unsupported_key("env"),
-];
-const COMMAND: &[KeySpec] = &[
-    key("decision"),
-    key("flags"),
-    key("subcommands"),
-    key("because"),
-    key("suggest"),
-    key("capabilities"),
-    key("reads"),
-    key("writes"),
-    unsupported_key("limits"),
-];
-const LIMITS: &[KeySpec] = &[
-    key("timeout"),
-    key("timeout_max"),
-    key("stdout_max"),
-    key("stderr_max"),
-    key("processes_max"),
-    key("cpu"),
-    key("memory"),
-    key("tmp"),
-    key("file"),
-];
 
 pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule {
     let mut bounds = ProcessLimits::default();
@@ -166,7 +118,7 @@ fn programs(
             continue;
         }
         let known = format!("`{name}`");
-        let Some(section) = context.reader.section(body, &known, PROGRAM) else { continue };
+        let Some(section) = context.section(body, &known, &PROGRAM) else { continue };
         let (mut limits, mut own_max) = (bounds, timeout_max);
         if let Some(node) = section.get("limits") {
             process_limits(context, node, &mut limits, &mut own_max);
@@ -308,7 +260,7 @@ fn subcommands(context: &mut Context<'_>, node: &YamlNode) -> Vec<(String, Comma
             rules.push((name.into(), CommandRule { source, decision, ..CommandRule::default() }));
             continue;
         }
-        let Some(section) = context.reader.section(body, "a subcommand", COMMAND) else { continue };
+        let Some(section) = context.section(body, "a subcommand", &COMMAND) else { continue };
         let rule = command(context, at, &section);
         if name == "*" && rule.is_unconfined() {
             let message = "`*` stands for what nobody named, which never runs unconfined";
@@ -321,8 +273,7 @@ fn subcommands(context: &mut Context<'_>, node: &YamlNode) -> Vec<(String, Comma
 
 fn flags(context: &mut Context<'_>, node: &YamlNode) -> FlagRule {
     let mut rule = FlagRule { source: context.source(node), ..FlagRule::default() };
-    let keys = [key("allow"), key("deny")];
-    let Some(section) = context.reader.section(node, "`flags`", &keys) else { return rule };
+    let Some(section) = context.section(node, "`flags`", &FLAGS) else { return rule };
     let list = |context: &mut Context<'_>, node: &YamlNode| {
         let items = context.reader.list(node, "a list of flags").unwrap_or_default();
         let mut flags = Vec::new();
@@ -354,7 +305,7 @@ fn tokens(context: &mut Context<'_>, node: &YamlNode) -> Vec<DeniedToken> {
             tokens.push(DeniedToken { source, token: TokenMatcher::Exact(word.to_string()) });
             continue;
         }
-        let section = context.reader.section(item, "a denied word", &[key("regex")]);
+        let section = context.section(item, "a denied word", &REGEX);
         let pattern =
             section.and_then(|section| context.reader.required(&section, "regex", "a denied word"));
         if let Some(regex) = pattern.and_then(|node| regex(context, node)) {
@@ -382,8 +333,7 @@ pub(super) fn regex(context: &mut Context<'_>, node: &YamlNode) -> Option<Regex>
 
 pub(super) fn environment(context: &mut Context<'_>, node: &YamlNode) -> EnvironmentRule {
     let mut env = EnvironmentRule::default();
-    let keys = [key("pass"), key("set"), key("accept")];
-    let Some(section) = context.reader.section(node, "`env`", &keys) else { return env };
+    let Some(section) = context.section(node, "`env`", &ENVIRONMENT) else { return env };
     if let Some(node) = section.get("pass") {
         for (name, span) in context.reader.lines(node, "a list of variables") {
             check_variable(context, &name, YamlNode { span, value: YamlValue::List(Vec::new()) });
@@ -449,7 +399,7 @@ pub(super) fn process_limits(
     bounds: &mut ProcessLimits,
     timeout_max: &mut u64,
 ) {
-    let Some(section) = context.reader.section(node, "`limits`", LIMITS) else { return };
+    let Some(section) = context.section(node, "`limits`", &PROCESS_LIMITS) else { return };
     let timeout = section.get("timeout").and_then(|node| bounded_time(context, node)).map(millis);
     let most = section.get("timeout_max").and_then(|node| bounded_time(context, node)).map(millis);
     bounds.timeout_ms = timeout.unwrap_or(bounds.timeout_ms);

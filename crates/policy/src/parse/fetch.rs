@@ -3,37 +3,24 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::language::{PRIVATE_IPS, REDIRECTS, URL_RULE, URLS, limit_keys};
 use crate::parse::context::Context;
 use crate::parse::rule_value::{read_bound, read_decision, text, untrusted};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;
 use capsule_base::url::UrlPattern;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, YamlValue, key, unsupported_key};
+use capsule_base::yaml::{Section, YamlNode, YamlReader, YamlValue};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::SourceLocation;
 use capsule_core::policy::{FetchRule, UrlRule};
+use capsule_core::tool::ToolSignature;
 
-pub(super) const KEYS: &[KeySpec] = &[
-    key("urls"),
-    key("domains"),
-    // These two also stand under `urls`, where the longer form has them.
-    key("private_ips"),
-    key("redirects"),
-];
-const URLS: &[KeySpec] = &[key("allow"), key("deny"), key("private_ips"), key("redirects")];
-const RULE: &[KeySpec] = &[
-    key("id"),
-    key("url"),
-    key("decision"),
-    key("because"),
-    key("suggest"),
-    unsupported_key("headers"),
-    key("output"),
-];
-const LIMITS: &[KeySpec] = &[key("bytes_max"), key("inflated_max"), key("timeout")];
-
-pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRule {
+pub(super) fn rule(
+    context: &mut Context<'_>,
+    signature: &ToolSignature,
+    section: &Section<'_>,
+) -> FetchRule {
     let mut rule = FetchRule {
         allow: Vec::new(),
         deny: Vec::new(),
@@ -50,9 +37,10 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
         urls(context, node, &mut rule);
     }
     shared_settings(context, section, &mut rule);
-    if let Some(section) =
-        section.get("limits").and_then(|node| context.reader.section(node, "`limits`", LIMITS))
-    {
+    let limits_section = section
+        .get("limits")
+        .and_then(|node| context.section_with(node, "`limits`", &limit_keys(signature)));
+    if let Some(section) = limits_section {
         for (name, most, bound) in [
             ("bytes_max", limits::FETCH_BYTES_MAX, &mut rule.bytes_max),
             ("inflated_max", limits::INFLATED_BYTES_MAX, &mut rule.inflated_max),
@@ -98,7 +86,7 @@ fn urls(context: &mut Context<'_>, node: &YamlNode, rule: &mut FetchRule) {
         url_rules(context, node, &mut rule.allow);
         return;
     }
-    let Some(section) = context.reader.section(node, "`urls`", URLS) else { return };
+    let Some(section) = context.section(node, "`urls`", &URLS) else { return };
     if let Some(node) = section.get("allow") {
         url_rules(context, node, &mut rule.allow);
     }
@@ -126,7 +114,7 @@ fn url_rule(context: &mut Context<'_>, node: &YamlNode, place: usize) -> Option<
         let pattern = pattern(context, node, text)?;
         return Some(url_rule_without_verdict(number, context.source(node), pattern));
     }
-    let section = context.reader.section(node, "a rule for URLs", RULE)?;
+    let section = context.section(node, "a rule for URLs", &URL_RULE)?;
     let id = section.get("id").and_then(|node| context.id(node)).unwrap_or(number);
     untrusted(context, &section);
     let url = context.reader.required(&section, "url", "a rule for URLs")?;
@@ -158,8 +146,7 @@ fn shared_settings(context: &mut Context<'_>, section: &Section<'_>, rule: &mut 
         private(context, node, &mut rule.private);
     }
     let Some(node) = section.get("redirects") else { return };
-    let keys = [key("max"), key("cross_origin")];
-    let Some(section) = context.reader.section(node, "`redirects`", &keys) else { return };
+    let Some(section) = context.section(node, "`redirects`", &REDIRECTS) else { return };
     let (range, most) = (0..=limits::REDIRECTS_MAX, &mut rule.redirects);
     read_bound(context, (&section, "max"), YamlReader::number, range, most);
     if let Some(node) = section.get("cross_origin")
@@ -175,7 +162,7 @@ pub(super) fn private(context: &mut Context<'_>, node: &YamlNode, ranges: &mut V
         context.reader.keyword(node, &["deny"]);
         return;
     }
-    let Some(section) = context.reader.section(node, "`private_ips`", &[key("allow")]) else {
+    let Some(section) = context.section(node, "`private_ips`", &PRIVATE_IPS) else {
         return;
     };
     let Some(node) = section.get("allow") else { return };

@@ -3,23 +3,18 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::language::{PATH_RULE, PATHS, limit_keys};
 use crate::parse::context::Context;
 use crate::parse::rule_value::{read_bound, read_decision, result_limits, text, verdict};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::spelling::Spelling;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, key};
+use capsule_base::yaml::{Section, YamlNode, YamlReader, key};
 use capsule_core::action::WriteMode;
 use capsule_core::capability::Capability;
 use capsule_core::policy::PathPattern;
 use capsule_core::policy::{FileRule, PathRule};
 use capsule_core::tool::ToolSignature;
-
-pub(super) const KEYS: &[KeySpec] =
-    &[key("paths"), key("hidden"), key("symlinks"), key("rules"), key("undo")];
-const PATHS: &[KeySpec] = &[key("allow"), key("deny"), key("hidden"), key("symlinks")];
-const RULE: &[KeySpec] =
-    &[key("id"), key("paths"), key("decision"), key("because"), key("suggest"), key("examples")];
 
 pub(super) fn rule(
     context: &mut Context<'_>,
@@ -95,7 +90,7 @@ fn paths(context: &mut Context<'_>, node: &YamlNode, rule: &mut FileRule) {
         rule.allow = context.paths(node);
         return;
     }
-    let Some(section) = context.reader.section(node, "`paths`", PATHS) else { return };
+    let Some(section) = context.section(node, "`paths`", &PATHS) else { return };
     if let Some(node) = section.get("allow") {
         rule.allow = context.paths(node);
     }
@@ -125,16 +120,8 @@ fn bounds(
     rule: &mut FileRule,
 ) {
     let writes = signature.capabilities.contains(&Capability::FsWrite);
-    let mut keys = alloc::vec![key("timeout")];
-    match () {
-        () if writes => keys.push(key("bytes_max")),
-        () if signature.gives_list() => keys.extend([key("results"), key("results_max")]),
-        () if signature.capabilities.contains(&Capability::FsRead) => {
-            keys.extend([key("bytes"), key("bytes_max"), key("binary")]);
-        }
-        () => {}
-    }
-    let Some(section) = context.reader.section(node, "`limits`", &keys) else { return };
+    let keys = limit_keys(signature);
+    let Some(section) = context.section_with(node, "`limits`", &keys) else { return };
     let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };
     for (name, bound) in [("bytes_max", &mut rule.bytes_max), ("bytes", &mut rule.bytes)] {
         read_bound(context, (&section, name), YamlReader::size, 0..=most, bound);
@@ -147,7 +134,7 @@ fn bounds(
 }
 
 fn nested(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<PathRule>) {
-    let Some(section) = context.reader.section(node, "a rule", RULE) else { return };
+    let Some(section) = context.section(node, "a rule", &PATH_RULE) else { return };
     let Some(id) = context.reader.required(&section, "id", "a rule") else { return };
     let source = context.source(id);
     let Some(id) = context.id(id) else { return };

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::language::{FILTER, limit_keys};
 use crate::parse::context::Context;
 use crate::parse::exec::{environment, is_place, not_a_place, process_limits};
 use crate::parse::rule_value::{read_bound, result_limits};
@@ -12,38 +13,24 @@ use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, YamlValue, key};
+use capsule_base::yaml::{Section, YamlNode, YamlReader, YamlValue};
 use capsule_core::confinement::ProcessLimits;
 use capsule_core::policy::{GitRule, TestRule};
 use capsule_core::tool::ToolSignature;
-
-pub(super) const GIT: &[KeySpec] = &[];
-pub(super) const TEST: &[KeySpec] = &[key("command"), key("cwd"), key("filter"), key("env")];
 
 pub(super) fn git(
     context: &mut Context<'_>,
     signature: &ToolSignature,
     section: &Section<'_>,
 ) -> GitRule {
-    let takes = |name: &str| signature.argument(name).is_some();
-    let shows = |name: &str| signature.results.iter().any(|result| result.name == name);
-    let (results, results_max) = match takes("limit") {
+    let (results, results_max) = match signature.argument("limit").is_some() {
         true => (limits::LOG_ENTRIES, limits::LOG_ENTRIES_MAX),
         false => (limits::STATUS_ENTRIES, limits::STATUS_ENTRIES),
     };
     let mut rule = GitRule { bytes: limits::READ_BYTES_MAX, results, results_max };
-    let mut keys = alloc::vec![key("timeout")];
-    if shows("text") {
-        keys.push(key("bytes"));
-    } else {
-        keys.push(key("results"));
-    }
-    if takes("limit") {
-        keys.push(key("results_max"));
-    }
     let node = section.get("limits");
-    let Some(section) = node.and_then(|node| context.reader.section(node, "`limits`", &keys))
-    else {
+    let keys = limit_keys(signature);
+    let Some(section) = node.and_then(|node| context.section_with(node, "`limits`", &keys)) else {
         return rule;
     };
     let range = 0..=limits::READ_BYTES_MAX;
@@ -124,8 +111,7 @@ fn folder(context: &mut Context<'_>, node: &YamlNode) -> Option<String> {
 /// `filter: { append: true }` puts the word of a call behind the command; `args` are words that
 /// stand before it.
 fn filter(context: &mut Context<'_>, node: &YamlNode) -> Option<Vec<String>> {
-    let keys = [key("append"), key("args")];
-    let section = context.reader.section(node, "`filter`", &keys)?;
+    let section = context.section(node, "`filter`", &FILTER)?;
     if let Some(node) = section.get("args") {
         if section.get("append").is_some() {
             let message = "`args` appends already; one of the two is enough";

@@ -4,37 +4,22 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use crate::language::{ANY_WORD, BASE_NEVER, LIFT, NEVER};
 use crate::parse::context::Context;
 use crate::parse::exec;
 use crate::parse::rule_value::text;
 use capsule_base::code::Code;
-use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_base::yaml::YamlNode;
 use capsule_command::specs::{Effect, Effects};
 use capsule_core::capability::Capability;
 use capsule_core::control_files;
 use capsule_core::policy::PathPattern;
 use capsule_core::policy::TokenMatcher;
 use capsule_core::policy::{ArgumentPattern, ArgvPattern};
-use capsule_core::policy::{BASE_NAME, DroppedRule, HardDenyRule};
+use capsule_core::policy::{DroppedRule, HardDenyRule};
 use capsule_core::tool::ToolName;
 
-const NEVER: &[KeySpec] = &[
-    key("id"),
-    key("capabilities"),
-    key("paths"),
-    key("except"),
-    key("tool"),
-    key("argv"),
-    key("effects"),
-    key("into"),
-    key("because"),
-    key("suggest"),
-];
-
-/// What rules of the base policy may say besides: that they are about what is new alone, and which lists of
-/// [`control_files`] they mean.
-const BASE_ONLY: [KeySpec; 3] = [key("new"), key("listed"), key("except_listed")];
-/// Those lists.
+/// The lists of [`control_files`] that rules of the base policy may mean.
 const LISTS: [(&str, &[&str]); 4] = [
     ("tree", control_files::TREE),
     ("packaged", control_files::PACKAGED),
@@ -60,8 +45,7 @@ pub(super) fn rules(context: &mut Context<'_>, node: &YamlNode) -> Vec<HardDenyR
 pub(super) fn dropped_rules(context: &mut Context<'_>, node: &YamlNode) -> Vec<DroppedRule> {
     let items = context.reader.list(node, "a list of rules to drop").unwrap_or_default();
     let lift = |item: &YamlNode| {
-        let section =
-            context.reader.section(item, "a dropped rule", &[key("id"), key("because")])?;
+        let section = context.section(item, "a dropped rule", &LIFT)?;
         let id = context.reader.required(&section, "id", "a dropped rule")?;
         let because = context.reader.required(&section, "because", "a dropped rule")?;
         let (id, source) = (context.id(id)?, context.source(id));
@@ -72,11 +56,7 @@ pub(super) fn dropped_rules(context: &mut Context<'_>, node: &YamlNode) -> Vec<D
 }
 
 fn rule(context: &mut Context<'_>, node: &YamlNode) -> Option<HardDenyRule> {
-    let mut keys = NEVER.to_vec();
-    if context.name == BASE_NAME {
-        keys.extend(BASE_ONLY);
-    }
-    let section = context.reader.section(node, "a `never` rule", &keys)?;
+    let section = context.section_for_base(node, "a `never` rule", (&NEVER, &BASE_NEVER))?;
     let id = context.reader.required(&section, "id", "a `never` rule");
     let source = context.source(id.unwrap_or(node));
     let id = id.and_then(|node| context.id(node));
@@ -166,7 +146,7 @@ fn word(context: &mut Context<'_>, node: &YamlNode) -> Option<Vec<TokenMatcher>>
     if let Some(text) = node.text() {
         return Some(alloc::vec![TokenMatcher::Exact(text.to_string())]);
     }
-    let section = context.reader.section(node, "a word pattern", &[key("any"), key("regex")])?;
+    let section = context.section(node, "a word pattern", &ANY_WORD)?;
     if let Some(regex) = section.get("regex") {
         return exec::regex(context, regex).map(|regex| alloc::vec![TokenMatcher::Regex(regex)]);
     }

@@ -32,29 +32,22 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::language::{BASE_POLICY, POLICY, WORKSPACE};
 use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::digest::Digest;
 use capsule_base::limits;
-use capsule_base::yaml::{self, KeySpec, POLICY_DIALECT, Section, YamlNode, key};
+use capsule_base::yaml::{self, POLICY_DIALECT, Section, YamlNode};
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::policy::LayerKind;
 use capsule_core::policy::PathPattern;
 use capsule_core::policy::{AuditRule, PayloadRetention};
 use capsule_core::policy::{
-    BASE_NAME, Constraint, HostRules, PolicyRules, SandboxRule, ToolRule, UnboundPolicy,
+    Constraint, HostRules, PolicyRules, SandboxRule, ToolRule, UnboundPolicy,
 };
 use capsule_core::policy::{Hazard, RiskPolicy};
 use capsule_core::tool::{Catalogue, ToolName};
-
-/// The sections of a policy.
-const TOP: &str = "version name description extends layer workspace default never lift tools sandbox \
-    toolchains audit profile profiles capabilities risk budgets tests grants composites \
-    secrets redaction";
-/// The base policy has two sections more: what it denies, and what it has a person asked about, unless the
-/// user's own policy lifts it.
-const BASE_DENY: [KeySpec; 2] = [key("deny"), key("ask")];
 
 /// Where the text of an extended policy is found by the name that `extends` has for it.
 pub(super) type ExtendedLookup<'u> = &'u dyn Fn(&'static str) -> Option<ExtendedText<'u>>;
@@ -191,11 +184,7 @@ fn read_policy(
     root: &YamlNode,
     under: Option<ExtendedText<'_>>,
 ) -> Option<UnboundPolicy> {
-    let mut keys: Vec<KeySpec> = TOP.split(' ').map(key).collect();
-    if context.name == BASE_NAME {
-        keys.extend(BASE_DENY);
-    }
-    let section = context.reader.section(root, "a policy", &keys)?;
+    let section = context.section_for_base(root, "a policy", (&POLICY, &BASE_POLICY))?;
     version(context, &section);
     check_layer_key(context, &section);
     // Version 1 knows only this one; it is written out so that a reader sees it.
@@ -356,7 +345,7 @@ fn version(context: &mut Context<'_>, section: &Section<'_>) {
 }
 
 fn workspace(context: &mut Context<'_>, node: &YamlNode) -> Option<String> {
-    let section = context.reader.section(node, "`workspace`", &[key("root")])?;
+    let section = context.section(node, "`workspace`", &WORKSPACE)?;
     let root = context.reader.required(&section, "root", "`workspace`")?;
     context.reader.line(root)
 }

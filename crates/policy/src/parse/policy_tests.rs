@@ -4,20 +4,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::language::{CALL, EXPECT, TEST};
 use crate::parse::context::Context;
 use crate::parse::rule_value::verdict;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
-use capsule_base::yaml::{KeySpec, YamlNode, key};
+use capsule_base::yaml::YamlNode;
 use capsule_core::policy::Profile;
 use capsule_core::policy::{DecisionExpectation, PolicyTest};
 use capsule_core::risk::Risk;
 use capsule_core::tool::ToolName;
-
-const TEST: &[KeySpec] = &[key("name"), key("profiles"), key("call"), key("expect")];
-const CALL: &[KeySpec] = &[key("tool"), key("args"), key("resolves")];
-const EXPECT: &[KeySpec] =
-    &[key("decision"), key("rule"), key("code"), key("risk"), key("capabilities")];
 
 /// The tests of a policy.
 pub(super) fn tests(
@@ -39,7 +35,7 @@ pub(super) fn tests(
 }
 
 fn test(context: &mut Context<'_>, node: &YamlNode, item: &[Profile]) -> Option<PolicyTest> {
-    let section = context.reader.section(node, "a test", TEST)?;
+    let section = context.section(node, "a test", &TEST)?;
     let name = context.reader.required(&section, "name", "a test");
     let call = context.reader.required(&section, "call", "a test");
     let expect = context.reader.required(&section, "expect", "a test");
@@ -56,7 +52,7 @@ fn test(context: &mut Context<'_>, node: &YamlNode, item: &[Profile]) -> Option<
     }
     let name = context.reader.line(name?)?;
     let source = context.source(node);
-    let section = context.reader.section(call?, "`call`", CALL)?;
+    let section = context.section(call?, "`call`", &CALL)?;
     let asked = context.reader.required(&section, "tool", "`call`")?;
     let tool = context.reader.line(asked)?;
     let Some(signature) = context.tools.find(&tool) else {
@@ -90,7 +86,7 @@ fn test(context: &mut Context<'_>, node: &YamlNode, item: &[Profile]) -> Option<
 }
 
 fn expectation(context: &mut Context<'_>, node: &YamlNode) -> Option<DecisionExpectation> {
-    let section = context.reader.section(node, "`expect`", EXPECT)?;
+    let section = context.section(node, "`expect`", &EXPECT)?;
     if section.entries().next().is_none() {
         let message = "`expect` says nothing, so the test could not fail";
         context.error(Code::PolicyMissingKey, node, message);

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::language::{PROFILE, REQUIRES};
 use crate::parse::context::Context;
 use crate::parse::rule_value::verdict;
 use capsule_base::code::Code;
@@ -14,9 +15,6 @@ use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{Profile, ProfileRequirements, Unattended};
 
-const PROFILE: &[KeySpec] = &[key("decide"), key("unattended"), key("requires")];
-const REQUIRES: &[KeySpec] = &[key("sandbox"), key("workspace"), key("isolated")];
-
 /// The profiles that a policy defines. One that has the name of a built-in one takes its place.
 pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profile> {
     let Some(map) = context.reader.map(node, "`profiles`") else { return Vec::new() };
@@ -24,7 +22,7 @@ pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profil
     for (_, at, body) in map.entries() {
         let Some(name) = context.id(at) else { continue };
         let what = format!("the profile `{name}`");
-        let Some(section) = context.reader.section(body, &what, PROFILE) else { continue };
+        let Some(section) = context.section(body, &what, &PROFILE) else { continue };
         let Some(node) = context.reader.required(&section, "decide", &what) else { continue };
         let (words, rest) = words(context, node);
         profiles.push(Profile {
@@ -70,7 +68,7 @@ fn unattended(context: &mut Context<'_>, section: &Section<'_>) -> Unattended {
 }
 
 fn requires(context: &mut Context<'_>, node: &YamlNode) -> ProfileRequirements {
-    let section = context.reader.section(node, "`requires`", REQUIRES);
+    let section = context.section(node, "`requires`", &REQUIRES);
     let mut wants = |name, word| {
         let node = section.as_ref().and_then(|section| section.get(name));
         node.is_some_and(|node| context.reader.keyword(node, &[word]).is_some())

@@ -3,30 +3,17 @@
 use alloc::format;
 use alloc::string::ToString;
 
+use crate::language::{BUDGETS, CAPABILITY, ESCALATION, LOOPS, RISK, RUN};
 use crate::parse::approval;
 use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::units::millis;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_base::yaml::{Section, YamlNode, key};
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::Budgets;
 use capsule_core::policy::{Hazard, RiskPolicy};
 use capsule_core::risk::Risk;
-
-const CAPABILITY: &[KeySpec] = &[key("risk"), key("label")];
-const RISK: &[KeySpec] = &[key("escalate"), key("block_at"), key("unknown")];
-const BUDGETS: &[KeySpec] = &[key("run"), key("loops"), key("attention")];
-const RUN: &[KeySpec] = &[
-    key("calls"),
-    key("wall"),
-    key("written"),
-    key("fetched"),
-    key("llm_tokens"),
-    key("llm_cost_usd"),
-];
-const LOOPS: &[KeySpec] =
-    &[key("same_call"), key("denied_in_a_row"), key("denied_total"), key("then")];
 
 /// What the sections `capabilities` and `risk` say.
 pub(super) fn risk_policy(context: &mut Context<'_>, top: &Section<'_>) -> RiskPolicy {
@@ -36,7 +23,7 @@ pub(super) fn risk_policy(context: &mut Context<'_>, top: &Section<'_>) -> RiskP
         stakes.source = context.layer.map(|_| context.source(node));
     }
     let Some(node) = top.get("risk") else { return stakes };
-    let Some(section) = context.reader.section(node, "`risk`", RISK) else { return stakes };
+    let Some(section) = context.section(node, "`risk`", &RISK) else { return stakes };
     stakes.source = Some(context.source(node));
     if let Some(node) = section.get("escalate") {
         escalate(context, node, &mut stakes);
@@ -67,7 +54,7 @@ fn capabilities(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut Ri
     for (name, _, node) in map.entries() {
         let Some(capability) = Capability::from_word(name) else { continue };
         let what = format!("`{name}`");
-        let Some(section) = context.reader.section(node, &what, CAPABILITY) else { continue };
+        let Some(section) = context.section(node, &what, &CAPABILITY) else { continue };
         if let Some(risk) = section.get("risk").and_then(|node| level(context, node)) {
             risk_policy.floors.push((capability, risk));
         }
@@ -83,7 +70,7 @@ fn escalate(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPo
     risk_policy.escalate.clear();
     for item in items {
         let what = "an escalation";
-        let Some(section) = context.reader.section(item, what, &[key("when"), key("to")]) else {
+        let Some(section) = context.section(item, what, &ESCALATION) else {
             continue;
         };
         let when = context.reader.required(&section, "when", what);
@@ -104,10 +91,8 @@ fn escalate(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPo
 /// The budgets of a run.
 pub(super) fn budgets(context: &mut Context<'_>, node: &YamlNode) -> Budgets {
     let mut budgets = Budgets { source: context.source(node), ..Budgets::default() };
-    let Some(section) = context.reader.section(node, "`budgets`", BUDGETS) else { return budgets };
-    if let Some(run) =
-        section.get("run").and_then(|node| context.reader.section(node, "`run`", RUN))
-    {
+    let Some(section) = context.section(node, "`budgets`", &BUDGETS) else { return budgets };
+    if let Some(run) = section.get("run").and_then(|node| context.section(node, "`run`", &RUN)) {
         budgets.calls = run.get("calls").and_then(|node| context.reader.number(node));
         budgets.wall_ms =
             run.get("wall").and_then(|node| context.reader.duration(node)).map(millis);
@@ -119,7 +104,7 @@ pub(super) fn budgets(context: &mut Context<'_>, node: &YamlNode) -> Budgets {
     let attention = section.get("attention");
     budgets.attention = attention.and_then(|node| approval::attention(context, node));
     let loops = section.get("loops");
-    if let Some(section) = loops.and_then(|node| context.reader.section(node, "`loops`", LOOPS)) {
+    if let Some(section) = loops.and_then(|node| context.section(node, "`loops`", &LOOPS)) {
         budgets.same_call = section.get("same_call").and_then(|node| at_least_one(context, node));
         budgets.denied_in_a_row =
             section.get("denied_in_a_row").and_then(|node| at_least_one(context, node));

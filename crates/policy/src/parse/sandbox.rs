@@ -2,32 +2,18 @@
 
 use alloc::format;
 
+use crate::language::{CHANGES, HOSTS, LOOPBACK, NETWORK, SANDBOX};
 use crate::parse::context::Context;
 use crate::parse::fetch;
 use crate::parse::rule_value::{in_range, read_bound};
 use capsule_base::code::Code;
 use capsule_base::limits::{LOOPBACK_PORTS, STAGED_BYTES_MAX, STAGED_PATHS_MAX};
-use capsule_base::yaml::{KeySpec, YamlNode, YamlReader, YamlValue, key};
+use capsule_base::yaml::{YamlNode, YamlReader, YamlValue};
 use capsule_core::confinement::{
     ChangeLimits, MountPoint, NetworkAccess, SandboxTier, WorkspaceAccess,
 };
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{HostRules, SandboxRule};
-
-const SANDBOX: &[KeySpec] = &[
-    key("changes"),
-    key("require"),
-    key("floor"),
-    key("level"),
-    key("mount"),
-    key("network"),
-    key("tmp"),
-    key("workspace"),
-];
-
-const NETWORK: &[KeySpec] = &[key("shell.run"), key("hosts"), key("private_ips"), key("loopback")];
-
-const HOSTS: &[KeySpec] = &[key("allow"), key("ask"), key("ask-each"), key("deny"), key("others")];
 
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
 pub(super) fn rule(
@@ -47,7 +33,7 @@ pub(super) fn rule(
         read_only: false,
         optional: false,
     };
-    let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
+    let keys = |node| context.section(node, "`sandbox`", &SANDBOX);
     let mut hosts = HostRules::default();
     let Some(section) = node.and_then(keys) else { return (rule, hosts) };
     if let Some(node) = section.get("require") {
@@ -104,8 +90,7 @@ fn workspace_access(
 
 /// How much a run may change.
 fn change_limits(context: &mut Context<'_>, node: &YamlNode, limits: &mut ChangeLimits) {
-    let keys = [key("paths"), key("bytes")];
-    let Some(section) = context.reader.section(node, "`changes`", &keys) else { return };
+    let Some(section) = context.section(node, "`changes`", &CHANGES) else { return };
     let (paths, bytes) = (1..=STAGED_PATHS_MAX, 1..=STAGED_BYTES_MAX);
     read_bound(context, (&section, "paths"), YamlReader::number, paths, &mut limits.paths);
     read_bound(context, (&section, "bytes"), YamlReader::size, bytes, &mut limits.bytes);
@@ -117,7 +102,7 @@ fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRu
     if node.text().is_some() {
         return (network_access(context, node), hosts);
     }
-    let Some(section) = context.reader.section(node, "`network`", NETWORK) else {
+    let Some(section) = context.section(node, "`network`", &NETWORK) else {
         return (NetworkAccess::None, hosts);
     };
     let access = section.get("shell.run").map(|node| network_access(context, node));
@@ -128,7 +113,7 @@ fn network(context: &mut Context<'_>, node: &YamlNode) -> (NetworkAccess, HostRu
         fetch::private(context, node, &mut hosts.private);
     }
     if let Some(node) = section.get("loopback")
-        && let Some(section) = context.reader.section(node, "`loopback`", &[key("connect")])
+        && let Some(section) = context.section(node, "`loopback`", &LOOPBACK)
         && let Some(node) = section.get("connect")
     {
         for item in context.reader.list(node, "a list of ports").unwrap_or_default() {
@@ -161,7 +146,7 @@ fn host_rules(context: &mut Context<'_>, node: &YamlNode, hosts: &mut HostRules)
     if matches!(node.value, YamlValue::List(_)) {
         return fetch::hosts(context, node, Some(Verdict::Allow), &mut hosts.rules);
     }
-    let Some(section) = context.reader.section(node, "`hosts`", HOSTS) else { return };
+    let Some(section) = context.section(node, "`hosts`", &HOSTS) else { return };
     for verdict in [Verdict::Allow, Verdict::Ask, Verdict::AskEach, Verdict::Deny] {
         if let Some(node) = section.get(verdict.keyword()) {
             fetch::hosts(context, node, Some(verdict), &mut hosts.rules);

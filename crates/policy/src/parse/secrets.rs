@@ -5,20 +5,16 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use crate::language::{HEADER, PATTERN, PREVIEWS, REDACTION, SECRET};
 use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::limits;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, key};
+use capsule_base::yaml::{Section, YamlNode};
 use capsule_core::policy::{Constraint, ToolRule};
 use capsule_core::policy::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
 use capsule_core::tool::ToolName;
 use capsule_redact::{CustomPattern, limits as bounds};
 
-const REDACTION: &[KeySpec] =
-    &[key("at"), key("detectors"), key("patterns"), key("previews"), key("returned_masks")];
-const PATTERN: &[KeySpec] = &[key("id"), key("regex")];
-const SECRET: &[KeySpec] = &[key("from"), key("only_for"), key("as")];
-const AS: &[KeySpec] = &[key("header"), key("format")];
 /// What a person who is asked sees as it is: what would hide there cannot be approved.
 const NEVER_HIDDEN: [&str; 4] = ["executable", "flag", "path", "host"];
 /// Headers that say where a message ends or to whom it goes: nobody sets them by hand.
@@ -42,7 +38,7 @@ pub(super) fn redaction(context: &mut Context<'_>, node: Option<&YamlNode>) -> R
     let silent =
         if context.layer.is_some() { ReturnedMasks::Resolve } else { ReturnedMasks::Refuse };
     let mut rule = RedactionRule { patterns: Vec::new(), returned: silent };
-    let keys = |node| context.reader.section(node, "`redaction`", REDACTION);
+    let keys = |node| context.section(node, "`redaction`", &REDACTION);
     let Some(section) = node.and_then(keys) else { return rule };
     // Version 1 knows only these; they are written out so that a reader sees them.
     if let Some(node) = section.get("at") {
@@ -52,7 +48,7 @@ pub(super) fn redaction(context: &mut Context<'_>, node: Option<&YamlNode>) -> R
         require_words(context, node, &["builtin"]);
     }
     if let Some(node) = section.get("previews")
-        && let Some(section) = context.reader.section(node, "`previews`", &[key("never_mask")])
+        && let Some(section) = context.section(node, "`previews`", &PREVIEWS)
         && let Some(node) = section.get("never_mask")
     {
         require_words(context, node, &NEVER_HIDDEN);
@@ -87,7 +83,7 @@ fn patterns(context: &mut Context<'_>, node: &YamlNode) -> Vec<PatternRule> {
     }
     let mut rules: Vec<PatternRule> = Vec::new();
     for item in items {
-        let Some(section) = context.reader.section(item, "a pattern for secrets", PATTERN) else {
+        let Some(section) = context.section(item, "a pattern for secrets", &PATTERN) else {
             continue;
         };
         let Some(rule) = pattern(context, &section) else { continue };
@@ -167,7 +163,7 @@ fn secret(
         context.error(Code::PolicyType, at, message);
         return None;
     }
-    let section = context.reader.section(node, "a secret", SECRET)?;
+    let section = context.section(node, "a secret", &SECRET)?;
     if let Some(node) = context.reader.required(&section, "from", "a secret") {
         context.reader.keyword(node, &["env"]);
     }
@@ -238,7 +234,7 @@ fn rules_of(
 
 /// The header, and what stands around the value in it.
 fn header_format(context: &mut Context<'_>, node: &YamlNode) -> Option<(String, (String, String))> {
-    let section = context.reader.section(node, "`as`", AS)?;
+    let section = context.section(node, "`as`", &HEADER)?;
     let at = context.reader.required(&section, "header", "`as`")?;
     let header = context.reader.line(at)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

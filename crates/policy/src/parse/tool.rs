@@ -6,30 +6,18 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
+use crate::language::{EXAMPLES, limit_keys, quota_keys, tool_keys};
 use crate::parse::context::Context;
 use crate::parse::rule_value::{bounded_time, read_decision, text, untrusted, verdict};
 use crate::parse::{exec, fetch, files, git_and_tests};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::units::millis;
-use capsule_base::yaml::{self, KeySpec, Section, YamlNode, key, unsupported_key};
+use capsule_base::yaml::{self, Section, YamlNode};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{Constraint, Quota, ToolRule};
 use capsule_core::policy::{ExampleExpectation, PolicyExample};
 use capsule_core::tool::{ToolShape, ToolSignature};
-
-/// The keys that every tool has; each shape adds its own.
-const COMMON: &[KeySpec] = &[
-    key("decision"),
-    key("because"),
-    key("suggest"),
-    key("limits"),
-    key("quota"),
-    key("examples"),
-    key("output"),
-    unsupported_key("capabilities"),
-    unsupported_key("pin"),
-];
 
 pub(super) fn rule(
     context: &mut Context<'_>,
@@ -43,17 +31,8 @@ pub(super) fn rule(
         Some(_) => (verdict(context, node), &short),
         None => (None, node),
     };
-    let shape = match signature.shape {
-        ToolShape::Files => files::KEYS,
-        ToolShape::Fetch => fetch::KEYS,
-        ToolShape::Exec => exec::KEYS,
-        ToolShape::Repository | ToolShape::User => git_and_tests::GIT,
-        ToolShape::Test => git_and_tests::TEST,
-    };
-    // What a shape enforces comes before what is not enforced for all of them.
-    let modes = (signature.id == "fs.write").then_some(key("modes"));
-    let keys: Vec<KeySpec> = shape.iter().chain(COMMON).copied().chain(modes).collect();
-    let section = context.reader.section(body, &format!("`{}`", signature.id), &keys)?;
+    let keys = tool_keys(signature);
+    let section = context.section_with(body, &format!("`{}`", signature.id), &keys)?;
     let decision = decision.or_else(|| read_decision(context, &section));
     // Where the policy has no word, the user is asked: there is no capability that a profile could have one for.
     let unsaid = (signature.shape == ToolShape::User).then_some(Verdict::Allow);
@@ -67,7 +46,7 @@ pub(super) fn rule(
         untrusted: untrusted(context, &section),
         constraint: match signature.shape {
             ToolShape::Files => Constraint::Files(files::rule(context, signature, &section)),
-            ToolShape::Fetch => Constraint::Fetch(fetch::rule(context, &section)),
+            ToolShape::Fetch => Constraint::Fetch(fetch::rule(context, signature, &section)),
             ToolShape::Exec => Constraint::Exec(exec::rule(context, &section)),
             ToolShape::Repository => {
                 Constraint::Git(git_and_tests::git(context, signature, &section))
@@ -75,9 +54,9 @@ pub(super) fn rule(
             ToolShape::Test => Constraint::Test(git_and_tests::test(context, &section, signature)),
             ToolShape::User => {
                 // A person takes the time that an answer takes.
-                section
-                    .get("limits")
-                    .and_then(|node| context.reader.section(node, "`limits`", &[]));
+                section.get("limits").and_then(|node| {
+                    context.section_with(node, "`limits`", &limit_keys(signature))
+                });
                 Constraint::Person
             }
         },
@@ -98,12 +77,9 @@ fn timeout(context: &mut Context<'_>, signature: &ToolSignature, section: &Secti
 }
 
 fn quota(context: &mut Context<'_>, signature: &ToolSignature, node: &YamlNode) -> Quota {
-    let mut keys = alloc::vec![key("calls"), key("bytes"), key("wall")];
-    if matches!(signature.shape, ToolShape::Fetch | ToolShape::Exec) {
-        keys.push(key("per_host"));
-    }
     let mut quota = Quota::default();
-    let Some(section) = context.reader.section(node, "`quota`", &keys) else { return quota };
+    let keys = quota_keys(signature);
+    let Some(section) = context.section_with(node, "`quota`", &keys) else { return quota };
     quota.calls = section.get("calls").and_then(|node| context.reader.number(node));
     quota.bytes = section.get("bytes").and_then(|node| context.reader.size(node));
     quota.per_host = section.get("per_host").and_then(|node| context.reader.number(node));
@@ -153,8 +129,7 @@ fn examples(
     node: &YamlNode,
     found: &mut Vec<PolicyExample>,
 ) {
-    let keys = [key("allow"), key("ask"), key("ask-each"), key("deny"), key("no_match")];
-    let Some(section) = context.reader.section(node, "`examples`", &keys) else { return };
+    let Some(section) = context.section(node, "`examples`", &EXAMPLES) else { return };
     for (word, _, node) in section.entries() {
         let expect = match Verdict::from_word(word) {
             Some(verdict) => ExampleExpectation::Verdict(verdict),
