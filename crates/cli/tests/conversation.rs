@@ -422,7 +422,7 @@ fn commands_of_the_chat_explain_themselves() {
         ("/aply", "did you mean `/apply`?"),
         ("/apply", "nothing was said yet"),
         ("/policy", "fs.search"),
-        ("/grants", "no grant is active"),
+        ("/grants", "there are no active grants"),
         ("/grants revok x", "usage: /grants [revoke ID | clear]"),
         ("/model", "model m-1"),
         ("/model m-2", "model m-2"),

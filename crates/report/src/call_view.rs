@@ -217,7 +217,7 @@ impl CallView {
             (None, Verdict::Ask | Verdict::AskEach) => {
                 "needs an approval, and nobody was asked".into()
             }
-            (None, Verdict::Allow | Verdict::Deny) => "not liftable by approval or grant".into(),
+            (None, Verdict::Allow | Verdict::Deny) => "no approval or grant can allow it".into(),
         }
     }
 }

@@ -373,7 +373,7 @@ fn section_default(section: &str, is_of_layer: bool) -> &'static str {
     match section {
         "tools" if is_of_layer => ": what is tightened; the rest is as the policy says",
         "profile" if is_of_layer => ": counts beside the policy's own",
-        "never" => ": nothing lifts these",
+        "never" => ": nothing overrides these",
         "deny" => ": the base policy denies these; the user's own policy may drop one",
         "ask" => ": a person is asked before these are changed; the user's own policy may drop one",
         "lift" => ": rules of the base policy that are dropped",

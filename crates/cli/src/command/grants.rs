@@ -1,4 +1,4 @@
-//! `capsule grants`: what people allowed beyond a call, as long as it is alive.
+//! `capsule grants`: what people allowed beyond a call, as long as it counts.
 
 use capsule_base::escape;
 use capsule_base::units::counted;
@@ -51,7 +51,7 @@ fn list(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         return Ok(0);
     }
     if alive.is_empty() {
-        screen.print_line("no grant is active")?;
+        screen.print_line("there are no active grants")?;
         return Ok(0);
     }
     for grant in &alive {

@@ -174,7 +174,7 @@ impl ProofClaims {
     fn count(&mut self, completeness: &Completeness) {
         match completeness {
             Completeness { noted: Some(_), lost: 0, .. } => self.proves.push(
-                "no event is missing that was noted beside the store when it was last written to"
+                "no event is missing: the store has as many as its note (`.head`) counted at the last write"
                     .into(),
             ),
             Completeness { noted: Some(_), lost, .. } => self.not_proven.push(format!(

@@ -392,7 +392,7 @@ pub struct CallDecided {
     pub risk: Risk,
     /// What it needs.
     pub capabilities: Capabilities,
-    /// Whether it could be lifted.
+    /// Whether an approval could allow it.
     #[serde(rename = "liftable")]
     pub approvable: bool,
     /// Reason and suggestion.

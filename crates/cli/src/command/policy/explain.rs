@@ -79,12 +79,12 @@ fn show(explained: &Explained, screen: &Screen) -> Result<(), Failure> {
         sheet.print_labelled(&format!("  {HINT}instead{HINT:#} "), LABEL_COLUMNS, suggestion)?;
     }
     if decision.verdict != Verdict::Allow {
-        let lift = match (decision.approvable, decision.code) {
-            (true, _) => "an approval could allow it",
-            (false, Code::Never) => "nothing lifts it",
-            (false, _) => "no approval lifts it, only a change of the rule",
+        let allowed = match (decision.approvable, decision.code) {
+            (true, _) => "if the user approves",
+            (false, Code::Never) => "never: no approval, grant or profile can",
+            (false, _) => "only by a change of the rule",
         };
-        sheet.print_line("lift", lift)?;
+        sheet.print_line("allowed", allowed)?;
     }
     let (Some(trace), Some(policy)) = (trace, policy) else {
         return screen.print_line("no check was asked: what the call means is not known");

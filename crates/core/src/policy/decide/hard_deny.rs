@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget};
 use crate::capability::{Capabilities, Capability};
-use crate::policy::builtin::BASE_NAME;
+use crate::policy::binding::BASE_NAME;
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
 use crate::policy::decide::command_line::{LocatedCommand, PathArgument};
 use crate::policy::decide::files::{child_placeholder, real_path};
