@@ -3,7 +3,7 @@
 use capsule_core::tool::{ArgumentKind, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
-use super::with_description;
+use super::parts::with_description;
 
 /// Every name that a tool goes by.
 pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {

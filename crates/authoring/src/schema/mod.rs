@@ -3,6 +3,7 @@
 //! Made of the table of keys that the parser reads by. What follows from the tools of this build is put in here.
 
 mod calls;
+mod parts;
 mod special;
 
 use capsule_core::tool::{Catalogue, ToolShape, ToolSignature};
@@ -12,6 +13,7 @@ use capsule_policy::language::{
 use serde_json::{Map, Value, json};
 
 use calls::names;
+use parts::{closed_object, definition_ref, with, with_description};
 
 /// The schema (draft 2020-12) of policies over these tools.
 #[must_use]
@@ -125,27 +127,4 @@ impl SchemaWriter {
         let item = with_description(about, self.value(item)?);
         Some(json!({ "type": "array", "items": item }))
     }
-}
-
-/// An object with these keys and no other.
-fn closed_object(properties: Map<String, Value>) -> Value {
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
-}
-
-/// A schema with one word more.
-fn with(word: &str, value: Value, mut schema: Value) -> Value {
-    if let Some(map) = schema.as_object_mut() {
-        map.insert(word.into(), value);
-    }
-    schema
-}
-
-/// A schema with what it is for, if that is said.
-fn with_description(text: &str, schema: Value) -> Value {
-    if text.is_empty() { schema } else { with("description", text.into(), schema) }
-}
-
-/// What another part of the schema describes.
-fn definition_ref(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
 }

@@ -10,8 +10,9 @@ use capsule_policy::language::{
 };
 use serde_json::{Map, Value, json};
 
+use super::SchemaWriter;
 use super::calls::{argument_map, call, names};
-use super::{SchemaWriter, closed_object, definition_ref, with, with_description};
+use super::parts::{closed_object, definition_ref, with, with_description};
 
 impl SchemaWriter {
     /// The form by the name that the table has for it; none where a tool has no such key.
