@@ -6,6 +6,8 @@ mod command;
 mod edit;
 mod events;
 mod git_config;
+mod http_head;
+mod mcp;
 mod path;
 mod plan;
 mod policy_yaml;
@@ -37,6 +39,8 @@ pub const TARGETS: &[Target] = &[
     target("edit", edit::run),
     target("redact", redact::run),
     target("events", events::run),
+    target("mcp", mcp::run),
+    target("http_head", http_head::run),
 ];
 
 const fn target(name: &'static str, run: fn(&[u8])) -> Target {

@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 
 #[path = "mcp/exfiltration.rs"]
 mod exfiltration;
+#[path = "mcp/hostile.rs"]
+mod hostile;
 
 const POLICY: &str = "version: 1
 name: mcp

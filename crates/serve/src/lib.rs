@@ -7,4 +7,6 @@
 
 mod mcp;
 
-pub use mcp::{CallAnswer, HttpDoor, McpHost, McpServer, serve_http, serve_stdio};
+pub use mcp::{
+    CallAnswer, HttpDoor, McpHost, McpServer, head_bytes, serve_http, serve_lines, serve_stdio,
+};

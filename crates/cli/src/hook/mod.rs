@@ -16,6 +16,8 @@ mod patch;
 mod replaced_tools;
 mod rewrite;
 mod session;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -43,6 +43,14 @@ pub(super) fn read_head(stream: &mut TcpStream) -> Result<(Head, Vec<u8>), &'sta
     }
 }
 
+/// How many bytes the head of a request has that begins with these; none where more has to come.
+///
+/// # Errors
+/// The status that refuses it.
+pub fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, &'static str> {
+    parse_head(bytes).map(|read| read.map(|(_, used)| used))
+}
+
 /// The head that these bytes begin with, and its length; none where more has to come.
 ///
 /// # Errors

@@ -14,5 +14,6 @@ mod stdio;
 mod tool_list;
 
 pub use http::{HttpDoor, serve_http};
+pub use http_request::head_bytes;
 pub use server::{CallAnswer, McpHost, McpServer};
-pub use stdio::serve_stdio;
+pub use stdio::{serve_lines, serve_stdio};

@@ -1,6 +1,6 @@
 //! The transport over standard input and output: a message a line.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -22,13 +22,44 @@ use crate::mcp::server::{McpHost, McpServer};
 /// When no thread can be started.
 pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
     let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
-    let outlet = Outlet::new(LineSink(io::stdout()));
-    let (reader, reception) = (Arc::clone(&connection), Reception::new(host));
-    let read = move || {
-        read_lines(&mut io::stdin().lock(), &reception, (&reader, &outlet));
-        reader.end();
+    let reader = Arc::clone(&connection);
+    let when_ended = move || {
         wait_for_hangup(&io::stdout());
         reader.stop();
+    };
+    // A lock of standard input cannot go to another thread.
+    let input = BufReader::new(io::stdin());
+    serve_connection(host, connection, (input, io::stdout(), when_ended))
+}
+
+/// Serves a client whose messages are in this input, a line each, until all of them are answered.
+///
+/// # Errors
+/// When no thread can be started.
+pub fn serve_lines(
+    host: &mut dyn McpHost,
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<(), CodedError> {
+    let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
+    serve_connection(host, connection, (input, output, || ()))
+}
+
+fn serve_connection(
+    host: &mut dyn McpHost,
+    connection: Arc<Connection>,
+    (mut input, output, when_ended): (
+        impl BufRead + Send + 'static,
+        impl Write + Send + 'static,
+        impl FnOnce() + Send + 'static,
+    ),
+) -> Result<(), CodedError> {
+    let outlet = Outlet::new(LineSink(output));
+    let (reader, reception) = (Arc::clone(&connection), Reception::new(host));
+    let read = move || {
+        read_lines(&mut input, &reception, (&reader, &outlet));
+        reader.end();
+        when_ended();
     };
     // The thread blocks for as long as the client says nothing, so the process does not wait for it to end.
     McpServer::new(host, connection).run_beside("client", read)
@@ -112,7 +143,7 @@ pub(crate) fn receive(
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufReader, Read};
+    use std::io::Read;
 
     use super::*;
 
