@@ -1,8 +1,10 @@
 //! Other agents, as they come from their registry, connected to this build and driven by a scripted model: what they
-//! may do happens, confined and recorded, and what they may not do never happened.
+//! may do happens, confined and recorded, and what they may not do never happened. And other clients of the protocol that
+//! our server speaks.
 
 #![expect(clippy::indexing_slicing, reason = "a missing key of JSON reads as null")]
 
+mod protocol;
 mod sandbox;
 
 use std::fs;
@@ -15,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use capsule_testkit::{HttpRequest, HttpServer};
 use serde_json::{Value, json};
 
+use crate::clients::protocol::Protocol;
 use crate::{TaskResult, cargo};
 
 /// The package of Claude Code and the version that the hook was tried with.
@@ -26,24 +29,31 @@ const SECRET: &str = "a-private-key-of-ada";
 /// How long an agent may take for all of its steps, in seconds.
 const SECONDS: &str = "180";
 
-/// Installs the agents and has a scripted model work with each.
+/// Installs the clients of the protocol and has them speak to the server; likewise the agents, with a scripted model, unless
+/// the protocol alone is asked for.
 ///
 /// # Errors
-/// When a package cannot be had, the binary does not build, or an agent cannot be started.
-pub(crate) fn run(root: &Path) -> TaskResult<bool> {
+/// When a package cannot be had, the binary does not build, or a client cannot be started.
+pub(crate) fn run(root: &Path, protocol_only: bool) -> TaskResult<bool> {
     let mut build = cargo::command(root);
     cargo::run(build.args(["build", "--quiet", "--locked", "--package", "capsule-cli"]))?;
     let target = cargo::target_directory(root)?;
+    let make =
+        |name: &str| Client::make(&target.join("clients").join(name), target.join("debug/capsule"));
+    let protocol = Protocol::install(target.join("clients/protocol"))?;
+    let speaks = protocol.check(&make("protocol-client")?)?;
+    if protocol_only {
+        return Ok(speaks);
+    }
     let packages = target.join("clients/packages");
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&packages);
     cargo::run(npm.args([CLAUDE_CODE, CODEX]))?;
-    let make =
-        |name: &str| Client::make(&target.join("clients").join(name), target.join("debug/capsule"));
     let modules = packages.join("node_modules");
     let claude = find_program(&modules.join("@anthropic-ai"), "claude")?;
     let codex = find_program(&modules.join("@openai"), "codex")?;
     let checks = [
+        speaks,
         make("claude-code")?.check_claude_code(&claude)?,
         make("claude-code-mcp")?.check_claude_code_by_mcp(&claude)?,
         make("codex")?.check_codex(&codex)?,
@@ -212,6 +222,13 @@ impl Client {
         command: &mut Command,
         set: impl FnOnce(&mut Command),
     ) -> TaskResult<Output> {
+        self.prepare(command);
+        set(command);
+        command.output().map_err(|error| format!("{command:?}: {error}"))
+    }
+
+    /// Has a command run in the workspace, with the home of the agent.
+    fn prepare(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         command.current_dir(&self.workspace).stdin(Stdio::null());
         command
@@ -219,8 +236,12 @@ impl Client {
             .env("PATH", path)
             .env("HOME", &self.home)
             .env("CAPSULE_SESSION", "none");
-        set(command);
-        command.output().map_err(|error| format!("{command:?}: {error}"))
+    }
+
+    /// Puts the notes back as they were in the beginning.
+    fn write_notes(&self) -> TaskResult<()> {
+        let path = self.workspace.join("notes.md");
+        fs::write(&path, "pears: 12\n").map_err(|error| at(&path, &error))
     }
 
     /// Whether what may happen did, what may not did not, and the record has all of it.

@@ -54,7 +54,7 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
     ),
     (
         "clients",
-        "drive Claude Code and Codex from their registry by a scripted model, through our hook",
+        "drive Claude Code and Codex from their registry by a scripted model, and our server by clients of MCP: clients [mcp]",
     ),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];
@@ -87,7 +87,8 @@ fn run_task(words: &[&str]) -> TaskResult<bool> {
         ["nightly"] => nightly(&root),
         ["adapt", options @ ..] => models::adapt::run(&root, options),
         ["e2e-model"] => models::local_model::run(&root),
-        ["clients"] => clients::run(&root),
+        ["clients"] => clients::run(&root, false),
+        ["clients", "mcp"] => clients::run(&root, true),
         ["bench", options @ ..] => bench::run(&root, options),
         _ => {
             let lines =
