@@ -79,6 +79,20 @@ fn commands_do_what_they_say() {
         ("cat src/b.txt; exit 3; echo never", "c\n", 3),
         ("d=src; cd \"$d\" && [ \"$(pwd)\" = \"$PWD\" ] && cat b.txt", "c\n", 0),
         ("head -n $(echo 1) src/a.txt", "b\n", 0),
+        // A shell opens the file before it runs anything.
+        ("{ ls; } > new; cat new", "new\nsrc\n", 0),
+        ("for f in *; do echo $f; done > new; cat new", "new\nsrc\n", 0),
+        ("echo x > new; { cat new; echo y; } > new; cat new", "y\n", 0),
+        ("echo x > new; { echo y; echo z; } >> new; cat new", "x\ny\nz\n", 0),
+        ("false; { echo $?; } > new; cat new", "1\n", 0),
+        ("{ echo never; } > missing/new || echo $?", "1\n", 0),
+        (
+            "head -c 5 < /dev/zero | wc -c; tr -dc a-z < /dev/urandom | head -c 7 | wc -c",
+            "5\n7\n",
+            0,
+        ),
+        ("dd if=/dev/zero of=zeros bs=3 count=2 status=none; wc -c < zeros", "6\n", 0),
+        ("while IFS=: read -r a b; do echo \"$b$a\"; done <<< x:y", "yx\n", 0),
     ] {
         let answer = call(&capsule, "builtin:developer", command);
         assert_eq!(answer["result"]["stdout"], stdout, "{command}: {answer}");

@@ -198,9 +198,11 @@ impl Meaning {
         let is_kept = |word: &&ShellWord| patterns == Patterns::Typed || word.as_glob().is_none();
         let words: Vec<String> =
             stage.words.iter().skip(1).filter(is_kept).map(ShellWord::unexpanded).collect();
-        if stage.words[0].literal() == Some("cat") {
-            // What a group prints, on its way into a file.
-            self.write(streams[0], &input);
+        if let Some(program @ ("cat" | "true")) = stage.words[0].literal() {
+            // What a group prints, on its way into a file that was opened before.
+            if program == "cat" {
+                self.write(streams[0], &input);
+            }
             self.done.failed = false;
             return self.done.files.remove("|").unwrap_or_default();
         }

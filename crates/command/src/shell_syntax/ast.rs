@@ -402,6 +402,9 @@ impl ScriptElement {
     /// Has an element of another script be one of this: its indexes begin at `base`, its numbers at `first`.
     pub(super) fn renumber(&mut self, base: usize, first: usize) {
         self.otherwise += base;
+        if let Some(to) = self.kind.target_mut() {
+            *to += base;
+        }
         let rename = |name: &mut String| match name.chars().next() {
             Some('(') => *name = alloc::format!("({first}.{}", name.trim_start_matches('(')),
             Some(mark @ ('|' | '*')) => {
@@ -411,12 +414,11 @@ impl ScriptElement {
             _ => {}
         };
         match &mut self.kind {
-            ElementKind::Jump(to) => *to += base,
-            ElementKind::Note(number) | ElementKind::Recall(number) => *number += first,
-            ElementKind::Items(number, _) => *number += first,
-            ElementKind::Each { number, end, .. } | ElementKind::EachLine { number, end, .. } => {
-                (*number, *end) = (*number + first, *end + base)
-            }
+            ElementKind::Note(number)
+            | ElementKind::Recall(number)
+            | ElementKind::Items(number, _)
+            | ElementKind::Each { number, .. }
+            | ElementKind::EachLine { number, .. } => *number += first,
             ElementKind::Lines { number, name, .. } => {
                 *number += first;
                 rename(name);

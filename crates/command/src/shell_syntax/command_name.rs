@@ -63,12 +63,9 @@ pub(super) fn check_command_name(
         Err(SyntaxRefusal::with_reason(construct, first.span.clone(), why, instead))
     };
     if name.starts_with('%') {
-        let why = "this names a job of a shell";
-        return refuse(
-            UnsupportedSyntax::Builtin,
-            why,
-            "leave it out; nothing runs in the background",
-        );
+        let (why, hint) =
+            ("this names a job of a shell", "leave it out; nothing runs in the background");
+        return refuse(UnsupportedSyntax::Builtin, why, hint);
     }
     if let Some((_, construct, instead)) =
         RESERVED_COMMANDS.iter().find(|(item, ..)| item.contains(&name))

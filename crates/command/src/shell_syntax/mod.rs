@@ -295,7 +295,8 @@ mod tests {
             ("A=1; cat <<< $A", "A=1 ; [cat]<<\"\"Redirect(0)=${A}\n"),
             (
                 "{ a; b; } > c",
-                "Shared captured ; [a] ; [b] ; leave |1 ; Note(2) ; [cat]<<\"\"Out>cRedirect(0)=${|1} ; Recall(2)",
+                "Note(2) ; [true]Out>c || Jump(11) ; Recall(2) ; Shared captured ; [a] ; [b] ; leave |1 ; Note(3) ; \
+                 [cat]<<\"\"Out>cRedirect(0)=${|1} ; Recall(3)",
             ),
             (
                 "(a) | cat",

@@ -181,9 +181,7 @@ impl Parser {
             }
             self.and_or()?;
             is_empty = false;
-            let is_end =
-                |(token, _): &(Token, Span)| matches!(token, Token::Semicolon | Token::Newline);
-            if self.tokens.next_if(is_end).is_none() {
+            if self.tokens.next_if(ends_command).is_none() {
                 return Ok(());
             }
         }
@@ -220,12 +218,8 @@ impl Parser {
         let mut stages = Vec::new();
         loop {
             let stage = self.stage()?;
-            check_count(
-                stages.len(),
-                "stages of a pipeline",
-                limits::PIPELINE_STAGES,
-                &stage.span,
-            )?;
+            let (of, most) = ("stages of a pipeline", limits::PIPELINE_STAGES);
+            check_count(stages.len(), of, most, &stage.span)?;
             stages.push(stage);
             if self.tokens.next_if(|(token, _)| matches!(token, Token::Pipe)).is_none() {
                 break;
@@ -434,12 +428,10 @@ impl Parser {
 /// Refuses a value that is read from one that the same command sets: whether it is that or the one before, shells do not
 /// agree on.
 fn check_values(stage: &PipelineStage) -> Result<(), SyntaxRefusal> {
-    let is_unsure = |(place, word): &(TextPlace, ShellWord)| match place {
-        TextPlace::Variable(index) => {
-            let before = stage.variables.get(..*index).unwrap_or_default();
-            word.variables().any(|name| before.iter().any(|(known, _)| known == name))
-        }
-        TextPlace::Redirect(_) => false,
+    let is_unsure = |(place, word): &(TextPlace, ShellWord)| {
+        let TextPlace::Variable(index) = place else { return false };
+        let before = stage.variables.get(..*index).unwrap_or_default();
+        word.variables().any(|name| before.iter().any(|(known, _)| known == name))
     };
     match stage.templates.iter().any(is_unsure) {
         true => Err(SyntaxRefusal::of(UnsupportedSyntax::VariableForm, stage.span.clone())),
@@ -453,6 +445,11 @@ fn push_text_first(word: &mut ShellWord, text: &str) {
         Some(WordPiece::Text(first)) => first.insert_str(0, text),
         _ => word.pieces.insert(0, WordPiece::Text(text.into())),
     }
+}
+
+/// Whether a part ends a command of a list.
+pub(super) const fn ends_command((token, _): &(Token, Span)) -> bool {
+    matches!(token, Token::Semicolon | Token::Newline)
 }
 
 const fn is_stage_token(token: &Token) -> bool {

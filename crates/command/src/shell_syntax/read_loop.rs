@@ -8,9 +8,9 @@ use alloc::vec::{IntoIter, Vec};
 use core::iter::Peekable;
 
 use super::ast::{
-    ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, ShellWord, Span, TextPlace,
+    ElementKind, GroupScope, ListOperator, PipelineStage, ShellWord, Span, TextPlace,
 };
-use super::parser::Parser;
+use super::parser::{Parser, ends_command};
 use super::refusal::SyntaxRefusal;
 use super::reserved_words::is_assignable;
 use super::tokens::{CharKind, Token, Unit, is_bare};
@@ -30,10 +30,7 @@ const UNUSED: &str = "_";
 
 /// The value of `IFS=VALUE`, where it is plain text.
 fn separators(units: &[Unit]) -> Option<String> {
-    let (name, value) = units.split_at_checked(4)?;
-    if !is_bare(name, "IFS=") {
-        return None;
-    }
+    let (_, value) = units.split_at_checked(4).filter(|(name, _)| is_bare(name, "IFS="))?;
     let is_mark = |unit: &&Unit| unit.kind != CharKind::Quote;
     value.iter().filter(is_mark).map(|unit| unit.char()).collect()
 }
@@ -100,9 +97,7 @@ impl Parser {
             }
             _ => return Ok(None),
         };
-        let is_end =
-            |(token, _): &(Token, Span)| matches!(token, Token::Semicolon | Token::Newline);
-        if rest.next_if(is_end).is_none() {
+        if rest.next_if(ends_command).is_none() {
             return Ok(None);
         }
         self.tokens = rest;
@@ -161,11 +156,8 @@ impl Parser {
         stages: Vec<PipelineStage>,
         place: &Span,
     ) -> Result<(), SyntaxRefusal> {
-        let is_pipe_fail = |element: &super::ast::ScriptElement| {
-            element.kind == ElementKind::Option(ListOption::PipeFail, true)
-        };
         let read = self.take_read()?;
-        let Some(read) = read.filter(|_| !self.elements.iter().any(is_pipe_fail)) else {
+        let Some(read) = read.filter(|_| !self.fails_with_pipes()) else {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
         };
         let (captures, scope) = (false, GroupScope::Subshell);

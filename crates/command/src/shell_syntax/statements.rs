@@ -7,12 +7,13 @@ use super::ast::{
     ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, Redirection, ScriptElement,
     ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
-use super::parser::{LoopFrame, Parser, check_count};
+use super::parser::{LoopFrame, Parser, check_count, ends_command};
 use super::refusal::SyntaxRefusal;
 use super::reserved_words::is_assignable;
 use super::tokens::{Token, is_bare};
 use super::unsupported::UnsupportedSyntax;
 use crate::specs::{CommandLine, Effect, Effects};
+use crate::steps::DEV_NULL;
 use capsule_base::limits;
 
 /// What a program may do that takes what a group prints.
@@ -96,7 +97,12 @@ impl Parser {
             return Ok(());
         }
         let is_one = redirects.len() + usize::from(is_piped) == 1;
-        if !is_one || !self.is_leadable(start, is_piped) {
+        let group = self.elements.get(start..).unwrap_or_default();
+        let mut inner = group.iter().flat_map(|element| &element.pipeline.stages);
+        // Two that write to one file write over one another.
+        let is_shared =
+            inner.any(|stage| stage.redirects.iter().any(|own| leads_to_same(own, &redirects)));
+        if !is_one || is_shared || !self.is_leadable(start, is_piped) {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
         }
         let name = alloc::format!("|{}", self.number());
@@ -110,6 +116,7 @@ impl Parser {
             self.uncheck_since(start);
             return self.filter_output(text, place);
         }
+        let jump = self.open_first(start, &redirects, place)?;
         let note = self.number();
         self.emit(ElementKind::Note(note), place.clone())?;
         redirects.insert(0, Redirection::Here { text: String::new() });
@@ -122,7 +129,34 @@ impl Parser {
         };
         self.emit_run([stage].into(), false, place.clone())?;
         self.emit(ElementKind::Recall(note), place.clone())?;
+        self.land(jump.as_slice());
         Ok(())
+    }
+
+    /// Has the file of a statement be opened before anything of it runs, as a shell does. Gives the jump that leaves
+    /// the statement out where that fails.
+    fn open_first(
+        &mut self,
+        start: usize,
+        redirects: &[Redirection],
+        place: &Span,
+    ) -> Result<Option<usize>, SyntaxRefusal> {
+        if matches!(redirects, [Redirection::File { path, .. }] if path == DEV_NULL) {
+            return Ok(None);
+        }
+        let before = self.number();
+        let (note, recall) = (ElementKind::Note(before), ElementKind::Recall(before));
+        for kind in [recall, ElementKind::Jump(0), ElementKind::Run, note] {
+            self.insert(start, kind, place)?;
+        }
+        let (words, redirects) = ([ShellWord::text("true")].into(), redirects.to_vec());
+        let stage =
+            PipelineStage { words, redirects, span: place.clone(), ..PipelineStage::default() };
+        if let Some([run, jump]) = self.elements.get_mut(start + 1..start + 3) {
+            run.pipeline.stages.push(stage);
+            (run.is_checked, jump.join) = (true, ListOperator::Or);
+        }
+        Ok(Some(start + 2))
     }
 
     /// Whether what the elements since one print can be led elsewhere.
@@ -138,12 +172,15 @@ impl Parser {
         };
         let group = self.elements.get(start..).unwrap_or_default();
         let fetches = group.iter().any(|element| has_effect(element, Effect::Network));
-        let is_pipe_fail = |element: &ScriptElement| {
-            element.kind == ElementKind::Option(ListOption::PipeFail, true)
-        };
         // The status of a group in front of a pipe is not kept.
-        let loses_status = is_piped && self.elements.iter().any(is_pipe_fail);
+        let loses_status = is_piped && self.fails_with_pipes();
         !(leaves || group.iter().any(leads_out) || loses_status || fetches && !is_piped)
+    }
+
+    /// Whether an option before has a pipeline fail with any of its programs.
+    pub(super) fn fails_with_pipes(&self) -> bool {
+        let option = ElementKind::Option(ListOption::PipeFail, true);
+        self.elements.iter().any(|element| element.kind == option)
     }
 
     /// The pipeline that takes what a group prints. Of that nothing says any more which programs made it, so only
@@ -192,12 +229,8 @@ impl Parser {
             None => {
                 let why = alloc::format!("`{word}` is missing behind this");
                 let hint = alloc::format!("write `{word}` where a command could begin");
-                Err(SyntaxRefusal::with_reason(
-                    UnsupportedSyntax::Keyword,
-                    open.clone(),
-                    &why,
-                    &hint,
-                ))
+                let construct = UnsupportedSyntax::Keyword;
+                Err(SyntaxRefusal::with_reason(construct, open.clone(), &why, &hint))
             }
         }
     }
@@ -325,28 +358,18 @@ impl Parser {
             let why = "this loop has no end";
             let hint =
                 "loop over words, such as `for n in 1 2 3; do .. done`, or have `break` end it";
-            return Err(SyntaxRefusal::with_reason(
-                UnsupportedSyntax::Keyword,
-                place.clone(),
-                why,
-                hint,
-            ));
+            let construct = UnsupportedSyntax::Keyword;
+            return Err(SyntaxRefusal::with_reason(construct, place.clone(), why, hint));
         }
         Ok(())
     }
 
     fn loop_over_words(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
         let keyword = || SyntaxRefusal::of(UnsupportedSyntax::Keyword, place.clone());
-        let name = match self.tokens.next() {
-            Some((Token::Word(units), _)) => {
-                let name: Option<String> = units.iter().map(|unit| unit.bare()).collect();
-                name.filter(|name| is_assignable(name)).ok_or_else(keyword)?
-            }
-            _ => return Err(keyword()),
-        };
-        if self.take_word("in").is_none() {
-            return Err(keyword());
-        }
+        let Some((Token::Word(units), _)) = self.tokens.next() else { return Err(keyword()) };
+        let name: Option<String> = units.iter().map(|unit| unit.bare()).collect();
+        let name = name.filter(|name| is_assignable(name)).ok_or_else(keyword)?;
+        self.take_word("in").ok_or_else(keyword)?;
         let mut words = Vec::new();
         while let Some((token, span)) =
             self.tokens.next_if(|(token, _)| matches!(token, Token::Word(_)))
@@ -357,11 +380,7 @@ impl Parser {
             }
         }
         check_count(words.len(), "words of a loop", limits::LOOP_WORDS, place)?;
-        let is_end =
-            |(token, _): &(Token, Span)| matches!(token, Token::Semicolon | Token::Newline);
-        if self.tokens.next_if(is_end).is_none() {
-            return Err(keyword());
-        }
+        self.tokens.next_if(ends_command).ok_or_else(keyword)?;
         self.skip_lines();
         let number = self.number();
         words
@@ -394,6 +413,13 @@ impl Parser {
         self.emit(ElementKind::Leave(Some(alloc::format!("*{number}"))), place.clone())?;
         Ok(())
     }
+}
+
+/// Whether a redirection leads to the file of one of the others.
+fn leads_to_same(one: &Redirection, others: &[Redirection]) -> bool {
+    let Redirection::File { path, .. } = one else { return false };
+    let is_same = |other: &Redirection| matches!(other, Redirection::File { path: known, .. } if known == path);
+    path != DEV_NULL && others.iter().any(is_same)
 }
 
 fn changes_directory(stage: &PipelineStage) -> bool {
