@@ -356,6 +356,8 @@ pub const ARGV_WORDS: usize = 4_096;
 pub const ARGV_BYTES: usize = 1_000_000;
 /// The longest text of a command. Holds the largest here-document with its command.
 pub const COMMAND_BYTES: usize = 1_100_000;
+/// The most bytes of a script of the workspace that is read in the command language: a person can still read it on a card.
+pub const SCRIPT_BYTES: u32 = 64_000;
 /// The most pipelines of a command; each is judged and recorded as an action of its own.
 pub const COMMAND_ELEMENTS: usize = 256;
 /// The most elements that a command comes to with what leads from one pipeline to another: loops, conditions and

@@ -101,6 +101,96 @@ fn commands_do_what_they_say() {
     assert!(!capsule.workspace().join("new").exists());
 }
 
+/// A script of the workspace is read in the language, and each of its commands is a call of its own.
+#[test]
+fn scripts_of_the_workspace_are_read() {
+    let capsule = capsule();
+    for (file, text) in [
+        (
+            "plain.sh",
+            "#!/bin/sh\nset -e\n# a comment\ncd src\nfor f in *.txt; do\n  cat \"$f\"\ndone\n",
+        ),
+        ("one.sh", "cat src/b.txt"),
+        ("sub/here.sh", "pwd | tail -c 4; exit 3\n"),
+        ("quotes.sh", "echo 'it'\\''s' \"a  b\"\n"),
+        ("writes.sh", "echo 'echo never' > later.sh\n"),
+        ("later.sh", "echo first\n"),
+        ("parameter.sh", "cat \"$1\"\n"),
+        ("function.sh", "f() { ls; }\nf\n"),
+        ("push.sh", "ls\ngit push\n"),
+        ("home.sh", "cat ~/.ssh/id_rsa\n"),
+        ("shell.sh", "ls\nbash function.sh\n"),
+        ("dollar.sh", "echo '$(id)'\n"),
+        ("empty.sh", "# nothing\n"),
+        ("-c", "echo dash\n"),
+    ] {
+        capsule.write_file(file, text);
+    }
+    capsule.write_file(".env", "echo secret\n");
+    symlink("/etc/profile", capsule.workspace().join("outside.sh")).unwrap();
+    for (command, expected) in [
+        ("sh plain.sh", Ok("b\na\nc\n")),
+        ("bash ./plain.sh --fast", Ok("b\na\nc\n")),
+        ("/bin/bash plain.sh | sort | head -1", Ok("a\n")),
+        ("bash quotes.sh > out; cat out", Ok("it's a  b\n")),
+        (
+            "cat > new.sh <<'E'\ncat src/b.txt\nls sub\nE\nchmod +x new.sh && bash new.sh",
+            Ok("c\nhere.sh\n"),
+        ),
+        ("cat <<'E' > one.sh\necho new\nE\nsh one.sh", Ok("new\n")),
+        ("bash one.sh 2>&1", Ok("c\n")),
+        ("cd sub && sh here.sh || echo $?", Ok("sub\n3\n")),
+        ("ls sub && sh quotes.sh; sh one.sh", Ok("here.sh\nit's a  b\nc\n")),
+        ("chmod +x one.sh && sh one.sh", Ok("c\n")),
+        ("bash dollar.sh", Ok("$(id)\n")),
+        ("bash writes.sh", Ok("")),
+        ("sh -e one.sh; [ -f one.sh ] && sh -eu one.sh", Ok("c\nc\n")),
+        ("echo \"<$(sh one.sh)>\"; CI=1 sh one.sh | wc -l", Ok("<c>\n1\n")),
+        ("bash -c 'bash one.sh; cat src/b.txt'", Err("no-shells")),
+        // What is outside of the language is code, as is what could be another text by then.
+        ("bash writes.sh; bash later.sh", Err("no-shells")),
+        ("echo ls > later.sh; sh later.sh", Err("no-shells")),
+        ("for n in 1 2; do sh one.sh; done", Err("no-shells")),
+        ("cat > one.sh <<'E'\necho new\nE\nsed -i s/new/id/ one.sh; sh one.sh", Err("no-shells")),
+        ("false && cat > one.sh <<'E'\necho new\nE\nsh one.sh", Err("no-shells")),
+        ("cat >> one.sh <<'E'\necho new\nE\nsh one.sh", Err("no-shells")),
+        ("n=x; cat > one.sh <<E\necho $n\nE\nsh one.sh", Err("no-shells")),
+        ("cat > new.sh <<'E'\ngit push\nE\nbash new.sh", Err("no-publishing")),
+        ("sh parameter.sh src/a.txt", Err("no-shells")),
+        ("sh function.sh", Err("no-shells")),
+        ("sh home.sh", Err("no-shells")),
+        ("bash shell.sh", Err("no-shells")),
+        ("sh empty.sh", Err("no-shells")),
+        ("sh missing.sh", Err("no-shells")),
+        ("bash -x one.sh", Err("no-shells")),
+        ("bash < one.sh", Err("no-shells")),
+        ("zsh one.sh", Err("no-shells")),
+        ("env bash one.sh", Err("no-shells")),
+        ("sh -- one.sh", Err("no-shells")),
+        // The file itself may not be read.
+        ("sh .env", Err("no-")),
+        ("sh outside.sh", Err("no-shells")),
+        // A part that is denied denies the list.
+        ("sh push.sh", Err("no-publishing")),
+    ] {
+        let answer = call(&capsule, "builtin:developer", command);
+        match expected {
+            Ok(stdout) => assert_eq!(answer["result"]["stdout"], stdout, "{command}: {answer}"),
+            Err(rule) => {
+                assert!(answer.to_string().contains(rule), "{command}: {answer}");
+                assert_eq!(answer["result"]["stdout"], Value::Null, "{command}: {answer}");
+            }
+        }
+    }
+    // As words, too; and the record has the text that was judged.
+    let words = ["exec", "--policy", "builtin:developer", "--unattended", "--", "sh", "one.sh"];
+    assert_eq!(capsule.run(&words).exits(0).stdout, "c\n");
+    let shown = capsule.run(&["show-run", "latest"]).exits(0).stdout;
+    assert!(shown.contains("cat src/b.txt"), "{shown}");
+    let replayed = capsule.run(&["replay", "latest"]).exits(0).stdout;
+    assert!(replayed.contains("c\n"), "{replayed}");
+}
+
 /// Programs may do what they like in the workspace.
 const OPEN: &str = "version: 1
 sandbox: { level: workspace-write }

@@ -33,6 +33,7 @@ mod realpath;
 mod replay;
 mod resume;
 mod run;
+mod script_files;
 mod session;
 mod source_text;
 mod tool_schema;

@@ -14,6 +14,7 @@ use crate::backend::CallBackend;
 use crate::call_result::CallResult;
 use crate::command_list::CommandList;
 use crate::run::{Run, count_usage};
+use crate::script_files::with_script_texts;
 
 /// Takes a call, and after it every part of the list that it may be, down the path. The end of a call that
 /// changes and sends nothing is on record with the event after it: whoever tells somebody outside of the run what
@@ -26,6 +27,7 @@ pub fn submit<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     call: ToolCall,
 ) -> Result<CallResult, J::Error> {
+    let call = with_script_texts(run, call);
     let (call, whole) = run_call(run, call)?;
     let done = match CommandList::from_result(&call, &whole) {
         Some(list) => list.run(&call, whole, |part, captures| {

@@ -28,6 +28,7 @@ mod path_facts;
 pub mod path_problem;
 mod repository;
 mod resolve;
+mod script_text;
 mod staging;
 mod store_files;
 pub mod system;

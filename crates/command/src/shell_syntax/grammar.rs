@@ -99,6 +99,11 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "bash -lc 'cd src && make'",
     ),
     rule(
+        "STAGE: sh FILE, bash FILE",
+        "the text of a script of the workspace is read as this language, where `fs.read` may read it and nothing before it in the list could change it",
+        "sh scripts/test.sh",
+    ),
+    rule(
         "STAGE: cd DIR",
         "what follows runs in another folder of the workspace, if that is reached and there; `cd -` goes back",
         "cd src && ls",
@@ -128,7 +133,11 @@ pub const GRAMMAR: &[GrammarRule] = &[
     ),
     rule("PIPELINE: STAGE |& STAGE", "the second reads standard error, too", "make |& tail -n 5"),
     rule("REDIRECT: >&2, 1>&2", "and the other way round", "echo failed >&2"),
-    rule("REDIRECT: < FILE", "standard input comes from the file", "sort < a"),
+    rule(
+        "REDIRECT: < FILE",
+        "standard input comes from the file, `/dev/null`, `/dev/zero` or `/dev/urandom`",
+        "sort < a",
+    ),
     rule(
         "REDIRECT: <<'WORD'",
         "standard input is what stands in the lines up to the word, as it is; the word is quoted",

@@ -62,7 +62,12 @@ pub const RESERVED_COMMANDS: &[(&[&str], UnsupportedSyntax, &str)] = &[
         "use `cd`, or the call's `cwd`",
     ),
     (
-        &["read", "mapfile", "readarray", "getopts"],
+        &["read"],
+        UnsupportedSyntax::Builtin,
+        "write `while IFS=: read -r A B; do COMMANDS; done <<< \"$VALUE\"`, or `done < FILE`; `IFS=` may be missing",
+    ),
+    (
+        &["mapfile", "readarray", "getopts"],
         UnsupportedSyntax::Builtin,
         "`while read -r NAME; do COMMANDS; done < FILE` is known; else read the output, then write the next call",
     ),

@@ -309,6 +309,11 @@ impl CallBackend for LiveBackend {
         self.preflight(call)
     }
 
+    fn script_workspace(&self) -> Option<Rc<Workspace>> {
+        // Another program that carries out its calls itself starts a shell.
+        (!self.is_gate).then(|| Rc::clone(&self.workspace))
+    }
+
     fn approver(&mut self) -> &mut dyn Approver {
         self.approver.as_mut()
     }

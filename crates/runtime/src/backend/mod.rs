@@ -6,12 +6,14 @@ mod live;
 mod replayed;
 mod system_host;
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
 use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
+use capsule_workspace::Workspace;
 
 pub use live::LiveBackend;
 pub(crate) use replayed::ReplayBackend;
@@ -35,6 +37,11 @@ pub trait CallBackend {
     /// # Errors
     /// When it cannot be understood any more.
     fn preflight_again(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError>;
+
+    /// The workspace, where scripts of it are read to be judged; none where that is done already, as in what is recorded.
+    fn script_workspace(&self) -> Option<Rc<Workspace>> {
+        None
+    }
 
     /// Who is asked where the policy asks.
     fn approver(&mut self) -> &mut dyn Approver;

@@ -1,0 +1,246 @@
+//! Scripts of the workspace are read in the command language: `sh FILE` becomes `sh -c TEXT`.
+//!
+//! Each command of the text is then judged and run as a call of its own, and no shell starts. So what is judged is what runs,
+//! whatever becomes of the file in between, and the record of the call has the text. A script that the list itself
+//! writes by a here-document has the text that stands there. One that holds anything outside of the language, that something before
+//! it in the list could change, or that the policy does not let read, stays what it is: code.
+
+use capsule_base::limits;
+use capsule_base::path::WorkspacePath;
+use capsule_command::shell_syntax::{
+    ElementKind, ListOperator, PipelineStage, Redirection, Script, ScriptElement, ShellWord,
+    StdStream, parse, quote_argv,
+};
+use capsule_command::specs::{CommandLine, Effect, Effects};
+use capsule_command::steps::target_from;
+use capsule_core::action::{CommandStep, PathTarget, StepContext};
+use capsule_core::call::ToolCall;
+use capsule_core::decision::Verdict;
+use capsule_core::journal::Journal;
+use capsule_core::policy::{CommandForm, PolicyInput, decide};
+use capsule_core::tool::ToolName;
+use capsule_workspace::Workspace;
+use serde_json::{Value, json};
+
+use crate::backend::CallBackend;
+use crate::run::Run;
+
+/// The call with the texts of the scripts that it runs, where they can be read.
+pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
+    run: &mut Run<J, H>,
+    mut call: ToolCall,
+) -> ToolCall {
+    // Where a rule names the shell, its word is about that.
+    let takes_text = |name: &ToolName| {
+        run.policy.exec_rule(name).is_some_and(|exec| {
+            let names_shell = exec.programs.iter().any(|program| is_shell(&program.name));
+            exec.form == CommandForm::Command && !names_shell
+        })
+    };
+    let is_part = call.args.get("part").is_some();
+    if is_part || call.tool.as_str() != "shell.run" || !takes_text(&call.tool) {
+        return call;
+    }
+    let (Some(mut text), Some(workspace)) =
+        (command_text(&call.args), run.backend.script_workspace())
+    else {
+        return call;
+    };
+    let cwd = call.args.get("cwd").and_then(Value::as_str).unwrap_or(".").to_owned();
+    let cwd = PathTarget::parse_named(&cwd, workspace.root_names());
+    while let Some(found) =
+        parse(&text).ok().and_then(|script| find(&text, &script, &cwd, &workspace))
+    {
+        if !may_read(run, &found.path) {
+            return call;
+        }
+        let on_disk = || workspace.text_of(&found.path, limits::SCRIPT_BYTES);
+        let script = found.text.clone().or_else(on_disk);
+        let Some(replaced) = script.and_then(|script| found.replace(&text, &script)) else {
+            return call;
+        };
+        text = replaced;
+        if found.shells == 1
+            && let Value::Object(args) = &mut call.args
+        {
+            args.remove("argv");
+            args.insert("command".into(), text.into());
+            return call;
+        }
+    }
+    call
+}
+
+/// A call as a text of the command language.
+fn command_text(args: &Value) -> Option<String> {
+    if let Some(text) = args.get("command").and_then(Value::as_str) {
+        return Some(text.to_owned());
+    }
+    let argv: Option<Vec<String>> =
+        args.get("argv")?.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect();
+    quote_argv(&argv?).ok()
+}
+
+/// A script that a stage of a list runs.
+struct ScriptCall {
+    /// Where the words of the stage stand in the text.
+    range: std::ops::Range<usize>,
+    /// The shell with its options.
+    shell: Vec<String>,
+    path: WorkspacePath,
+    /// Its text, where the list itself writes it before.
+    text: Option<String>,
+    /// How many stages of the list start a shell.
+    shells: usize,
+}
+
+/// What may come before a script: it leaves the file as it is.
+const READING: Effects = Effects::of(Effect::Reads).with(Effect::Opens);
+
+/// The first script of a list, if nothing before it could change the file, and it is always run in one directory.
+fn find(
+    text: &str,
+    script: &Script,
+    cwd: &PathTarget,
+    workspace: &Workspace,
+) -> Option<ScriptCall> {
+    let shells = shells(script);
+    if shells == 0 {
+        return None;
+    }
+    let jumps = |element: &ScriptElement| matches!(element.kind, ElementKind::Jump(_));
+    let is_again = |(at, element): (usize, &ScriptElement)| match element.kind {
+        ElementKind::Each { .. } | ElementKind::EachLine { .. } => true,
+        ElementKind::Jump(to) => to <= at,
+        _ => false,
+    };
+    if script.elements.iter().enumerate().any(is_again) {
+        return None;
+    }
+    let is_straight = !script.elements.iter().any(jumps);
+    let context =
+        StepContext { names: workspace.root_names(), is_file: &|_: &WorkspacePath| false };
+    let steps = CommandStep::of(script, cwd, &context).ok()?;
+    // The path that a word names in the one directory in which an element runs.
+    let place = |index: usize, word: &str| {
+        let mut here = steps.iter().filter(|step| step.number == index + 1);
+        let first = here.next()?;
+        let is_one = here.all(|step| step.cwd.location == first.cwd.location);
+        target_from(&first.cwd, word, workspace.root_names()).inside().filter(|_| is_one).cloned()
+    };
+    let mut written: Vec<(WorkspacePath, String)> = Vec::new();
+    for (index, element) in script.elements.iter().enumerate() {
+        for stage in &element.pipeline.stages {
+            if let Some((range, shell, file)) = script_words(text, stage) {
+                let path = place(index, &file)?;
+                let text = written.iter().rev().find(|(known, _)| *known == path);
+                let text = text.map(|(_, text)| text.clone());
+                return Some(ScriptCall { range, shell, path, text, shells });
+            }
+            match written_text(element, stage).filter(|_| is_straight) {
+                Some((file, text)) => written.push((place(index, file)?, text.to_owned())),
+                None if leaves_files(stage) => {}
+                None => return None,
+            }
+        }
+    }
+    None
+}
+
+/// The file and the text where an element does nothing but write what the list holds: `cat > FILE <<'WORD'`.
+fn written_text<'e>(
+    element: &'e ScriptElement,
+    stage: &'e PipelineStage,
+) -> Option<(&'e str, &'e str)> {
+    let is_cat = matches!(stage.words.as_slice(), [word] if word.literal() == Some("cat"));
+    let is_plain = stage.variables.is_empty() && stage.templates.is_empty();
+    let always_runs = matches!(element.join, ListOperator::First | ListOperator::Then);
+    let is_only = element.pipeline.stages.len() == 1 && is_cat && is_plain && always_runs;
+    let (file, text) = match stage.redirects.as_slice() {
+        [Redirection::File { stream, path, append }, Redirection::Here { text }]
+        | [Redirection::Here { text }, Redirection::File { stream, path, append }]
+            if *stream == StdStream::Out && !append =>
+        {
+            (path, text)
+        }
+        _ => return None,
+    };
+    is_only.then_some((file, text))
+}
+
+/// Whether what a stage does leaves every file's text as it is.
+fn leaves_files(stage: &PipelineStage) -> bool {
+    let argv: Vec<String> = stage.words.iter().map(ShellWord::unexpanded).collect();
+    let writes = |redirect: &Redirection| matches!(redirect, Redirection::File { path, .. } if path != "/dev/null");
+    let name = argv.first().map_or("", String::as_str);
+    let is_harmless = matches!(name, "cd" | "chmod" | "mkdir")
+        || CommandLine::parse(&argv, None, false).effects().is_subset_of(READING);
+    is_harmless && !stage.redirects.iter().any(writes)
+}
+
+fn is_shell(word: &str) -> bool {
+    matches!(word, "sh" | "bash" | "/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash")
+}
+
+/// How many stages start a shell.
+fn shells(script: &Script) -> usize {
+    let stages = script.elements.iter().flat_map(|element| &element.pipeline.stages);
+    stages
+        .filter(|stage| stage.words.first().and_then(ShellWord::literal).is_some_and(is_shell))
+        .count()
+}
+
+/// Where the words of `sh FILE ARGUMENT ..` stand, the shell with its options, and the file. The arguments are for
+/// parameters such as `$1`, which the language does not have: a text that needs them is refused.
+fn script_words(
+    text: &str,
+    stage: &PipelineStage,
+) -> Option<(std::ops::Range<usize>, Vec<String>, String)> {
+    let words: Vec<&str> = stage.words.iter().map(ShellWord::literal).collect::<Option<_>>()?;
+    let (shell, rest) = words.split_first().filter(|(shell, _)| is_shell(shell))?;
+    let is_option = |word: &&&str| matches!(**word, "-e" | "-u" | "-l" | "-eu" | "-ue");
+    let options = rest.iter().take_while(is_option).count();
+    let (options, rest) = rest.split_at_checked(options)?;
+    let file = rest.first().filter(|file| !file.starts_with('-') && !file.is_empty())?;
+    let range = stage.words.first()?.span.start..stage.words.last()?.span.end;
+    // Words of a text in a text have the place of the outer one, and redirections may stand between words.
+    let typed = text.get(range.clone())?;
+    let are_apart = stage.words.is_sorted_by(|one, next| one.span.end < next.span.end);
+    let is_own = typed.starts_with(shell) && are_apart && !typed.contains(['<', '>']);
+    let shell = std::iter::once(shell).chain(options).map(|word| (*word).to_owned()).collect();
+    is_own.then(|| (range, shell, (*file).to_owned()))
+}
+
+/// Whether the policy lets the file be read without a question.
+fn may_read<J: Journal, H: CallBackend>(run: &mut Run<J, H>, path: &WorkspacePath) -> bool {
+    let call = ToolCall::by_person("fs.read", json!({ "path": path.as_str() }));
+    let Ok(report) = run.backend.preflight(&call) else { return false };
+    let input = PolicyInput {
+        tool: &call.tool,
+        action: &report.action,
+        facts: &report.facts,
+        usage: &run.usage,
+        tainted: &[],
+        args_digest: None,
+    };
+    decide(&run.policy, &input).decision.verdict == Verdict::Allow
+}
+
+impl ScriptCall {
+    /// The text of the list with that of the script in it; none where a shell would be left.
+    fn replace(&self, text: &str, script: &str) -> Option<String> {
+        let script = format!("# {}\n{script}", self.path);
+        let words = self.shell.iter().cloned().chain(["-c".into(), script]).collect::<Vec<_>>();
+        let plain = quoted(&words);
+        // What a list prints goes to a file or a pipe as a group.
+        let (before, behind) = (text.get(..self.range.start)?, text.get(self.range.end..)?);
+        let texts = [format!("{before}{plain}{behind}"), format!("{before}( {plain} ){behind}")];
+        texts.into_iter().find(|text| parse(text).is_ok_and(|script| shells(&script) < self.shells))
+    }
+}
+
+/// Words, each in quotes: what they mean is not asked here.
+fn quoted(words: &[String]) -> String {
+    let words = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+    words.collect::<Vec<_>>().join(" ")
+}
