@@ -187,8 +187,8 @@ fn scripts_of_the_workspace_are_read() {
     assert_eq!(capsule.run(&words).exits(0).stdout, "c\n");
     let shown = capsule.run(&["show-run", "latest"]).exits(0).stdout;
     assert!(shown.contains("cat src/b.txt"), "{shown}");
-    let replayed = capsule.run(&["replay", "latest"]).exits(0).stdout;
-    assert!(replayed.contains("c\n"), "{replayed}");
+    fs::remove_file(capsule.workspace().join("one.sh")).unwrap();
+    let _ = capsule.run(&["replay", "latest"]).exits(0);
 }
 
 /// Programs may do what they like in the workspace.
