@@ -206,9 +206,9 @@ fn script_words(
     // Words of a text in a text have the place of the outer one, and redirections may stand between words.
     let typed = text.get(range.clone())?;
     let are_apart = stage.words.is_sorted_by(|one, next| one.span.end < next.span.end);
-    let is_own = typed.starts_with(shell) && are_apart && !typed.contains(['<', '>']);
+    let is_whole = typed.starts_with(shell) && are_apart && !typed.contains(['<', '>']);
     let shell = std::iter::once(shell).chain(options).map(|word| (*word).to_owned()).collect();
-    is_own.then(|| (range, shell, (*file).to_owned()))
+    is_whole.then(|| (range, shell, (*file).to_owned()))
 }
 
 /// Whether the policy lets the file be read without a question.

@@ -501,10 +501,10 @@ proptest! {
                 let held = within((&after.restrictions, &with), (&before.restrictions, &alone));
                 prop_assert!(held.is_ok(), "{tool} {args}: {}", held.unwrap_err());
                 // And whatever the layer says holds.
-                let own = &with.layers()[0].policy;
-                let layer = judge_on(own, tool, &args, on);
+                let tightened = &with.layers()[0].policy;
+                let layer = judge_on(tightened, tool, &args, on);
                 prop_assert!(is >= layer.decision.verdict, "{tool} {args}");
-                let held = within((&after.restrictions, &with), (&layer.restrictions, own));
+                let held = within((&after.restrictions, &with), (&layer.restrictions, tightened));
                 prop_assert!(held.is_ok(), "{tool} {args} by the layer: {}", held.unwrap_err());
             }
             whole(&with, &alone)?;

@@ -53,7 +53,7 @@ impl SchemaWriter {
             }
             "toolNames" => {
                 let tools = self.tools.0.iter().copied();
-                let tools = tools.filter(|tool| self.tool.is_none_or(|own| own.id == tool.id));
+                let tools = tools.filter(|tool| self.tool.is_none_or(|only| only.id == tool.id));
                 json!({ "enum": tools.flat_map(names).collect::<Vec<_>>() })
             }
             _ => return self.of_tool(name),

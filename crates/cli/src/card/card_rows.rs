@@ -213,13 +213,7 @@ fn add_facts(all: &mut Rows, card: &Card) {
         all.push_labelled(LineStyle::Plain, "before", &escape::line(&what));
     }
     if let Some(diff) = &card.diff {
-        let (added, removed) = count_diff(diff);
-        let (word, files) = diff_label(diff);
-        let what = match files {
-            Some(files) => format!("what {files} now says   (d shows it)"),
-            None if diff.is_empty() => "none: this is what is there already".into(),
-            None => format!("+{added} −{removed}   (d shows it)"),
-        };
+        let (word, what) = describe_diff(diff);
         all.push_labelled(LineStyle::Plain, word, &escape::line(&what));
     }
     all.push_labelled(LineStyle::Plain, "why asked", &escape::line(&card.why));
@@ -257,6 +251,18 @@ fn add_facts(all: &mut Rows, card: &Card) {
             &format!("step `{}` of the plan", escape::line(step)),
         );
     }
+}
+
+/// What is behind a card, in a line.
+fn describe_diff(diff: &str) -> (&'static str, String) {
+    let (word, files) = diff_label(diff);
+    let (added, removed) = count_diff(diff);
+    let what = match files {
+        Some(files) => format!("what {files} now says   (d shows it)"),
+        None if diff.is_empty() => "none: this is what is there already".into(),
+        None => format!("+{added} −{removed}   (d shows it)"),
+    };
+    (word, what)
 }
 
 /// The command that makes a rule of a call.

@@ -106,7 +106,7 @@ fn file_edits(
     let replaces = !args.undo && args.level == ConnectLevel::Replace;
     if replaces || level == Some(ConnectLevel::Replace) {
         let path = ServerSettings::of(&ctx.home).path;
-        let words = replaces.then(|| own_words(args, ctx, &["mcp", "serve"])).transpose()?;
+        let words = replaces.then(|| program_words(args, ctx, &["mcp", "serve"])).transpose()?;
         let before = read(&path)?;
         let after = ServerSettings::with(&before, words.as_deref()).ok_or_else(|| {
             unusable(
@@ -136,7 +136,7 @@ fn changed(
     (settings, before): (&AgentSettings, &str),
 ) -> Result<String, Failure> {
     let hook = ["hook", args.agent.dialect().name];
-    let words = if args.undo { None } else { Some(own_words(args, ctx, &hook)?) };
+    let words = if args.undo { None } else { Some(program_words(args, ctx, &hook)?) };
     let after = match &words {
         None => settings.disconnected(before),
         Some(words) => settings.connected(before, words, args.level),
@@ -156,7 +156,7 @@ fn changed(
 }
 
 /// The words that run a command of ours under the policy that was named, or is offered.
-fn own_words(
+fn program_words(
     args: &ConnectArgs,
     ctx: &CliContext,
     command: &[&str],

@@ -101,7 +101,7 @@ impl Parser {
         let mut inner = group.iter().flat_map(|element| &element.pipeline.stages);
         // Two that write to one file write over one another.
         let is_shared =
-            inner.any(|stage| stage.redirects.iter().any(|own| leads_to_same(own, &redirects)));
+            inner.any(|stage| stage.redirects.iter().any(|inner| leads_to_same(inner, &redirects)));
         if !is_one || is_shared || !self.is_leadable(start, is_piped) {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
         }

@@ -454,23 +454,6 @@ impl Policy {
         }
     }
 
-    /// The constraints on programs that the policy puts on a tool.
-    #[must_use]
-    pub fn exec_rule(&self, tool: &ToolName) -> Option<&ExecRule> {
-        match self.tool(tool).map(|rule| &rule.constraint) {
-            Some(Constraint::Exec(rule)) => Some(rule),
-            _ => None,
-        }
-    }
-
-    /// The constraints that the policy puts on addresses for a tool.
-    pub(crate) fn fetch_rule(&self, tool: &ToolName) -> Option<&FetchRule> {
-        match self.tool(tool).map(|rule| &rule.constraint) {
-            Some(Constraint::Fetch(rule)) => Some(rule),
-            _ => None,
-        }
-    }
-
     /// What rules close to some tool.
     pub fn denied_patterns(&self) -> impl Iterator<Item = &PathPattern> {
         let rules = self.self_and_layers().flat_map(|layer| layer.tools.values());

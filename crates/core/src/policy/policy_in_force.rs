@@ -4,12 +4,31 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::policy::model::{Policy, PolicyLayer, SandboxRule};
+use crate::policy::commands::ExecRule;
+use crate::policy::model::{Constraint, FetchRule, Policy, PolicyLayer, SandboxRule};
 use crate::policy::profile::{Profile, Unattended};
+use crate::tool::ToolName;
 use capsule_base::digest::Digest;
 use capsule_redact::CustomPattern;
 
 impl Policy {
+    /// The constraints on programs that the policy puts on a tool.
+    #[must_use]
+    pub fn exec_rule(&self, tool: &ToolName) -> Option<&ExecRule> {
+        match self.tool(tool).map(|rule| &rule.constraint) {
+            Some(Constraint::Exec(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The constraints that the policy puts on addresses for a tool.
+    pub(crate) fn fetch_rule(&self, tool: &ToolName) -> Option<&FetchRule> {
+        match self.tool(tool).map(|rule| &rule.constraint) {
+            Some(Constraint::Fetch(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
     /// The same policy, tightened.
     #[must_use]
     pub fn with_layers(mut self, layers: Vec<PolicyLayer>) -> Self {

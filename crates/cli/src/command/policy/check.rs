@@ -57,16 +57,13 @@ pub(crate) fn check(
     let problems = || all.iter().flat_map(|(_, notes)| notes);
     let wrong = problems().any(|problem| problem.severity == Severity::Error);
     if screen.json {
-        let told = all.iter().filter_map(|(text, notes)| match diagnostic::to_json(text, notes) {
-            Value::Array(told) => Some(told),
-            _ => None,
+        let listed = all.iter().flat_map(|(text, notes)| match diagnostic::to_json(text, notes) {
+            Value::Array(listed) => listed,
+            _ => Vec::new(),
         });
-        let files = law.layers.iter().map(|layer| layer.text.name.as_str());
-        screen.print_json(&json!({
-            "ok": !wrong,
-            "layers": files.collect::<Vec<_>>(),
-            "problems": told.flatten().collect::<Vec<_>>(),
-        }))?;
+        let files: Vec<&str> = law.layers.iter().map(|layer| layer.text.name.as_str()).collect();
+        let listed: Vec<Value> = listed.collect();
+        screen.print_json(&json!({ "ok": !wrong, "layers": files, "problems": listed }))?;
         return Ok(if wrong { 2 } else { 0 });
     }
     for (text, notes) in all.iter().filter(|(_, notes)| !notes.is_empty()) {
