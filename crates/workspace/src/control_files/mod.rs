@@ -23,4 +23,4 @@ pub(crate) use host_files::{PATH, VARIABLES};
 pub(crate) use repository::{
     GIT_NAME, REPOSITORY_PARTS, enclosing_repositories, has_repository_parts,
 };
-pub(crate) use user::Variables;
+pub(crate) use user::{Variables, relative_orders};

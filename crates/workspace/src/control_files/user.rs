@@ -82,6 +82,61 @@ impl User {
     }
 }
 
+/// The relative paths by which the configuration of the user and of the machine names what git runs, in whatever
+/// repository it is; none where that cannot be known.
+pub(crate) fn relative_orders(
+    home: Option<&Path>,
+    variables: Variables<'_>,
+) -> Option<Vec<PathBuf>> {
+    let User { files, settings, .. } = User::of(home, variables);
+    let (mut waiting, mut seen) = (files.into_iter().collect::<Vec<_>>(), BTreeSet::new());
+    let mut named: Vec<(PathBuf, Named)> =
+        settings.into_iter().map(|item| (PathBuf::new(), item)).collect();
+    let mut orders = Vec::new();
+    loop {
+        for (file, item) in named.drain(..) {
+            match item {
+                Named::Config(path) => {
+                    let path = PathBuf::from(OsString::from_vec(path));
+                    let at_home = path.strip_prefix("~").ok();
+                    waiting.push(match at_home {
+                        Some(rest) => home?.join(rest),
+                        None => file.parent().filter(|_| !path.starts_with("~"))?.join(path),
+                    });
+                }
+                Named::Hooks(path) | Named::Attributes(path) | Named::Path(_, path) => {
+                    orders.push(path);
+                }
+                Named::Command(_, words) => {
+                    // A program without a slash is looked for elsewhere.
+                    let skipped =
+                        usize::from(words.first().is_some_and(|word| !word.contains(&b'/')));
+                    orders.extend(words.into_iter().skip(skipped));
+                }
+                Named::Worktree(_) => return None,
+            }
+        }
+        let Some(file) = waiting.pop() else { break };
+        if !seen.insert(file.clone()) {
+            continue;
+        }
+        let read = match std::fs::read(&file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            read => read.ok().filter(|_| seen.len() <= limits::CONFIG_FILES)?,
+        };
+        named.extend(git_config::read(&read).ok()?.into_iter().map(|item| (file.clone(), item)));
+    }
+    let is_relative =
+        |path: &Vec<u8>| !path.is_empty() && !path.starts_with(b"/") && !path.starts_with(b"~");
+    Some(
+        orders
+            .into_iter()
+            .filter(is_relative)
+            .map(|path| OsString::from_vec(path).into())
+            .collect(),
+    )
+}
+
 /// The folders in which gits of this machine look for what holds for all users: beside the folder of each.
 fn machine(variables: Variables<'_>) -> BTreeSet<PathBuf> {
     let path = variables("PATH").unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Other names of what must not be changed, as far as the look at a workspace tells them.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
@@ -13,7 +14,9 @@ use rustix::fs::AtFlags;
 
 use super::index::HiddenIndex;
 use super::{AliasResult, HiddenPaths};
-use crate::control_files::{PATH, VARIABLES, Variables, collect_aliases, enclosing_repositories};
+use crate::control_files::{
+    PATH, VARIABLES, Variables, collect_aliases, enclosing_repositories, relative_orders,
+};
 use crate::repository;
 use crate::repository::Protects;
 use crate::resolve::Workspace;
@@ -70,7 +73,7 @@ impl HiddenPaths {
 
     /// What keeps content of a repository from coming to a path later, as far as it is known now.
     pub fn protecting<'v>(&'v self, aliases: &'v PathAliases) -> impl Protects + 'v {
-        Protecting { invariants: self.invariants.as_ref(), aliases }
+        Protecting { hidden_paths: self, invariants: self.invariants.as_ref(), aliases }
     }
 
     /// What a person is asked before a staged change is applied, if anything: `scope` is what the rule of a
@@ -139,6 +142,7 @@ impl HiddenPaths {
 
 /// Invariants, and the other names of what they protect.
 struct Protecting<'v> {
+    hidden_paths: &'v HiddenPaths,
     invariants: Option<&'v Invariants>,
     aliases: &'v PathAliases,
 }
@@ -154,6 +158,12 @@ impl Protects for Protecting<'_> {
             [path].into_iter().chain(&names).any(|name| invariants.concerns(name))
         };
         self.invariants.is_some_and(reach)
+    }
+
+    fn relative_orders(&self) -> Option<Vec<PathBuf>> {
+        let HiddenPaths { home, variables, .. } = self.hidden_paths;
+        let variable = |name: &str| variables.as_ref()?.variable(name);
+        relative_orders(home.as_deref(), &variable)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use capsule_base::digest::Digest;
 use capsule_base::limits;
@@ -24,6 +25,10 @@ pub trait Protects {
 
     /// Whether a protected path begins with this one.
     fn reaches(&self, path: &WorkspacePath) -> bool;
+
+    /// The relative paths by which the user's configuration names what git runs in any repository; none where that
+    /// cannot be known.
+    fn relative_orders(&self) -> Option<Vec<PathBuf>>;
 }
 
 /// Why something is refused, if it is.

@@ -75,7 +75,7 @@ pub(crate) fn linked_trees<'r>(
     let files = (&before as &dyn Files, &after as &dyn Files);
     let search = LinkSearch { root: workspace.path(), files, all: &after.changes };
     let mut found = search.find(some.iter());
-    found.add_repositories(find_judged_paths(files, some));
+    found.add_repositories(find_judged_paths(files, some, protects));
     if found.trees.is_empty() {
         return found;
     }
