@@ -476,12 +476,8 @@ pub const CARD_READS: usize = 6;
 pub const CARD_COVERED: usize = 20;
 /// The most bytes, before and after, of a file of which a card shows what will differ.
 pub const CARD_DIFF_BYTES: usize = 500_000;
-/// The most files of a command that a yes is bound to by what they hold.
-pub const CARD_CODE_FILES: usize = 64;
 /// The most bytes of program texts that a card shows; of longer ones it shows the digests.
 pub const CARD_CODE_TEXT_BYTES: usize = 16_000;
-/// The most bytes of such a file: what is larger is no program text, and only its size is looked at.
-pub const CARD_CODE_BYTES: u64 = 32 * 1024 * 1024;
 /// How many earlier runs of a workspace a card is compared with.
 pub const HISTORY_RUNS: u64 = 50;
 /// How many earlier calls a card is compared with.

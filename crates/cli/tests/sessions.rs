@@ -418,10 +418,21 @@ fn an_answer_is_to_the_text_that_was_shown() {
         POLICY.replace("      ls: allow", "      ls: allow\n      python3: ask\n      perl: ask");
     let policy = calls.capsule.write_policy(&format!("{programs}{waits}"));
     let calls = Calls { policy, ..calls };
-    let list = "python3 w.py && python3 w.py";
-    for words in [&["python3", "w.py"][..], &["python3", "./w.py", "x"], &["perl", "w.py"], &[list]]
-    {
-        calls.capsule.write_file("w.py", "print(1)\n");
+    let names: Vec<String> = (10..80).map(|n| format!("d{n}")).collect();
+    for name in &names {
+        calls.capsule.write_file(name, "x");
+    }
+    fs::create_dir(calls.capsule.workspace().join("pkg")).unwrap();
+    let many = format!("cat {} && python3 w.py", names.join(" "));
+    for (words, file) in [
+        (&["python3", "w.py"][..], "w.py"),
+        (&["python3", "./w.py", "x"], "w.py"),
+        (&["perl", "w.py"], "w.py"),
+        (&["python3 w.py && python3 w.py"], "w.py"),
+        (&["python3", "pkg"], "pkg/__main__.py"),
+        (&[&many], "w.py"),
+    ] {
+        calls.capsule.write_file(file, "print(1)\n");
         let ask = || calls.exec("job:1", words).exits(4).stderr;
         let waiting = || {
             let listed = calls.capsule.run(&["approvals", "list", "--json"]).exits(0).json();
@@ -432,9 +443,12 @@ fn an_answer_is_to_the_text_that_was_shown() {
         assert!(ask().contains("[approval.waiting]"));
         let [id] = &waiting()[..] else { panic!("{:?}", waiting()) };
         let shown = calls.capsule.run(&["approvals", "show", id]).exits(0).stdout;
-        assert!(shown.contains("print(1)") && shown.contains("w.py, 9 bytes"), "{shown}");
+        assert!(
+            shown.contains("print(1)") && shown.contains(&format!("{file}, 9 bytes")),
+            "{shown}"
+        );
         succeed(calls.capsule.run(&["approvals", "answer", id, "--allow", "once"]));
-        calls.capsule.write_file("w.py", "print(2)\n");
+        calls.capsule.write_file(file, "print(2)\n");
         assert!(ask().contains("[approval.waiting]"), "{words:?}");
         let [other] = &waiting()[..] else { panic!("{:?}", waiting()) };
         assert_ne!(id, other);

@@ -152,7 +152,7 @@ pub(crate) fn command_operation(
         stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     };
     CommandOperation {
-        code_files: CodeFiles::of(stages.iter().map(words), facts, context),
+        code_files: CodeFiles::of(stages.iter().map(words), &[], facts, context),
         workspace: Rc::clone(context.workspace),
         hidden_paths: Rc::clone(context.hidden_paths),
         commands: context.commands.clone(),

@@ -23,13 +23,16 @@ impl ListParts {
         facts: &Facts,
         context: &ToolContext<'_>,
     ) -> Self {
-        let programs = steps.iter().flat_map(|step| sub_actions(step, None, facts));
-        let programs = programs.filter_map(|part| match part.action {
-            Action::Run { argv, .. } => Some(argv),
-            _ => None,
-        });
+        let (mut programs, mut written) = (Vec::new(), Vec::new());
+        for part in steps.iter().flat_map(|step| sub_actions(step, None, facts)) {
+            match part.action {
+                Action::Run { argv, .. } => programs.push(argv),
+                Action::Write { path, .. } => written.extend(path.inside().cloned()),
+                _ => {}
+            }
+        }
         Self {
-            code_files: CodeFiles::of(programs, facts, context),
+            code_files: CodeFiles::of(programs.into_iter(), &written, facts, context),
             parts: ListPart::of(steps),
             root: context.workspace.root_names().mount().into(),
         }
