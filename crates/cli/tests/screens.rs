@@ -221,7 +221,7 @@ tools:
     let lines: Vec<&str> = told.lines().collect();
     let wanted = [
         ("denied", "1 call, 1 denied", "cat /etc/shadow"),
-        ("approval needed", "1 call, 1 asked", "fs.write"),
+        ("approval needed", "1 call, 1 asked", "fs.write x"),
         ("a tool failed", "1 call ", "fs.read"),
         ("ok", "1 call ", "cat a.txt | wc -l"),
         ("a tool failed", "1 call ", "ls -l 'two words'"),
