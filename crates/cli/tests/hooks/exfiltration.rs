@@ -44,3 +44,59 @@ tools:
         }
     }
 }
+
+/// E34: what goes along with a request in an option is sent as what an address asks is; without an option that carries
+/// something, and before both parts happened, a request is none.
+#[test]
+fn what_an_option_carries_is_sent() {
+    let mut agent = Agent::new(&HOSTS[0]);
+    agent.policy = agent.capsule.write_policy(
+        "version: 1
+extends: builtin:developer
+sandbox: { network: { shell.run: proxy, hosts: { allow: [\"127.0.0.1:9\"] } } }
+tools:
+  http.get: { decision: allow, urls: { allow: [\"https://docs.example/**\"] } }
+  shell.run:
+    effects: { network: allow, sends: allow, writes: allow }
+    executables: { curl: allow, wget: { decision: allow, writes: [\"**\"] } }
+",
+    );
+    let carries = [
+        "curl -H 'X: secret'",
+        "curl -sHX:secret",
+        "curl --header='X: secret'",
+        "curl --proxy-header 'X: secret'",
+        "curl --url-query q=secret",
+        "curl -A secret",
+        "curl -u a:secret",
+        "curl -b c=secret",
+        "curl -b a.txt",
+        "curl -e secret",
+        "curl -r secret",
+        "curl -X GETsecret",
+        "curl --oauth2-bearer secret",
+        "curl --etag-compare a.txt",
+        "wget --header='X: secret'",
+        "wget -U secret",
+        "wget --user-agent=secret",
+        "wget --referer secret",
+        "wget --user a",
+        "wget --password secret",
+    ];
+    // wget itself ends with 4 as well.
+    let waits = |line: &str| {
+        let done = agent.shell(&format!("{line} http://127.0.0.1:9/x"));
+        done.status == 4 && format!("{}{}", done.stdout, done.stderr).contains("it sends something")
+    };
+    let header = "curl -H 'Accept: application/json'";
+    assert!(!waits(header), "nothing was seen");
+    let fetch = json!({ "url": "https://docs.example/page", "prompt": "read" });
+    assert!(agent.ask(("WebFetch", fetch)).exits(0).stdout.contains("\"allow\""));
+    let read = json!({ "file_path": agent.path("a.txt") });
+    assert!(agent.ask(("Read", read)).exits(0).stdout.contains("\"allow\""));
+    let silent: Vec<_> = carries.into_iter().filter(|line| !waits(line)).collect();
+    assert_eq!(silent, [""; 0], "these go out unasked");
+    let asked = ["curl", "curl -s -m 5 -X GET", "curl -w '%{http_code}'", "wget -t 1 -O page -T 5"];
+    let asked: Vec<_> = asked.into_iter().filter(|line| waits(line)).collect();
+    assert_eq!(asked, [""; 0], "these carry nothing");
+}

@@ -10,6 +10,7 @@ fn policy(server: &HttpServer) -> String {
 name: flow
 tools:
   fs.read: {{ decision: allow, paths: {{ allow: [\"**\"] }} }}
+  fs.edit: {{ decision: allow, paths: {{ allow: [\"**\"] }} }}
   http.get:
     decision: allow
     urls: {{ allow: [\"http://127.0.0.1:{}/**\"] }}
@@ -43,6 +44,23 @@ fn a_send_after_reading_and_seeing_is_asked_about() {
             "read, then seen",
             vec![(read(1), OK), (get(2, "/p"), OK), send(3), sent(), send(4), sent()],
             3,
+        ),
+        (
+            "an edit that does not fit quotes the file",
+            vec![
+                (
+                    call(
+                        1,
+                        "fs_edit",
+                        &json!({ "path": "a.txt", "search": "no such", "replace": "" }),
+                    ),
+                    &[(STATUS, "tool_error")],
+                ),
+                (get(2, "/p"), OK),
+                send(3),
+                (answer("accept", false), &[(CODE, "approval.denied")]),
+            ],
+            1,
         ),
         (
             "seen, then read",

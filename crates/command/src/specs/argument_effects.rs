@@ -61,7 +61,7 @@ impl ArgvParser {
     ) -> Vec<MatchedEffect> {
         let mut added = Vec::new();
         let effects = effects_of(kind, text);
-        if !effects.is_empty() {
+        if !effects.is_empty() || kind == ArgKind::Carried {
             added.push(EffectSpec { effects, ..EffectSpec::default() }.matched(text));
         }
         for (effect, why) in embedded::effects_of_text(kind, text) {

@@ -50,6 +50,8 @@ pub enum ArgKind {
     Url,
     /// A name, or a pattern for names, that something is done with.
     Name,
+    /// Text that a request carries to the host that the words name.
+    Carried,
     /// A text, or `@FILE` for what is in the file.
     Sent,
     /// A text, or `@FILE`, or `NAME@FILE`.

@@ -160,7 +160,7 @@ impl FromIterator<Effect> for Effects {
 /// What a word of a command line adds to what the command does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedEffect {
-    /// The effects.
+    /// The effects; none for what a request carries to the host that the words name.
     pub effects: Effects,
     /// The word.
     pub argument: String,

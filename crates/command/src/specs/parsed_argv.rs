@@ -4,6 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::specs::effect::matched_effect;
 use crate::specs::{Effect, Effects, MatchedEffect, PathUse, combined_effects};
 
 /// A command line, read.
@@ -139,13 +140,8 @@ impl ParsedArgv {
             true => (Effect::Runs, "runs in an environment of the project"),
             false => (Effect::Code, "is a file that can be any program"),
         };
-        self.base_effects.push(MatchedEffect {
-            effects: Effects::of(effect),
-            argument: word.into(),
-            why: why.into(),
-            alternative: None,
-            guessed: false,
-        });
+        let added = matched_effect(effect, word);
+        self.base_effects.push(MatchedEffect { why: why.into(), ..added });
     }
 
     /// All that the command does, without what command lines of their own among its words do.

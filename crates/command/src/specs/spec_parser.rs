@@ -83,6 +83,7 @@ const WORDS: &[(&str, ArgKind)] = &[
     ("awk", ArgKind::Awk),
     ("sql", ArgKind::Sql),
     ("url", ArgKind::Url),
+    ("carried", ArgKind::Carried),
     ("sent", ArgKind::Sent),
     ("sent-named", ArgKind::SentNamed),
     ("sent-form", ArgKind::SentForm),

@@ -178,7 +178,8 @@ fn novelty(past: &[PastDecision], asked: &ApprovalRequest<'_>) -> Option<String>
 /// The files that a call reads. The files that a command names count, whatever it does with them.
 pub(crate) fn files_read(action: &Action, facts: &Facts) -> Vec<String> {
     match action {
-        Action::Read { path, .. } | Action::Search { path, .. } => {
+        // An edit that does not fit quotes what is in the file.
+        Action::Read { path, .. } | Action::Search { path, .. } | Action::Edit { path, .. } => {
             vec![path.inside().map_or(path.asked.as_str(), |path| path.as_str()).to_owned()]
         }
         Action::Attach { file } => vec![file.clone()],

@@ -127,22 +127,22 @@ pub(super) fn check_unknown(policy: &Policy, line: Option<&CommandLine<'_>>) -> 
     let is_unknown = line.with_nested().iter().any(|line| line.effects().contains(Effect::Unknown));
     let reason = format!("nobody knows what `{}` does", line.display_name());
     let finding = is_unknown.then(|| Finding::with_verdict(verdict, reason))?;
-    let hint = "use a program and options that are known";
-    let finding = finding.with_suggestion(Some(hint));
+    let finding = finding.with_suggestion(Some("use a program and options that are known"));
     Some(finding.under("risk/unknown", policy.risk_policy.source.as_ref()))
 }
 
 /// What a model sends after it has read what is the user's and seen content from elsewhere is asked about each time: that
-/// content may be why it sends. A query of an address carries what is put into it.
+/// content may be why it sends. A query of an address carries what is put into it, and so does what has no effect but to go
+/// along with a request, such as a header.
 pub(super) fn check_exfiltration(
     input: &PolicyInput<'_>,
     line: Option<&CommandLine<'_>>,
 ) -> Option<Finding> {
     let (read, saw) = input.usage.read_private.zip(input.usage.saw_untrusted)?;
     let mut named = line.into_iter().flat_map(CommandLine::parsed_argvs);
-    let sends = |all: &MatchedEffect| {
-        let has_query = all.effects.contains(Effect::Network) && all.argument.contains('?');
-        has_query || all.effects.intersects(Effects::of(Effect::Sends).with(Effect::Publishes))
+    let sends = |MatchedEffect { effects: does, argument, .. }: &MatchedEffect| {
+        let carries = does.is_empty() || does.contains(Effect::Network) && argument.contains('?');
+        carries || does.intersects(Effects::of(Effect::Sends).with(Effect::Publishes))
     };
     let sends = match input.action {
         Action::Fetch { url, .. } => url.asked.contains('?'),
