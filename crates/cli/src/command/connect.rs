@@ -274,6 +274,9 @@ fn try_connection(
     if level == ConnectLevel::Hook {
         return Ok(());
     }
+    if settings.is_outdated(text) {
+        return Err(format!("connected, for the tools of another version: {anew}"));
+    }
     let open = open_tools(text);
     if !open.is_empty() {
         let open = open.join(", ");

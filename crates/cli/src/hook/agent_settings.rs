@@ -8,7 +8,8 @@ use crate::args::ConnectLevel;
 use crate::hook::dialect::{Dialect, DialectName};
 use crate::hook::json_edit::{with_element, without_elements};
 use crate::hook::replaced_tools::{
-    COVERAGE_OF_REPLACED, OTHER_TOOLS, named_directory, with_denials, without_denials,
+    COVERAGE_OF_REPLACED, named_directory, other_tools, tools_left_out, with_denials,
+    without_denials, without_leaves,
 };
 use crate::hook::rewrite::quote;
 
@@ -75,35 +76,52 @@ impl AgentSettings {
             map.insert("onFailure".into(), "block".into());
         }
         let matcher = match (level, self.name) {
-            (ConnectLevel::Replace, _) => OTHER_TOOLS,
-            (_, DialectName::ClaudeCode) => "*",
-            _ => ".*",
+            (ConnectLevel::Replace, _) => other_tools(),
+            (_, DialectName::ClaudeCode) => "*".to_owned(),
+            _ => ".*".to_owned(),
         };
-        let element = json!({ "matcher": matcher, "hooks": [hook] });
-        let text = match (level, self.level(text)) {
-            (ConnectLevel::Replace, Some(ConnectLevel::Replace)) => with_denials(text, true)?,
-            (ConnectLevel::Replace, _) => with_denials(&self.disconnected(text)?, false)?,
+        let text = match (level, self.replacing_matcher(text)) {
+            (ConnectLevel::Replace, Some(found)) if found == matcher => with_denials(text, true)?,
+            // Another version had other tools.
+            (ConnectLevel::Replace, Some(found)) => {
+                with_denials(&without_leaves(text, &found)?, true)?
+            }
+            (ConnectLevel::Replace, None) => with_denials(&self.disconnected(text)?, false)?,
             _ => self.disconnected(text)?,
         };
+        let element = json!({ "matcher": matcher, "hooks": [hook] });
         with_element(&self.without_hook(&text)?, self.list(), &element)
     }
 
     /// The level at which these settings are connected, if they are.
     pub(crate) fn level(&self, text: &str) -> Option<ConnectLevel> {
         let _connected = self.hook_line(text)?;
-        let read: Value = serde_json::from_str(text).unwrap_or_default();
+        Some(match self.replacing_matcher(text) {
+            Some(_) => ConnectLevel::Replace,
+            None => ConnectLevel::Hook,
+        })
+    }
+
+    /// What our hook is asked about in these settings, where our tools are in place of the agent's.
+    fn replacing_matcher(&self, text: &str) -> Option<String> {
+        let read: Value = serde_json::from_str(text).ok()?;
         let [outer, inner] = self.list();
-        let list = read.get(outer).and_then(|outer| outer.get(inner)?.as_array());
-        let of_ours = list.and_then(|all| all.iter().find(|item| self.line_of(item).is_some()));
-        let replaces = of_ours.is_some_and(|item| item.get("matcher") == Some(&json!(OTHER_TOOLS)));
-        Some(if replaces { ConnectLevel::Replace } else { ConnectLevel::Hook })
+        let mut list = read.get(outer)?.get(inner)?.as_array()?.iter();
+        let of_ours = list.find(|item| self.line_of(item).is_some())?;
+        let matcher = of_ours.get("matcher")?.as_str()?;
+        tools_left_out(matcher).map(|_| matcher.to_owned())
+    }
+
+    /// Whether our hook in these settings leaves out other tools of ours than this version has.
+    pub(crate) fn is_outdated(&self, text: &str) -> bool {
+        self.replacing_matcher(text).is_some_and(|found| found != other_tools())
     }
 
     /// The same settings without what was written for either level; none where they cannot be read.
     pub(crate) fn disconnected(&self, text: &str) -> Option<String> {
-        match self.level(text) {
-            Some(ConnectLevel::Replace) => self.without_hook(&without_denials(text)?),
-            _ => self.without_hook(text),
+        match self.replacing_matcher(text) {
+            Some(found) => self.without_hook(&without_denials(text, &found)?),
+            None => self.without_hook(text),
         }
     }
 

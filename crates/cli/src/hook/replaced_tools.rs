@@ -3,17 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use capsule_runtime::CATALOGUE;
 use serde_json::{Value, json};
 
 use crate::context::CliContext;
 use crate::hook::json_edit::{with_element, with_member, without_last, without_member};
 
-/// The tools that the hook is asked about beside the server: whatever is not denied, also tools that a later version
-/// brings, and those of other servers.
-pub(super) const OTHER_TOOLS: &str = "^(?!mcp__capsule__).*";
-
-/// The rule that lets the tools of the server run without a question of the agent: the policy judges them.
-const SERVER_TOOLS: &str = "mcp__capsule";
+/// What the agent puts before the name of a tool of our server. A server with a longer name may begin so, too.
+const PREFIX: &str = "mcp__capsule__";
 const ALLOWED: [&str; 2] = ["permissions", "allow"];
 const DENIED: [&str; 2] = ["permissions", "deny"];
 const SERVER: [&str; 2] = ["mcpServers", "capsule"];
@@ -51,25 +48,52 @@ pub(super) const COVERAGE_OF_REPLACED: [&str; 4] = [
     "the agent itself withholds its tools: the level holds as far as it keeps to its settings",
 ];
 
-/// The settings with the denials and the leave for our server: all of them at the end, or those that are missing.
-pub(super) fn with_denials(text: &str, missing_only: bool) -> Option<String> {
-    let open = open_tools(text);
-    let is_wanted = |name: &&str| !missing_only || open.contains(name);
-    let mut text = text.to_owned();
-    for name in BUILT_IN.iter().filter(|name| is_wanted(name)) {
-        text = with_element(&text, DENIED, &json!(name))?;
-    }
-    let read: Value = serde_json::from_str(&text).ok()?;
-    match strings(&read, ALLOWED).any(|rule| rule == SERVER_TOOLS) {
-        true => Some(text),
-        false => with_element(&text, ALLOWED, &json!(SERVER_TOOLS)),
-    }
+/// The tools that the hook is asked about beside the server: whatever is not denied and not exactly one of ours, also tools
+/// that a later version brings, and those of other servers.
+pub(super) fn other_tools() -> String {
+    let names: Vec<&str> = our_tools().collect();
+    format!("^(?!{PREFIX}({})$).*", names.join("|"))
 }
 
-/// The settings without what [`with_denials`] put into them; a denial that the user had before stays.
-pub(super) fn without_denials(text: &str) -> Option<String> {
-    let text = without_last(text, ALLOWED, &json!(SERVER_TOOLS))?;
+/// The names of our tools that settings leave out of what the hook is asked about, where their matcher is one that
+/// [`other_tools`] gave, in this version or in another.
+pub(super) fn tools_left_out(matcher: &str) -> Option<impl Iterator<Item = &str>> {
+    let names = matcher.strip_prefix("^(?!")?.strip_prefix(PREFIX)?.strip_prefix('(')?;
+    Some(names.strip_suffix(")$).*")?.split('|'))
+}
+
+fn our_tools() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.0.iter().map(|tool| tool.model_name)
+}
+
+/// The rule that lets a tool of the server run without a question of the agent: the policy judges it.
+fn leave(name: &str) -> Value {
+    json!(format!("{PREFIX}{name}"))
+}
+
+/// The settings with the denials and the leaves for our tools: all of them at the end, or those that are missing.
+pub(super) fn with_denials(text: &str, missing_only: bool) -> Option<String> {
+    let read: Value = serde_json::from_str(text).unwrap_or_default();
+    let has = |list, rule: &Value| strings(&read, list).any(|found| rule == found);
+    let denials = BUILT_IN.iter().map(|name| (DENIED, json!(name)));
+    let mut wanted = denials.chain(our_tools().map(|name| (ALLOWED, leave(name))));
+    wanted.try_fold(text.to_owned(), |text, (list, rule)| match missing_only && has(list, &rule) {
+        true => Some(text),
+        false => with_element(&text, list, &rule),
+    })
+}
+
+/// The settings without what [`with_denials`] put into them, which left out the tools of this matcher; a rule that the user
+/// had before stays.
+pub(super) fn without_denials(text: &str, matcher: &str) -> Option<String> {
+    let text = without_leaves(text, matcher)?;
     BUILT_IN.iter().try_fold(text, |text, name| without_last(&text, DENIED, &json!(name)))
+}
+
+/// The settings without the leaves for the tools that this matcher leaves out.
+pub(super) fn without_leaves(text: &str, matcher: &str) -> Option<String> {
+    let mut names = tools_left_out(matcher)?;
+    names.try_fold(text.to_owned(), |text, name| without_last(&text, ALLOWED, &leave(name)))
 }
 
 /// The built-in tools that these settings leave open.

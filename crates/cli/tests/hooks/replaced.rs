@@ -64,6 +64,14 @@ fn tools_are_replaced_and_given_back() {
     for tool in ["Bash", "Read", "Edit", "Write", "WebFetch"] {
         assert_eq!(denied.iter().filter(|rule| **rule == tool).count(), 1, "{tool}: {denied:?}");
     }
+    // Our tools, each by its whole name: a server `capsule__evil` has tools that begin like ours.
+    let allowed = settings["permissions"]["allow"].as_array().unwrap();
+    let tools: Vec<_> =
+        allowed.iter().filter_map(|rule| rule.as_str()?.strip_prefix("mcp__capsule__")).collect();
+    assert!(tools.contains(&"fs_read") && tools.contains(&"shell_run"), "{allowed:?}");
+    assert_eq!(tools.len(), allowed.len(), "{allowed:?}");
+    let matcher = settings["hooks"]["PreToolUse"][0]["matcher"].as_str().unwrap();
+    assert_eq!(matcher, format!("^(?!mcp__capsule__({})$).*", tools.join("|")));
     for (name, before) in Files::NAMES.iter().zip([SERVERS, SETTINGS]) {
         let backup = agent.capsule.home().join(format!("{name}.before-capsule"));
         assert_eq!(fs::read_to_string(backup).unwrap(), before);
@@ -78,6 +86,13 @@ fn tools_are_replaced_and_given_back() {
     assert!(files.doctor().contains("not denied: Bash"), "{}", files.doctor());
     let _ = files.connect(&replace).exits(0);
     assert!(files.doctor().contains("level 3"), "{}", files.doctor());
+    // What another version wrote, which had a tool that is no more and lacked one, is told, and written anew.
+    let [_, text] = files.texts();
+    let other = text.replace("fs_read|", "fs_peek|").replace("__fs_read\"", "__fs_peek\"");
+    fs::write(agent.capsule.home().join(Files::NAMES[1]), other).unwrap();
+    assert!(files.doctor().contains("tools of another version"), "{}", files.doctor());
+    let _ = files.connect(&replace).exits(0);
+    assert!(!files.texts()[1].contains("fs_peek") && files.doctor().contains("level 3"));
     let _ = files.connect(&["--undo"]).exits(0);
     assert_eq!(
         files.values(),
