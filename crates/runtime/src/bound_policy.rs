@@ -135,7 +135,7 @@ impl BoundPolicy {
                 .is_none_or(|file| is_outside_workspace(file, workspace.path())),
         };
         let tightening: Result<Vec<PolicyLayer>, PolicyLoadError> =
-            layers.iter_mut().map(|layer| bind_layer(layer, &draft, &roots, &home)).collect();
+            layers.iter_mut().map(|layer| read_layer(layer, &draft, &roots, &home)).collect();
         let policy = draft
             .bind(&roots, &home, CATALOGUE)
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
@@ -275,7 +275,7 @@ fn no_workspace(
 }
 
 /// A layer over a policy, bound to its workspace.
-fn bind_layer(
+fn read_layer(
     layer: &mut LayerText,
     draft: &PolicyDraft,
     roots: &BindRoots,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::repository::Repository;
+use crate::rust::Source;
 use crate::tidy::TidyFinding;
 
 /// What each room may depend on. What is not drawn is forbidden.
@@ -47,6 +48,11 @@ const SANDBOX_USERS: &[&str] = &[
 /// What the crate that reads policies may not name of `core`: it fills in what a policy says, and neither asks it nor makes
 /// evidence.
 const NOT_FOR_READERS: &[&str] = &["decide", "lifecycle"];
+/// What only the crate that reads policies may name of `core` and of itself: of these a policy could be made that lacks the
+/// rules of the base policy.
+const FOR_READERS: &[&str] = &["UnboundPolicy", "bind_layer", "rules_mut"];
+/// Where they may be named: in both crates, and by the targets that look for a policy that a tightening weakens.
+const READERS: &[&str] = &["crates/core/", "crates/policy/", "fuzz/"];
 
 pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let packages = house.metadata.get("packages").and_then(Value::as_array);
@@ -113,17 +119,27 @@ fn check_sandbox_users(house: &Repository) -> Vec<TidyFinding> {
 }
 
 fn check_readers(house: &Repository) -> Vec<TidyFinding> {
-    let readers =
-        house.sources.iter().filter(|source| source.path.starts_with("crates/policy/src/"));
-    let named = readers.flat_map(|source| {
-        let names = source.tokens.names().filter(|(name, _)| NOT_FOR_READERS.contains(name));
-        names.map(|(name, line)| (source.path.as_str(), name, line))
-    });
-    let finding = |(path, name, line)| {
-        let what = format!("names `{name}`: who reads a policy neither asks it nor makes evidence");
-        TidyFinding::at_line(path, line, what)
+    let check = |source: &Source| {
+        let is_within = |place: &&str| source.path.starts_with(place);
+        let closed: [(bool, &[&str], &str); 2] = [
+            (
+                is_within(&"crates/policy/src/"),
+                NOT_FOR_READERS,
+                "who reads a policy neither asks it nor makes evidence",
+            ),
+            (
+                !READERS.iter().any(is_within),
+                FOR_READERS,
+                "only who reads policies makes one, so that none lacks the rules of the base policy",
+            ),
+        ];
+        let named = closed.into_iter().filter(|(holds, ..)| *holds).flat_map(|(_, names, why)| {
+            let found = source.tokens.names().filter(|(name, _)| names.contains(name));
+            found.map(move |(name, line)| (line, format!("names `{name}`: {why}")))
+        });
+        named.map(|(line, what)| TidyFinding::at_line(&source.path, line, what)).collect()
     };
-    named.map(finding).collect()
+    house.sources.iter().flat_map(|source| -> Vec<TidyFinding> { check(source) }).collect()
 }
 
 #[cfg(test)]
@@ -175,6 +191,22 @@ mod tests {
             ("crates/runtime/src/d.rs", "use capsule_core::lifecycle::Judged;"),
         ]);
         assert_eq!(check(&house).len(), 2);
+    }
+
+    #[test]
+    fn a_policy_that_is_made_elsewhere_is_found() {
+        for text in [
+            "use capsule_core::policy::UnboundPolicy;",
+            "fn x() { read.bind_layer(kind, location, &roots); }",
+            "fn x() { *draft.rules_mut() = rules; }",
+        ] {
+            let found = |path: &str| check(&Repository::from_files(&[(path, text)])).len();
+            let open = ["crates/policy/src/a.rs", "crates/core/src/a.rs", "fuzz/src/targets/a.rs"];
+            assert_eq!(open.map(found), [0; 3], "{text}");
+            let closed =
+                ["crates/runtime/src/a.rs", "crates/cli/tests/a.rs", "crates/policy_x/a.rs"];
+            assert_eq!(closed.map(found), [1; 3], "{text}");
+        }
     }
 
     #[test]

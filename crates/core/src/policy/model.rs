@@ -101,8 +101,9 @@ impl Deref for Policy {
     }
 }
 
-/// A layer that is bound to a workspace.
+/// A layer that is bound to a workspace. Only binding makes one: its policy lacks the rules of the base policy.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PolicyLayer {
     /// Whose it is.
     pub kind: LayerKind,
