@@ -74,6 +74,16 @@ fn commands_do_what_they_say() {
         ("export CI=7; env | grep ^CI=; bash -c 'env | grep ^CI='", "CI=7\nCI=7\n", 0),
         ("bash -lc 'cd src && cat b.txt'; pwd | tail -c 5 | head -c 0", "c\n", 0),
         ("sh -c 'cat src/b.txt' 2>&1 | cat; bash -ec 'false; echo never' || echo $?", "c\n1\n", 0),
+        // Where a shell goes, what it sets and how it ends is its alone.
+        ("sh -c 'cd src'; ls; bash -c 'cd src && cd -' && ls -d src; ls", "src\nsrc\nsrc\n", 0),
+        (
+            "bash -c \"sh -c 'cd src'\"; ls; for d in a b; do sh -c 'cd src'; done; ls",
+            "src\nsrc\n",
+            0,
+        ),
+        ("if sh -c 'cd missing'; then ls src; fi; ls", "src\n", 0),
+        ("X=1; sh -c 'X=2; echo $X'; echo $X; false; sh -c 'echo $?'", "2\n1\n0\n", 0),
+        ("sh -c 'set -e; true'; false; sh -c 'echo a; exit 3'; echo $?", "a\n3\n", 0),
         ("! grep -q c src/a.txt && echo none", "none\n", 0),
         ("ls nope &> log; wc -l < log; ls nope |& wc -l", "1\n1\n", 0),
         ("cat src/b.txt; exit 3; echo never", "c\n", 3),

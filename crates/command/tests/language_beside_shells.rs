@@ -404,6 +404,11 @@ const STATEMENTS: &[&str] = &[
     "bash -c 'show a; show b fail' || show c; sh -c 'show d'",
     "A=1; export B=2; bash -c 'show; A=3; show $A'; show $A",
     "bash -ec 'show fail; show a'; bash -c \"sh -c 'show b'\" | show c",
+    "A=1; bash -c 'A=2; show $A'; show $A; sh -c 'set -e; show a'; show fail; show $?",
+    "show fail; bash -c 'show $?'; show fail || sh -c 'show a; show $?'",
+    "show fail; bash -c 'show $?; show fail; show $?'; show $?; sh -c 'show b; exit 3; show c'; show d",
+    "set -o pipefail; bash -c 'show fail | show a'; show $?",
+    "bash -o pipefail -c 'show fail | show a'; show $?; set -e; bash -c 'show fail; show b'; show c",
     "A=a; show a && A=b || A=c; show $A; show fail && A=d; show $A",
     "A=a && show fail && A=b; show $A",
 ];

@@ -140,7 +140,7 @@ pub enum GroupScope {
     Subshell,
     /// The same without `-e`, as in bash.
     Substitution,
-    /// The same, but it sees exported variables alone.
+    /// The same, but it sees exported variables alone, and neither options nor a status before.
     Shell,
 }
 

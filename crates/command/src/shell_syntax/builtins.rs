@@ -9,8 +9,8 @@ use super::ast::{
 };
 use super::parser::{Parser, check_count, parse_text};
 use super::refusal::SyntaxRefusal;
-use super::reserved_words::INHERITED_VARIABLES;
-use super::reserved_words::is_assignable;
+use super::reserved_words::{INHERITED_VARIABLES, is_assignable};
+use super::statements::changes_directory;
 use super::unsupported::UnsupportedSyntax;
 use capsule_base::limits;
 
@@ -55,16 +55,14 @@ impl Parser {
                 }
                 self.emit(ElementKind::Activate(folder.into()), span.clone())?;
             }
-            _ => match shell_text(stage) {
-                // One pipeline takes the place of the shell.
-                Some((options, text))
-                    if options.is_empty() && self.nested_script(text, span)?.is_single() =>
-                {
+            _ => {
+                let Some((options, text)) = shell_text(stage) else { return Ok(false) };
+                let inner = self.nested_script(text, span)?;
+                if options.is_empty() && self.takes_place(&inner, &options) {
                     return Ok(false);
                 }
-                Some((options, text)) => self.nested_shell(options, text, span)?,
-                None => return Ok(false),
-            },
+                self.nested_shell(options, inner, span)?;
+            }
         }
         Ok(true)
     }
@@ -194,32 +192,37 @@ impl Parser {
     ) -> Result<Vec<PipelineStage>, SyntaxRefusal> {
         let mut read = Vec::new();
         for stage in stages {
-            let Some((_, text)) = shell_text(&stage) else {
-                read.push(stage);
-                continue;
+            let (options, inner) = match shell_text(&stage) {
+                Some((options, text)) => (options, self.nested_script(text, &stage.span)?),
+                None => (Vec::new(), Script { elements: Vec::new() }),
             };
-            let mut inner = self.nested_script(text, &stage.span)?;
-            let is_single = inner.is_single();
-            let mut programs = inner
-                .elements
-                .pop()
-                .filter(|_| is_single)
-                .map_or_else(Vec::new, |element| element.pipeline.stages);
             let is_plain = stage.templates.is_empty()
-                && programs.iter().all(|program| program.templates.is_empty());
-            if programs.is_empty() || !is_plain || !stage.redirects.is_empty() && programs.len() > 1
-            {
+                && inner.stages().all(|program| program.templates.is_empty())
+                && (stage.redirects.is_empty() || inner.stages().nth(1).is_none());
+            if !is_plain || !self.takes_place(&inner, &options) {
                 read.push(stage);
                 continue;
             }
-            for program in &mut programs {
+            for mut program in inner.elements.into_iter().flat_map(|item| item.pipeline.stages) {
                 program.redirects.splice(0..0, stage.redirects.iter().cloned());
                 program.variables.splice(0..0, stage.variables.iter().cloned());
                 program.span = stage.span.clone();
+                read.push(program);
             }
-            read.extend(programs);
         }
         Ok(read)
+    }
+
+    /// Whether a text means the same in the place of its shell: one pipeline that neither leaves a directory behind nor asks
+    /// for a status before, and whose own depends on no option.
+    fn takes_place(&self, inner: &Script, options: &[ListOption]) -> bool {
+        let pipe_fails = options.contains(&ListOption::PipeFail) || self.fails_with_pipes();
+        let is_scoped = |stage: &PipelineStage| {
+            changes_directory(stage) || stage.variable_names().any(|name| name == "?")
+        };
+        inner.is_single()
+            && !inner.stages().any(is_scoped)
+            && !(pipe_fails && inner.stages().nth(1).is_some())
     }
 
     /// Reads the text that a shell is given. Places in it are those of the shell.
@@ -238,10 +241,9 @@ impl Parser {
     fn nested_shell(
         &mut self,
         switched: Vec<ListOption>,
-        text: &str,
+        inner: Script,
         span: &Span,
     ) -> Result<(), SyntaxRefusal> {
-        let inner = self.nested_script(text, span)?;
         let (captures, scope) = (false, GroupScope::Shell);
         self.emit(ElementKind::Enter { captures, scope }, span.clone())?;
         for option in switched {

@@ -311,6 +311,12 @@ mod tests {
             ("bash -c 'a; b' && c", "Shell ; [a] ; [b] ; leave  && [c]"),
             ("bash -lc 'a 2>&1' | b; sh -c 'c > d' > e", "[a]Err>&Out | [b] ; [c]Out>eOut>d"),
             ("bash -c \"sh -c 'a'\"", "[a]"),
+            ("sh -c 'cd d'; a", "Shell ; [cd][d] ; leave  ; [a]"),
+            ("bash -c \"sh -c 'cd d'\"", "Shell ; Shell ; [cd][d] ; leave  ; leave "),
+            // In a pipeline, and with a file, nothing but a shell does that.
+            ("sh -c 'cd d' | a; sh -c 'cd d' > e", "[sh][-c][cd d] | [a] ; [sh][-c][cd d]Out>e"),
+            ("bash -o pipefail -c 'a | b' | c", "[bash][-o][pipefail][-c][a | b] | [c]"),
+            ("a | sh -c 'b $?'; sh -c 'b $?'", "[a] | [sh][-c][b $?] ; Shell ; [b]<${?}> ; leave "),
         ] {
             match expected {
                 "" => refused(text, UnsupportedSyntax::Builtin, "export"),

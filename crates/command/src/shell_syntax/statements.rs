@@ -422,6 +422,6 @@ fn leads_to_same(one: &Redirection, others: &[Redirection]) -> bool {
     path != DEV_NULL && others.iter().any(is_same)
 }
 
-fn changes_directory(stage: &PipelineStage) -> bool {
+pub(super) fn changes_directory(stage: &PipelineStage) -> bool {
     stage.words.first().and_then(ShellWord::literal) == Some("cd")
 }

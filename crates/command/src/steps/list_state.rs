@@ -377,6 +377,7 @@ impl<F: Clone> ListState<F> {
                 self.bytes =
                     self.values.iter().map(|(name, value)| name.len() + value.bytes()).sum();
                 self.options.clear();
+                self.status = Some(0);
             }
             GroupScope::Substitution => self.set_option(ListOption::ErrorExit, false),
             GroupScope::Shared | GroupScope::Subshell => {}
