@@ -75,7 +75,7 @@ fn commands_do_what_they_say() {
         ("bash -lc 'cd src && cat b.txt'; pwd | tail -c 5 | head -c 0", "c\n", 0),
         ("sh -c 'cat src/b.txt' 2>&1 | cat; bash -ec 'false; echo never' || echo $?", "c\n1\n", 0),
         // Where a shell goes, what it sets and how it ends is its alone.
-        ("sh -c 'cd src'; ls; bash -c 'cd src && cd -' && ls -d src; ls", "src\nsrc\nsrc\n", 0),
+        ("sh -c 'cd src'; ls; bash -c 'cd src && cd ..' && ls -d src; ls", "src\nsrc\nsrc\n", 0),
         (
             "bash -c \"sh -c 'cd src'\"; ls; for d in a b; do sh -c 'cd src'; done; ls",
             "src\nsrc\n",
@@ -138,6 +138,12 @@ fn scripts_of_the_workspace_are_read() {
     }
     capsule.write_file(".env", "echo secret\n");
     symlink("/etc/profile", capsule.workspace().join("outside.sh")).unwrap();
+    for (name, target) in [("link.sh", "one.sh"), ("linked", "sub"), ("env.sh", ".env")] {
+        symlink(target, capsule.workspace().join(name)).unwrap();
+    }
+    let inside = |name: &str| capsule.workspace().join(name);
+    fs::hard_link(inside("quotes.sh"), inside("twin.sh")).unwrap();
+    fs::hard_link(inside(".env"), inside("secret.sh")).unwrap();
     for (command, expected) in [
         ("sh plain.sh", Ok("b\na\nc\n")),
         ("bash ./plain.sh --fast", Ok("b\na\nc\n")),
@@ -180,6 +186,16 @@ fn scripts_of_the_workspace_are_read() {
         // The file itself may not be read.
         ("sh .env", Err("no-")),
         ("sh outside.sh", Err("no-shells")),
+        ("sh env.sh", Err("no-")),
+        ("sh secret.sh", Err("no-")),
+        // By a link it may be another by then, as may be what has two names.
+        ("sh link.sh", Err("no-shells")),
+        ("sh linked/here.sh", Err("no-shells")),
+        ("cat > link.sh <<'E'\ngit push\nE\nsh one.sh", Err("no-shells")),
+        ("cat > one.sh <<'E'\ngit push\nE\nsh link.sh", Err("no-shells")),
+        ("cat > linked/here.sh <<'E'\ngit push\nE\nsh sub/here.sh", Err("no-shells")),
+        ("cat > linked/new.sh <<'E'\nls\nE\nsh linked/new.sh", Err("no-shells")),
+        ("cat > twin.sh <<'E'\ngit push\nE\nsh quotes.sh", Err("no-shells")),
         // A part that is denied denies the list.
         ("sh push.sh", Err("no-publishing")),
     ] {
@@ -199,6 +215,39 @@ fn scripts_of_the_workspace_are_read() {
     assert!(shown.contains("cat src/b.txt"), "{shown}");
     fs::remove_file(capsule.workspace().join("one.sh")).unwrap();
     let _ = capsule.run(&["replay", "latest"]).exits(0);
+}
+
+/// What a policy or a layer says of a shell holds for the scripts that it is given.
+#[test]
+fn rules_about_scripts_hold() {
+    let policy = |more: &str| format!("version: 1\nname: own\nextends: builtin:developer\n{more}");
+    let never = |argv: &str| format!("never: [{{ id: no-prod, argv: [{argv}] }}]\n");
+    let exec = |rule: &str| format!("tools: {{ shell.run: {{ {rule} }} }}\n");
+    for (own, layer, command, expected) in [
+        (never("[sh, one.sh]"), String::new(), "sh one.sh", "no-"),
+        (never("[sh, one.sh]"), String::new(), "cd src && ls; sh one.sh", "no-"),
+        (never("[dash]"), String::new(), "sh one.sh", "no-"),
+        (never("[{ regex: '(ba)?sh' }, one.sh]"), String::new(), "bash one.sh", "no-"),
+        (String::new(), never("[sh, one.sh]"), "sh one.sh", "no-"),
+        (String::new(), exec("form: command, executables: { sh: deny }"), "sh one.sh", "denied"),
+        (String::new(), exec("form: command, denied_tokens: [one.sh]"), "sh one.sh", "denied"),
+        // Rules about others leave scripts what they are.
+        (never("[make, deploy]"), never("[make, release]"), "sh one.sh", ""),
+        (String::new(), exec("form: command, denied_tokens: [two.sh]"), "sh one.sh", ""),
+    ] {
+        let capsule = capsule();
+        capsule.write_file("one.sh", "cat src/b.txt");
+        if !layer.is_empty() {
+            let text = format!("version: 1\nlayer: workspace\n{layer}");
+            capsule.write_file(".capsule/policy.yaml", text);
+        }
+        let path = capsule.write_policy(&policy(&own));
+        let answer = call(&capsule, &path, command);
+        let row = format!("{own}{layer}{command}: {answer}");
+        let stdout = if expected.is_empty() { json!("c\n") } else { Value::Null };
+        assert_eq!(answer["result"]["stdout"], stdout, "{row}");
+        assert!(answer.to_string().contains(expected), "{row}");
+    }
 }
 
 /// Programs may do what they like in the workspace.

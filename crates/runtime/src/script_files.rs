@@ -13,13 +13,16 @@ use capsule_command::shell_syntax::{
 };
 use capsule_command::specs::{CommandLine, Effect, Effects};
 use capsule_command::steps::target_from;
-use capsule_core::action::{CommandStep, PathTarget, StepContext};
+use capsule_core::action::{CommandStep, Facts, PathFact, PathLocation, PathTarget, StepContext};
 use capsule_core::call::ToolCall;
 use capsule_core::decision::Verdict;
 use capsule_core::journal::Journal;
-use capsule_core::policy::{CommandForm, PolicyInput, decide};
+use capsule_core::policy::{
+    ArgumentPattern, ArgvPattern, BASE_NAME, CommandForm, ExecRule, HardDenyRule, Policy,
+    PolicyInput, decide,
+};
 use capsule_core::tool::ToolName;
-use capsule_workspace::Workspace;
+use capsule_workspace::{PathLookup, Workspace, look_up};
 use serde_json::{Value, json};
 
 use crate::backend::CallBackend;
@@ -30,32 +33,33 @@ pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     mut call: ToolCall,
 ) -> ToolCall {
-    // Where a rule names the shell, its word is about that.
-    let takes_text = |name: &ToolName| {
-        run.policy.exec_rule(name).is_some_and(|exec| {
-            let names_shell = exec.programs.iter().any(|program| is_shell(&program.name));
-            exec.form == CommandForm::Command && !names_shell
-        })
-    };
     let is_part = call.args.get("part").is_some();
-    if is_part || call.tool.as_str() != "shell.run" || !takes_text(&call.tool) {
+    if is_part || call.tool.as_str() != "shell.run" {
         return call;
     }
-    let (Some(mut text), Some(workspace)) =
+    let (Some(mut text), Some((workspace, hidden_paths))) =
         (command_text(&call.args), run.backend.script_workspace())
     else {
         return call;
     };
+    if !leaves_shells(&run.policy, &call.tool, &text) {
+        return call;
+    }
     let cwd = call.args.get("cwd").and_then(Value::as_str).unwrap_or(".").to_owned();
     let cwd = PathTarget::parse_named(&cwd, workspace.root_names());
     while let Some(found) =
         parse(&text).ok().and_then(|script| find(&text, &script, &cwd, &workspace))
     {
-        if !may_read(run, &found.path) {
+        // What is judged is what is read, and both under its real name.
+        let (fact, lookup) = look_up(&workspace, &found.path, &hidden_paths.borrow());
+        if fact.real != PathLocation::Inside(found.path.clone()) || !may_read(run, &fact) {
             return call;
         }
-        let on_disk = || workspace.text_of(&found.path, limits::SCRIPT_BYTES);
-        let script = found.text.clone().or_else(on_disk);
+        let script = match (&found.text, &lookup) {
+            (Some(text), _) => Some(text.clone()),
+            (None, PathLookup::Found(file)) => workspace.text_of(file, limits::SCRIPT_BYTES),
+            (None, _) => None,
+        };
         let Some(replaced) = script.and_then(|script| found.replace(&text, &script)) else {
             return call;
         };
@@ -69,6 +73,36 @@ pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
         }
     }
     call
+}
+
+/// Whether no rule of the user, or of a layer, is about the shells and the words of a text as they are typed: such a rule would
+/// not see them any more.
+fn leaves_shells(policy: &Policy, tool: &ToolName, text: &str) -> bool {
+    let words = parse(text).ok().map(|script| {
+        let words = script.stages().flat_map(|stage| &stage.words);
+        words.map(ShellWord::unexpanded).collect::<Vec<_>>()
+    });
+    let words = words.unwrap_or_default();
+    let is_open = |rule: &ExecRule| {
+        let mut forbidden = rule.denied_tokens.iter().map(|item| &item.token);
+        rule.form == CommandForm::Command
+            && !rule.programs.iter().any(|program| is_shell(&program.name))
+            && !forbidden.any(|token| words.iter().any(|word| token.matches(word)))
+    };
+    // A shell goes by the name of the program that it is a link to, too.
+    let names = || SHELLS.iter().chain(&["dash"]);
+    let names_shell = |pattern: &ArgvPattern| match pattern.arguments.first() {
+        Some(ArgumentPattern::Any(tokens)) => {
+            tokens.iter().any(|token| names().any(|name| token.matches(name)))
+        }
+        Some(ArgumentPattern::Gap) => true,
+        None => false,
+    };
+    let is_theirs = |rule: &&HardDenyRule| !rule.source.at.starts_with(BASE_NAME);
+    let never = policy.self_and_layers().flat_map(|policy| &policy.hard_denies);
+    policy.exec_rule(tool).is_some()
+        && policy.self_and_layers().filter_map(|policy| policy.exec_rule(tool)).all(is_open)
+        && !never.filter(is_theirs).flat_map(|rule| &rule.argv).any(names_shell)
 }
 
 /// A call as a text of the command language.
@@ -138,7 +172,11 @@ fn find(
                 return Some(ScriptCall { range, shell, path, text, shells });
             }
             match written_text(element, stage).filter(|_| is_straight) {
-                Some((file, text)) => written.push((place(index, file)?, text.to_owned())),
+                Some((file, text)) => {
+                    // By another name it would be the text of a script, too.
+                    let path = place(index, file).filter(|path| workspace.is_only_name(path))?;
+                    written.push((path, text.to_owned()));
+                }
                 None if leaves_files(stage) => {}
                 None => return None,
             }
@@ -178,8 +216,11 @@ fn leaves_files(stage: &PipelineStage) -> bool {
     is_harmless && !stage.redirects.iter().any(writes)
 }
 
+/// The shells whose scripts are read.
+const SHELLS: &[&str] = &["sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"];
+
 fn is_shell(word: &str) -> bool {
-    matches!(word, "sh" | "bash" | "/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash")
+    SHELLS.contains(&word)
 }
 
 /// How many stages start a shell.
@@ -211,14 +252,15 @@ fn script_words(
     is_whole.then(|| (range, shell, (*file).to_owned()))
 }
 
-/// Whether the policy lets the file be read without a question.
-fn may_read<J: Journal, H: CallBackend>(run: &mut Run<J, H>, path: &WorkspacePath) -> bool {
-    let call = ToolCall::by_person("fs.read", json!({ "path": path.as_str() }));
+/// Whether the policy lets the file be read without a question, of which this was found.
+fn may_read<J: Journal, H: CallBackend>(run: &mut Run<J, H>, fact: &PathFact) -> bool {
+    let call = ToolCall::by_person("fs.read", json!({ "path": fact.path.as_str() }));
     let Ok(report) = run.backend.preflight(&call) else { return false };
+    let facts = Facts { paths: vec![fact.clone()], ..report.facts };
     let input = PolicyInput {
         tool: &call.tool,
         action: &report.action,
-        facts: &report.facts,
+        facts: &facts,
         usage: &run.usage,
         tainted: &[],
         args_digest: None,

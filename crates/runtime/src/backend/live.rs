@@ -27,8 +27,8 @@ use capsule_workspace::{
     UserVariables, Workspace,
 };
 
-use crate::backend::CallBackend;
 use crate::backend::hosted::HostOperation;
+use crate::backend::{CallBackend, ScriptWorkspace};
 use crate::changes::WaitingChanges;
 use crate::clock::now_micros;
 
@@ -309,9 +309,9 @@ impl CallBackend for LiveBackend {
         self.preflight(call)
     }
 
-    fn script_workspace(&self) -> Option<Rc<Workspace>> {
+    fn script_workspace(&self) -> Option<ScriptWorkspace> {
         // Another program that carries out its calls itself starts a shell.
-        (!self.is_gate).then(|| Rc::clone(&self.workspace))
+        (!self.is_gate).then(|| (Rc::clone(&self.workspace), Rc::clone(&self.hidden_paths)))
     }
 
     fn approver(&mut self) -> &mut dyn Approver {

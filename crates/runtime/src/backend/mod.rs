@@ -6,6 +6,7 @@ mod live;
 mod replayed;
 mod system_host;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,12 +14,15 @@ use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
 use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
-use capsule_workspace::Workspace;
+use capsule_workspace::{HiddenPaths, Workspace};
 
 pub use live::LiveBackend;
 pub(crate) use replayed::ReplayBackend;
 pub(crate) use system_host::secret_values;
 pub use system_host::{EnvLookup, SystemHost};
+
+/// A workspace with what is hidden in it.
+pub(crate) type ScriptWorkspace = (Rc<Workspace>, Rc<RefCell<HiddenPaths>>);
 
 /// What acts.
 pub trait CallBackend {
@@ -38,8 +42,8 @@ pub trait CallBackend {
     /// When it cannot be understood any more.
     fn preflight_again(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError>;
 
-    /// The workspace, where scripts of it are read to be judged; none where that is done already, as in what is recorded.
-    fn script_workspace(&self) -> Option<Rc<Workspace>> {
+    /// The workspace and what is hidden in it, where scripts of it are read to be judged; none where that is done already, as in what is recorded.
+    fn script_workspace(&self) -> Option<ScriptWorkspace> {
         None
     }
 
