@@ -6,8 +6,8 @@ use capsule_base::spelling::Spelling;
 use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::capability::Capability;
 use capsule_core::policy::{BindRoots, Policy};
-use capsule_policy::PolicyDraft;
 use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
+use capsule_policy::PolicyDraft;
 
 use crate::Answer;
 

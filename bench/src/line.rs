@@ -10,8 +10,8 @@ use std::time::Duration;
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{Policy, PolicyInput, Usage, decide};
-use capsule_policy::builtin_text;
 use capsule_core::tool::ToolName;
+use capsule_policy::builtin_text;
 use capsule_tools::{CATALOGUE, describe};
 use serde_json::{Value, json};
 
