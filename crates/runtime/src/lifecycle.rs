@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use capsule_base::code::Code;
 use capsule_base::root_names::RootNames;
-use capsule_core::action::Action;
+use capsule_core::action::{Action, Facts};
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::journal::Journal;
 use capsule_core::lifecycle::{self, FinishedCall, Judged, RunningCall};
@@ -66,7 +66,7 @@ fn run_call<J: Journal, H: CallBackend>(
         }
     };
     let (action, facts) = (understanding.action.clone(), &understanding.facts);
-    let (names, reads_files) = (facts.root_names.clone(), !files_read(&action, facts).is_empty());
+    let (names, reads_files) = (facts.root_names.clone(), reads_files(&call, &action, facts));
     let preflight = proposed.into_preflight(understanding);
     let judged = preflight.judge(&run.policy, &run.usage, redactor, journal)?;
     run.usage.count_call(&tool, made);
@@ -121,6 +121,16 @@ fn count_finished<J: Journal, H: CallBackend>(
     note_exposure(run, call, (action, reads_files), done);
 }
 
+/// Whether a call of a model reads files.
+fn reads_files(call: &ToolCall, action: &Action, facts: &Facts) -> bool {
+    is_of_model(call) && !files_read(action, facts).is_empty()
+}
+
+/// Whether a model makes the call, here or in a program that hosts one.
+const fn is_of_model(call: &ToolCall) -> bool {
+    matches!(call.origin, Origin::Model | Origin::Mcp)
+}
+
 /// Notes where a model read what is the user's, and where it saw content from elsewhere. A plan's calls are fixed before
 /// anything is seen. A command reads whatever it may, unless all that is known of it is that it asked the network.
 fn note_exposure<J: Journal, H: CallBackend>(
@@ -130,13 +140,16 @@ fn note_exposure<J: Journal, H: CallBackend>(
     done: &FinishedCall,
 ) {
     let is_attached = matches!(action, Action::Attach { .. });
-    if !is_attached && !matches!(call.origin, Origin::Model | Origin::Mcp) {
+    if !is_attached && !is_of_model(call) {
         return;
     }
     let asked_network = !done.network.hosts.is_empty();
     let reads = match action {
         Action::Run { .. } | Action::Command { .. } => reads_files || !asked_network,
-        Action::Search { .. } | Action::Git { .. } | Action::Test { .. } => true,
+        Action::Attach { .. }
+        | Action::Search { .. }
+        | Action::Git { .. }
+        | Action::Test { .. } => true,
         _ => reads_files,
     };
     let number = run.calls;

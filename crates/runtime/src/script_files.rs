@@ -12,7 +12,7 @@ use capsule_command::shell_syntax::{
     StdStream, parse, quote_argv,
 };
 use capsule_command::specs::{CommandLine, Effect, Effects};
-use capsule_command::steps::target_from;
+use capsule_command::steps::{DEV_NULL, target_from};
 use capsule_core::action::{CommandStep, Facts, PathFact, PathLocation, PathTarget, StepContext};
 use capsule_core::call::ToolCall;
 use capsule_core::decision::Verdict;
@@ -42,7 +42,10 @@ pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
     else {
         return call;
     };
-    if !leaves_shells(&run.policy, &call.tool, &text) {
+    // Most commands start none.
+    let has_shells =
+        |script: &Script| shells(script) > 0 && leaves_shells(&run.policy, &call.tool, script);
+    if !parse(&text).is_ok_and(|script| has_shells(&script)) {
         return call;
     }
     let cwd = call.args.get("cwd").and_then(Value::as_str).unwrap_or(".").to_owned();
@@ -75,14 +78,11 @@ pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
     call
 }
 
-/// Whether no rule of the user, or of a layer, is about the shells and the words of a text as they are typed: such a rule would
+/// Whether no rule of the user, or of a layer, is about the shells and the words of a list as they are typed: such a rule would
 /// not see them any more.
-fn leaves_shells(policy: &Policy, tool: &ToolName, text: &str) -> bool {
-    let words = parse(text).ok().map(|script| {
-        let words = script.stages().flat_map(|stage| &stage.words);
-        words.map(ShellWord::unexpanded).collect::<Vec<_>>()
-    });
-    let words = words.unwrap_or_default();
+fn leaves_shells(policy: &Policy, tool: &ToolName, script: &Script) -> bool {
+    let words = script.stages().flat_map(|stage| &stage.words);
+    let words: Vec<String> = words.map(ShellWord::unexpanded).collect();
     let is_open = |rule: &ExecRule| {
         let mut forbidden = rule.denied_tokens.iter().map(|item| &item.token);
         rule.form == CommandForm::Command
@@ -139,9 +139,6 @@ fn find(
     workspace: &Workspace,
 ) -> Option<ScriptCall> {
     let shells = shells(script);
-    if shells == 0 {
-        return None;
-    }
     let jumps = |element: &ScriptElement| matches!(element.kind, ElementKind::Jump(_));
     let is_again = |(at, element): (usize, &ScriptElement)| match element.kind {
         ElementKind::Each { .. } | ElementKind::EachLine { .. } => true,
@@ -209,7 +206,7 @@ fn written_text<'e>(
 /// Whether what a stage does leaves every file's text as it is.
 fn leaves_files(stage: &PipelineStage) -> bool {
     let argv: Vec<String> = stage.words.iter().map(ShellWord::unexpanded).collect();
-    let writes = |redirect: &Redirection| matches!(redirect, Redirection::File { path, .. } if path != "/dev/null");
+    let writes = |redirect: &Redirection| matches!(redirect, Redirection::File { path, .. } if path != DEV_NULL);
     let name = argv.first().map_or("", String::as_str);
     let is_harmless = matches!(name, "cd" | "chmod" | "mkdir")
         || CommandLine::parse(&argv, None, false).effects().is_subset_of(READING);
@@ -225,10 +222,10 @@ fn is_shell(word: &str) -> bool {
 
 /// How many stages start a shell.
 fn shells(script: &Script) -> usize {
-    let stages = script.elements.iter().flat_map(|element| &element.pipeline.stages);
-    stages
-        .filter(|stage| stage.words.first().and_then(ShellWord::literal).is_some_and(is_shell))
-        .count()
+    let name = |stage: &PipelineStage| {
+        stage.words.first().and_then(ShellWord::literal).is_some_and(is_shell)
+    };
+    script.stages().filter(|stage| name(stage)).count()
 }
 
 /// Where the words of `sh FILE ARGUMENT ..` stand, the shell with its options, and the file. The arguments are for

@@ -8,11 +8,6 @@ const MESSAGES: &[(&str, &str, &str)] = &[
         "write `KEY: VALUE`; indent the lines of a text behind `|` or `>` deeper than its key",
     ),
     (
-        "simple key expected",
-        "the line is no key with a value",
-        "write `KEY: VALUE`, indented as the keys beside it",
-    ),
-    (
         "mapping values are not allowed",
         "a `: ` is not expected here",
         "put a text that holds `: ` in quotes; give all keys of a map the same indentation",

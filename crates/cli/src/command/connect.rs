@@ -146,10 +146,8 @@ fn changed(
     if let Some(obstacle) = settings.obstacle(&after).filter(|_| words.is_some()) {
         return Err(refuse(obstacle));
     }
-    if !settings.says(&after, words.as_deref()) {
-        return Err(refuse(TWICE));
-    }
-    if words.is_some() && settings.level(&after) != Some(args.level) {
+    let is_level = words.is_none() || settings.level(&after) == Some(args.level);
+    if !settings.says(&after, words.as_deref()) || !is_level {
         return Err(refuse(TWICE));
     }
     Ok(after)

@@ -91,6 +91,10 @@ impl Effects {
     /// None at all.
     pub const NONE: Self = Self(0);
 
+    /// Those of a program that does what files say.
+    pub const BY_FILES: Self =
+        Self::of(Effect::Runs).with(Effect::Starts).with(Effect::Code).with(Effect::Unknown);
+
     /// One.
     #[must_use]
     pub const fn of(effect: Effect) -> Self {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capsule_base::path::WorkspacePath;
-use capsule_command::specs::{CommandLine, Effect, PathAccess};
+use capsule_command::specs::{CommandLine, Effects, PathAccess};
 use capsule_core::action::{Action, Facts, ParsedUrl, PathTarget, sub_actions};
 use capsule_core::capability::Capabilities;
 use capsule_core::decision::Verdict;
@@ -138,13 +138,11 @@ impl PlanRequirements {
 
 /// Whether a call runs what files say: what it does then, its own words do not tell.
 pub(super) fn runs_code(step: &PlannedCall) -> bool {
-    const BY_FILES: [Effect; 4] = [Effect::Runs, Effect::Starts, Effect::Code, Effect::Unknown];
     let facts = step.facts();
     let told = |argv: &[String]| {
         let first = argv.first().map(String::as_str).unwrap_or_default();
         let program = facts.program_named(first).or(facts.program.as_ref());
-        let effects = CommandLine::parse(argv, program, false).effects();
-        BY_FILES.iter().any(|file| effects.contains(*file))
+        CommandLine::parse(argv, program, false).effects().intersects(Effects::BY_FILES)
     };
     match step.action() {
         Action::Test { .. } => true,

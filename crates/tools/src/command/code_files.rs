@@ -1,5 +1,6 @@
 //! The files of the workspace whose text a command runs, for the person who is asked about it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,16 +11,13 @@ use capsule_base::digest::Digest;
 use capsule_base::escape;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_command::specs::{CommandLine, Effect};
-use capsule_core::action::{Facts, FileKind, PathFact};
+use capsule_command::specs::{CommandLine, Effects};
+use capsule_core::action::{Action, Facts, FileKind, PathFact, sub_actions};
 use capsule_core::lifecycle::Preview;
-use capsule_workspace::Workspace;
+use capsule_workspace::{HiddenPaths, Workspace};
 use rustix::fs::OFlags;
 
 use crate::tool::ToolContext;
-
-/// What tells that a program does what a file says.
-const BY_FILES: [Effect; 4] = [Effect::Runs, Effect::Starts, Effect::Code, Effect::Unknown];
 
 /// Files of a directory that programs run when they are given the directory, or are started in it.
 const RUN_BY_DIRECTORY: [&str; 6] =
@@ -28,53 +26,77 @@ const RUN_BY_DIRECTORY: [&str; 6] =
 /// The files that the words of a command name, and that programs find by themselves in the directories of it, where it may
 /// run what they say. A yes is given to their text: an answer that comes after one of them was changed is no answer to
 /// what would run now.
+///
+/// They are looked for when a person is asked: most commands ask for nothing.
 pub(crate) struct CodeFiles {
     workspace: Rc<Workspace>,
-    /// Each with whether the command itself writes it before.
-    paths: BTreeMap<WorkspacePath, bool>,
+    hidden_paths: Rc<RefCell<HiddenPaths>>,
+    action: Action,
+    facts: Facts,
+    /// Whether the command is a list, of which a part may write what a later one runs.
+    is_list: bool,
 }
 
 impl CodeFiles {
-    /// The files of a command that runs these programs, and writes to `written` before it may run them; none where no
-    /// program of it runs code.
+    /// Those of a command of which this was found.
     pub(crate) fn of(
-        mut programs: impl Iterator<Item = Vec<String>>,
-        written: &[WorkspacePath],
-        facts: &Facts,
+        action: &Action,
+        (facts, is_list): (&Facts, bool),
         context: &ToolContext<'_>,
     ) -> Self {
-        let workspace = Rc::clone(context.workspace);
-        if !programs.any(|argv| runs_code(&argv, facts)) {
-            return Self { workspace, paths: BTreeMap::new() };
+        Self {
+            workspace: Rc::clone(context.workspace),
+            hidden_paths: Rc::clone(context.hidden_paths),
+            action: action.clone(),
+            facts: facts.clone(),
+            is_list,
         }
-        let hidden_paths = context.hidden_paths.borrow();
+    }
+
+    /// The files, each with whether the command itself writes it before; none where no program of the command runs code.
+    fn find(&self) -> BTreeMap<WorkspacePath, bool> {
+        let parts: Vec<Action> = match &self.action {
+            Action::Command { steps, .. } => {
+                let parts = steps.iter().flat_map(|step| sub_actions(step, None, &self.facts));
+                parts.map(|part| part.action).collect()
+            }
+            action => vec![action.clone()],
+        };
         let mut paths = BTreeMap::new();
-        for PathFact { path, kind, .. } in &facts.paths {
+        if !parts.iter().any(|part| runs_code(part, &self.facts)) {
+            return paths;
+        }
+        for PathFact { path, kind, .. } in &self.facts.paths {
             match kind {
                 FileKind::Directory => {
                     let files = RUN_BY_DIRECTORY.iter().map(|name| path.join(name));
-                    paths.extend(
-                        files.filter(|path| is_file(&workspace, path)).map(|path| (path, false)),
-                    );
+                    let files = files.filter(|path| is_file(&self.workspace, path));
+                    paths.extend(files.map(|path| (path, false)));
                 }
                 FileKind::File => drop(paths.insert(path.clone(), false)),
                 _ => {}
             }
         }
+        let hidden_paths = self.hidden_paths.borrow();
         paths.retain(|path, _| !hidden_paths.is_hidden(path, false));
-        for path in written {
-            paths.entry(path.clone()).and_modify(|is_written| *is_written = true);
+        for part in parts.iter().filter(|_| self.is_list) {
+            if let Action::Write { path, .. } = part
+                && let Some(is_written) = path.inside().and_then(|path| paths.get_mut(path))
+            {
+                *is_written = true;
+            }
         }
-        Self { workspace, paths }
+        paths
     }
 
     /// Each file with its size and digest, and with its lines where all of them fit on a card.
     pub(crate) fn preview(&self) -> Preview {
-        if self.paths.is_empty() {
+        let paths = self.find();
+        if paths.is_empty() {
             return Preview::Unavailable;
         }
         let mut lines = String::new();
-        for (path, is_written) in &self.paths {
+        for (path, is_written) in &paths {
             let shown = escape::line(path.as_str());
             let found = if *is_written { None } else { self.read(path) };
             let _ = match found {
@@ -115,10 +137,10 @@ fn is_file(workspace: &Workspace, path: &WorkspacePath) -> bool {
     workspace.resolve(path).is_ok_and(|found| found.kind() == FileKind::File)
 }
 
-/// Whether a program does what files say.
-fn runs_code(argv: &[String], facts: &Facts) -> bool {
+/// Whether a part of a command is a program that does what files say.
+fn runs_code(part: &Action, facts: &Facts) -> bool {
+    let Action::Run { argv, .. } = part else { return false };
     let name = argv.first().map(String::as_str).unwrap_or_default();
     let program = facts.program_named(name).or(facts.program.as_ref());
-    let effects = CommandLine::parse(argv, program, false).effects();
-    BY_FILES.iter().any(|effect| effects.contains(*effect))
+    CommandLine::parse(argv, program, false).effects().intersects(Effects::BY_FILES)
 }

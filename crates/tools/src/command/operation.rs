@@ -52,8 +52,8 @@ pub(crate) struct CommandOperation {
     pub(crate) stages: Vec<ReadyStage>,
     pub(crate) cwd: OsString,
     pub(crate) stdin: Vec<u8>,
-    /// What a person is shown of it.
-    pub(crate) code_files: CodeFiles,
+    /// What a person is shown of it, where one may be asked.
+    pub(crate) code_files: Option<CodeFiles>,
     /// Whether they fail together with any of them.
     pub(crate) pipe_fail: bool,
     /// How far the command is, or why it could not come so far.
@@ -105,7 +105,7 @@ impl Operation for CommandOperation {
     }
 
     fn preview(&mut self) -> Preview {
-        self.code_files.preview()
+        self.code_files.as_ref().map_or(Preview::Unavailable, CodeFiles::preview)
     }
 
     fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {

@@ -13,7 +13,6 @@ use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::undo::NoUndoReason;
 use capsule_workspace::{PathLookup, look_up};
 
-use crate::command::code_files::CodeFiles;
 use crate::command::operation::{CommandOperation, ReadyStage};
 use crate::tool::{PreparedCall, ToolContext};
 
@@ -148,11 +147,8 @@ pub(crate) fn command_operation(
     facts: &Facts,
     context: &ToolContext<'_>,
 ) -> CommandOperation {
-    let words = |stage: &ReadyStage| {
-        stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-    };
     CommandOperation {
-        code_files: CodeFiles::of(stages.iter().map(words), &[], facts, context),
+        code_files: None,
         workspace: Rc::clone(context.workspace),
         hidden_paths: Rc::clone(context.hidden_paths),
         commands: context.commands.clone(),

@@ -1,13 +1,13 @@
 //! A list of pipelines: the call for the whole only tells its parts, and each of those is a call of its
 //! own when it is reached.
 
-use capsule_core::action::{Action, CommandStep, Facts, ListPart, sub_actions};
+use capsule_base::root_names::RootNames;
+use capsule_core::action::{CommandStep, ListPart};
 use capsule_core::lifecycle::{Operation, Permit, Preview};
 use capsule_core::outcome::{Outcome, Output};
 use serde_json::json;
 
 use crate::command::code_files::CodeFiles;
-use crate::tool::ToolContext;
 
 /// The parts of a list.
 pub(super) struct ListParts {
@@ -20,22 +20,10 @@ pub(super) struct ListParts {
 impl ListParts {
     pub(super) fn from_steps(
         steps: &[CommandStep],
-        facts: &Facts,
-        context: &ToolContext<'_>,
+        names: &RootNames,
+        code_files: CodeFiles,
     ) -> Self {
-        let (mut programs, mut written) = (Vec::new(), Vec::new());
-        for part in steps.iter().flat_map(|step| sub_actions(step, None, facts)) {
-            match part.action {
-                Action::Run { argv, .. } => programs.push(argv),
-                Action::Write { path, .. } => written.extend(path.inside().cloned()),
-                _ => {}
-            }
-        }
-        Self {
-            code_files: CodeFiles::of(programs.into_iter(), &written, facts, context),
-            parts: ListPart::of(steps),
-            root: context.workspace.root_names().mount().into(),
-        }
+        Self { parts: ListPart::of(steps), root: names.mount().into(), code_files }
     }
 }
 

@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 
 use self::change::Change;
 use self::list::ListParts;
+use crate::command::code_files::CodeFiles;
 use crate::command::operation::{CommandOperation, ReadyStage};
 use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
@@ -321,7 +322,9 @@ fn prepare_program(
             if let Some(problem) = git_repository::problem(&stages, cwd, context) {
                 return impossible_call(facts, problem);
             }
-            let operation = Box::new(command_operation(stages, cwd, stdin, &facts, context));
+            let operation = command_operation(stages, cwd, stdin, &facts, context);
+            let code_files = Some(CodeFiles::of(action, (&facts, false), context));
+            let operation = Box::new(CommandOperation { code_files, ..operation });
             PreparedCall { facts, operation }
         }
         (None, _) => {
@@ -351,7 +354,9 @@ fn prepare_command(
         }
         ([step], _) if !step.is_cd() && is_single => step,
         _ => {
-            let operation = Box::new(ListParts::from_steps(steps, &facts, context));
+            let code_files = CodeFiles::of(action, (&facts, true), context);
+            let names = context.workspace.root_names();
+            let operation = Box::new(ListParts::from_steps(steps, names, code_files));
             return PreparedCall { facts, operation };
         }
     };
@@ -367,7 +372,8 @@ fn prepare_command(
                 return impossible_call(facts, problem);
             }
             let operation = command_operation(stages, &step.cwd, stdin, &facts, context);
-            let operation = Box::new(CommandOperation { pipe_fail, ..operation });
+            let code_files = Some(CodeFiles::of(action, (&facts, false), context));
+            let operation = Box::new(CommandOperation { pipe_fail, code_files, ..operation });
             PreparedCall { facts, operation }
         }
         Err(problem) if problem.code == Code::ExecNotFound => impossible_call(facts, problem),
