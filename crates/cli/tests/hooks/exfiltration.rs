@@ -82,6 +82,8 @@ tools:
         "wget --referer secret",
         "wget --user a",
         "wget --password secret",
+        "nice curl -H 'X: secret'",
+        "timeout 20 nice curl -A secret",
     ];
     // wget itself ends with 4 as well.
     let waits = |line: &str| {

@@ -139,7 +139,8 @@ pub(super) fn check_exfiltration(
     line: Option<&CommandLine<'_>>,
 ) -> Option<Finding> {
     let (read, saw) = input.usage.read_private.zip(input.usage.saw_untrusted)?;
-    let mut named = line.into_iter().flat_map(CommandLine::parsed_argvs);
+    let lines = line.map(CommandLine::with_nested).unwrap_or_default();
+    let mut named = lines.iter().flat_map(|line| line.parsed_argvs());
     let sends = |MatchedEffect { effects: does, argument, .. }: &MatchedEffect| {
         let carries = does.is_empty() || does.contains(Effect::Network) && argument.contains('?');
         carries || does.intersects(Effects::of(Effect::Sends).with(Effect::Publishes))
