@@ -172,26 +172,27 @@ impl ListingScope {
         !self.policy.conceals(path) && self.policy.self_and_layers().all(is_open)
     }
 
-    /// Whether the lines of a file may be searched: the tool and `fs.read` allow it for the file, or ask what
-    /// they asked for the path that was judged. Both are given as they were found on disk.
-    #[must_use]
-    pub fn searches(&self, judged: &PathFact, file: &PathFact) -> bool {
-        let decide = |tool: &ToolName, fact: &PathFact| {
-            let path = PathTarget::parse(fact.path.as_str());
-            let filter = SearchFilter { content: Some(String::new()), ..SearchFilter::default() };
-            let action = &Action::Search { path, filter, limit: None };
-            let facts = &Facts { paths: alloc::vec![fact.clone()], ..Facts::default() };
-            let (usage, args_digest) = (&Usage::default(), None);
+    /// What `fs.read` and the tool say about a search of a path, as it was found on disk.
+    pub fn judge_search(&self, fact: &PathFact) -> impl Iterator<Item = Decision> {
+        let path = PathTarget::parse(fact.path.as_str());
+        let filter = SearchFilter { content: Some(String::new()), ..SearchFilter::default() };
+        let action = Action::Search { path, filter, limit: None };
+        let facts = Facts { paths: alloc::vec![fact.clone()], ..Facts::default() };
+        [ToolName::unchecked("fs.read"), self.tool.clone()].into_iter().map(move |tool| {
+            let (usage, tool) = (&Usage::default(), &tool);
+            let (action, facts, args_digest) = (&action, &facts, None);
             let input = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest };
             decide(&self.policy, &input).decision
-        };
-        [ToolName::unchecked("fs.read"), self.tool.clone()].iter().all(|tool| {
-            let decision = decide(tool, file);
-            let same = |other: Decision| {
-                (decision.verdict, &decision.rule) == (other.verdict, &other.rule)
-            };
-            decision.verdict == Verdict::Allow
-                || decision.verdict != Verdict::Deny && same(decide(tool, judged))
+        })
+    }
+
+    /// Whether the lines of a file may be searched: the tool and `fs.read` allow it for the file, or ask what
+    /// they asked for the path that was judged.
+    #[must_use]
+    pub fn searches(&self, judged: &[Decision], file: &PathFact) -> bool {
+        self.judge_search(file).zip(judged).all(|(decision, judged)| {
+            let is_same = (decision.verdict, &decision.rule) == (judged.verdict, &judged.rule);
+            decision.verdict == Verdict::Allow || decision.verdict != Verdict::Deny && is_same
         })
     }
 }

@@ -3,9 +3,9 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::language::{PRIVATE_IPS, REDIRECTS, URL_RULE, URLS, limit_keys};
+use crate::language::{PRIVATE_IPS, REDIRECTS, URL_RULE, URLS};
 use crate::parse::context::Context;
-use crate::parse::rule_value::{read_bound, read_decision, text, untrusted};
+use crate::parse::rule_value::{limit_section, read_bound, read_decision, text, untrusted};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::net;
@@ -37,10 +37,7 @@ pub(super) fn rule(
         urls(context, node, &mut rule);
     }
     shared_settings(context, section, &mut rule);
-    let limits_section = section
-        .get("limits")
-        .and_then(|node| context.section_with(node, "`limits`", &limit_keys(signature)));
-    if let Some(section) = limits_section {
+    if let Some(section) = limit_section(context, signature, section) {
         for (name, most, bound) in [
             ("bytes_max", limits::FETCH_BYTES_MAX, &mut rule.bytes_max),
             ("inflated_max", limits::INFLATED_BYTES_MAX, &mut rule.inflated_max),

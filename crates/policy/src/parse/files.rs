@@ -3,9 +3,11 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::language::{PATH_RULE, PATHS, limit_keys};
+use crate::language::{PATH_RULE, PATHS};
 use crate::parse::context::Context;
-use crate::parse::rule_value::{read_bound, read_decision, result_limits, text, verdict};
+use crate::parse::rule_value::{
+    limit_section, read_bound, read_decision, result_limits, text, verdict,
+};
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_base::spelling::Spelling;
@@ -50,8 +52,8 @@ pub(super) fn rule(
         paths(context, node, &mut rule);
     }
     switches(context, section, &mut rule);
-    if let Some(node) = section.get("limits") {
-        bounds(context, signature, node, &mut rule);
+    if let Some(section) = limit_section(context, signature, section) {
+        bounds(context, signature, &section, &mut rule);
     }
     if let Some(node) = section.get("undo") {
         // There is always an undo record; the key is there so that a reader sees it.
@@ -116,18 +118,16 @@ fn switches(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FileRul
 fn bounds(
     context: &mut Context<'_>,
     signature: &ToolSignature,
-    node: &YamlNode,
+    section: &Section<'_>,
     rule: &mut FileRule,
 ) {
     let writes = signature.capabilities.contains(&Capability::FsWrite);
-    let keys = limit_keys(signature);
-    let Some(section) = context.section_with(node, "`limits`", &keys) else { return };
     let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };
     for (name, bound) in [("bytes_max", &mut rule.bytes_max), ("bytes", &mut rule.bytes)] {
-        read_bound(context, (&section, name), YamlReader::size, 0..=most, bound);
+        read_bound(context, (section, name), YamlReader::size, 0..=most, bound);
     }
     rule.bytes = rule.bytes.min(rule.bytes_max);
-    result_limits(context, &section, (&mut rule.results_max, &mut rule.results));
+    result_limits(context, section, (&mut rule.results_max, &mut rule.results));
     if let Some(node) = section.get("binary") {
         context.reader.only_supported(node, "preview", &[]);
     }

@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::language::{FILTER, limit_keys};
+use crate::language::FILTER;
 use crate::parse::context::Context;
 use crate::parse::exec::{environment, is_place, not_a_place, process_limits};
-use crate::parse::rule_value::{read_bound, result_limits};
+use crate::parse::rule_value::{limit_section, read_bound, result_limits};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
@@ -28,11 +28,7 @@ pub(super) fn git(
         false => (limits::STATUS_ENTRIES, limits::STATUS_ENTRIES),
     };
     let mut rule = GitRule { bytes: limits::READ_BYTES_MAX, results, results_max };
-    let node = section.get("limits");
-    let keys = limit_keys(signature);
-    let Some(section) = node.and_then(|node| context.section_with(node, "`limits`", &keys)) else {
-        return rule;
-    };
+    let Some(section) = limit_section(context, signature, section) else { return rule };
     let range = 0..=limits::READ_BYTES_MAX;
     read_bound(context, (&section, "bytes"), YamlReader::size, range, &mut rule.bytes);
     result_limits(context, &section, (&mut rule.results_max, &mut rule.results));

@@ -5,12 +5,14 @@ use alloc::string::{String, ToString};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
+use crate::language::limit_keys;
 use crate::parse::context::Context;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::Diagnostic;
 use capsule_base::limits;
 use capsule_base::yaml::{Section, YamlNode, YamlReader};
 use capsule_core::decision::Verdict;
+use capsule_core::tool::ToolSignature;
 
 /// Whether nobody vouches for what comes of it. What came from elsewhere is untrusted in any case; the key is
 /// there so that a reader sees it.
@@ -78,6 +80,16 @@ pub(super) fn read_bound(
         let value = read(&mut context.reader, node);
         *bound = in_range(context, node, value, range).unwrap_or(*bound);
     }
+}
+
+/// The `limits` of a tool, if its rule has any.
+pub(super) fn limit_section<'n>(
+    context: &mut Context<'_>,
+    signature: &ToolSignature,
+    section: &Section<'n>,
+) -> Option<Section<'n>> {
+    let node = section.get("limits")?;
+    context.section_with(node, "`limits`", &limit_keys(signature))
 }
 
 /// Reads how many results a call gives at most, and where it names no limit.

@@ -6,9 +6,11 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
-use crate::language::{EXAMPLES, limit_keys, quota_keys, tool_keys};
+use crate::language::{EXAMPLES, quota_keys, tool_keys};
 use crate::parse::context::Context;
-use crate::parse::rule_value::{bounded_time, read_decision, text, untrusted, verdict};
+use crate::parse::rule_value::{
+    bounded_time, limit_section, read_decision, text, untrusted, verdict,
+};
 use crate::parse::{exec, fetch, files, git_and_tests};
 use capsule_base::code::Code;
 use capsule_base::limits;
@@ -54,9 +56,7 @@ pub(super) fn rule(
             ToolShape::Test => Constraint::Test(git_and_tests::test(context, &section, signature)),
             ToolShape::User => {
                 // A person takes the time that an answer takes.
-                section.get("limits").and_then(|node| {
-                    context.section_with(node, "`limits`", &limit_keys(signature))
-                });
+                let _ = limit_section(context, signature, &section);
                 Constraint::Person
             }
         },

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use capsule_base::glob::Glob;
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
-use capsule_core::action::{Action, FileKind, PathFact, SearchFilter};
+use capsule_core::action::{Action, FileKind, SearchFilter};
 use capsule_core::capability::Capability;
+use capsule_core::decision::Decision;
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{ListingScope, Restrictions};
@@ -330,7 +331,8 @@ impl GrepOperation {
     }
 
     fn search_files(&self, files: &[WorkspacePath], search: &mut Search<'_>) {
-        let judged = look_up(&self.workspace, &self.path, &self.hidden_paths.borrow()).0;
+        let fact = look_up(&self.workspace, &self.path, &self.hidden_paths.borrow()).0;
+        let judged: Vec<Decision> = search.scope.judge_search(&fact).collect();
         for path in files {
             if self.is_over(search) {
                 return;
@@ -353,7 +355,7 @@ impl GrepOperation {
 
     fn search_file(
         &self,
-        (judged, path): (&PathFact, &WorkspacePath),
+        (judged, path): (&[Decision], &WorkspacePath),
         search: &mut Search<'_>,
     ) -> io::Result<()> {
         let (fact, lookup) = look_up(&self.workspace, path, &self.hidden_paths.borrow());

@@ -78,7 +78,7 @@ impl Finding {
 
     /// The same under a rule and its place.
     pub(crate) fn under_rule(self, rule: impl Into<String>, source: &SourceLocation) -> Self {
-        Self { rule: Some(rule.into()), at: Some(source.at.clone()), ..self }
+        self.under(rule, Some(source))
     }
 
     /// The same under a rule, with its place where the policy has one.
