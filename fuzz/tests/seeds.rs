@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use capsule_testkit::Numbers;
 use fuzz::targets::{TARGETS, Target};
 
 /// Inputs that are made of the seeds of one target, and the time after which no more are made.
@@ -65,17 +66,4 @@ fn change(seeds: &[Vec<u8>], numbers: &mut Numbers) -> Vec<u8> {
     }
     input.truncate(MAX_BYTES);
     input
-}
-
-/// Numbers that look random and are the same each time (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    /// A number below the bound, which is not 0.
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
-    }
 }

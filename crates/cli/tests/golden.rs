@@ -190,14 +190,14 @@ fn rows() -> Vec<Row> {
 }
 
 fn policy(name: &str) -> Arc<Policy> {
-    let (text, place) = (builtin_text(name).unwrap(), format!("builtin:{name}"));
-    let (draft, _) = PolicyDraft::parse(text, &place, "/home/ada", CATALOGUE).unwrap();
-    let roots = BindRoots {
-        workspace: "/home/ada/work".into(),
-        runtime_files: Vec::new(),
-        may_drop_base_rules: true,
-        ..BindRoots::default()
-    };
+    bound(builtin_text(name).unwrap(), &format!("builtin:{name}"), true)
+}
+
+/// A policy of this text, bound to the same place on every machine.
+fn bound(text: &str, place: &str, may_drop_base_rules: bool) -> Arc<Policy> {
+    let (draft, _) = PolicyDraft::parse(text, place, "/home/ada", CATALOGUE).unwrap();
+    let workspace = "/home/ada/work".into();
+    let roots = BindRoots { workspace, may_drop_base_rules, ..BindRoots::default() };
     Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
 }
 
@@ -317,10 +317,8 @@ fn no_denial_suggests_to_open_more() {
         "in the policy",
         "`lift",
     ];
-    let (draft, _) = PolicyDraft::parse(NARROW, "narrow.yaml", "/home/ada", CATALOGUE).unwrap();
-    let roots = BindRoots { workspace: "/home/ada/work".into(), ..BindRoots::default() };
     let mut policies: Vec<Arc<Policy>> = POLICIES.map(policy).into();
-    policies.push(Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap()));
+    policies.push(bound(NARROW, "narrow.yaml", false));
     let rows = rows();
     let mut seen = BTreeSet::new();
     for (policy, row) in policies.iter().flat_map(|own| rows.iter().map(move |row| (own, row))) {
@@ -353,12 +351,7 @@ tools:
 /// A rule that names a subcommand says more than its verb does, and less than what is known of a program.
 #[test]
 fn a_named_subcommand_says_more_than_its_verb() {
-    let bound = |may_drop_base_rules| {
-        let (draft, _) = PolicyDraft::parse(NAMED, "named.yaml", "/home/ada", CATALOGUE).unwrap();
-        let workspace = "/home/ada/work".into();
-        let roots = BindRoots { workspace, may_drop_base_rules, ..BindRoots::default() };
-        Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
-    };
+    let [of_project, of_home] = [false, true].map(|may| bound(NAMED, "named.yaml", may));
     let (publishing, loss) =
         ("deny policy.never no-publishing", "deny policy.never no-irreversible-loss");
     let mut wrong = Vec::new();
@@ -382,7 +375,7 @@ fn a_named_subcommand_says_more_than_its_verb() {
     ] {
         let args = json!({ "command": command });
         let row = Row { from: String::new(), tool: "shell.run".into(), args };
-        let found = cell(&decide(&bound(of_user), &row));
+        let found = cell(&decide(if of_user { &of_home } else { &of_project }, &row));
         if found != expected {
             wrong.push(format!("{command}: {found}, not {expected}"));
         }
@@ -457,14 +450,7 @@ fn machine(tier: SandboxTier, held: &[SandboxLayer]) -> Facts {
 fn decisions_without_walls_are_as_reviewed() {
     let bare = |profile: &str, block: &str| {
         let text = BARE.replace("PROFILE", profile).replace("BLOCK", block);
-        let (draft, _) = PolicyDraft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots = BindRoots {
-            workspace: "/home/ada/work".into(),
-            runtime_files: Vec::new(),
-            may_drop_base_rules: true,
-            ..BindRoots::default()
-        };
-        Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
+        bound(&text, "policy.yaml", true)
     };
     let columns = [
         ("supervised", bare("supervised", "none")),

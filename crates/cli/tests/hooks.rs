@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, CommandOutput, run_in_parallel, write_program};
+use capsule_testkit::{Capsule, CommandOutput, is_nightly, run_in_parallel, write_program};
 use serde_json::{Value, json};
 
 #[path = "hooks/exfiltration.rs"]
@@ -119,6 +119,14 @@ impl<'h> Agent<'h> {
     fn hook(&self) -> Command {
         let policy = format!("--policy={}", self.policy);
         self.capsule.command(&["hook", self.host.name, &policy])
+    }
+
+    /// What the doctor says of Claude Code; nothing where it is not connected.
+    fn doctor(&self) -> String {
+        let doctor = self.capsule.run(&["doctor", "--json"]).json();
+        let checks = doctor["checks"].as_array().unwrap();
+        let found = checks.iter().find(|check| check["name"] == "agent: claude-code");
+        found.map(|check| check["detail"].as_str().unwrap().to_owned()).unwrap_or_default()
     }
 
     fn input(&self, (tool, args): (&str, Value)) -> Value {
@@ -516,8 +524,7 @@ fn what_a_command_changes_is_applied_or_dropped() {
 fn hooks_at_once_are_all_recorded() {
     let agent = Agent::new(&HOSTS[0]);
     // A thousand from sixteen processes at once in the nightly part.
-    let is_nightly = std::env::var_os("CAPSULE_NIGHTLY").is_some();
-    let (threads, each) = if is_nightly { (16, 63) } else { (6, 5) };
+    let (threads, each) = if is_nightly() { (16, 63) } else { (6, 5) };
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -554,13 +561,8 @@ fn settings_keep_what_is_in_them() {
     assert_eq!(fs::read_to_string(path.with_extension("json.before-capsule")).unwrap(), theirs);
     let again = agent.capsule.run(&["connect", "claude-code"]).exits(0);
     assert!(again.stderr.contains("already"), "{again:?}");
-    let doctor = agent.capsule.run(&["doctor", "--json"]).json();
-    let found = doctor["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|check| check["name"] == "agent: claude-code");
-    assert!(found.unwrap()["detail"].as_str().unwrap().contains("its hook answers"), "{doctor}");
+    let told = agent.doctor();
+    assert!(told.contains("its hook answers"), "{told}");
     let _ = agent.capsule.run(&["connect", "claude-code", "--undo"]).exits(0);
     assert_eq!(fs::read_to_string(&path).unwrap(), theirs);
     for name in ["codex", "gemini", "opencode"] {

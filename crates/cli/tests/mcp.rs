@@ -612,6 +612,15 @@ fn is_running(line: &[u8]) -> bool {
     entries.any(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|found| found == line))
 }
 
+/// Waits until a process of this machine has this command line.
+fn wait_until_running(line: &[u8]) {
+    let began = Instant::now();
+    while !is_running(line) {
+        assert!(began.elapsed().as_secs() < 20, "the command does not start");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// EI-5: what is cancelled stops, and what waits behind it is served; an id that is in use is refused.
 #[test]
 fn a_cancelled_call_is_stopped() {
@@ -619,11 +628,7 @@ fn a_cancelled_call_is_stopped() {
     let mut client = Client::begun(&none);
     // The time names the process: a call that is cancelled before it began leaves no record.
     client.send(&call(1, "shell_run", &json!({ "command": "sleep 8.0625" })));
-    let began = Instant::now();
-    while !is_running(b"sleep\x008.0625\0") {
-        assert!(began.elapsed().as_secs() < 20, "the command does not start");
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until_running(b"sleep\x008.0625\0");
     let steps: &[Step] = &[
         (
             call(1, "fs_list", &json!({ "path": "." })),
@@ -703,8 +708,10 @@ fn the_session_ends_with_its_client() {
 fn what_cannot_be_applied_is_told() {
     let mut client = Client::begun(&json!({}));
     let workspace = client.capsule.workspace().to_owned();
-    client.send(&call(1, "shell_run", &json!({ "command": "touch c.txt; touch e.txt; sleep 3" })));
-    thread::sleep(Duration::from_millis(1_500));
+    // The time names the process.
+    let command = "touch c.txt; touch e.txt; sleep 3.0625";
+    client.send(&call(1, "shell_run", &json!({ "command": command })));
+    wait_until_running(b"sleep\x003.0625\0");
     fs::create_dir(workspace.join("c.txt")).unwrap();
     fs::write(workspace.join("c.txt/theirs"), "theirs").unwrap();
     let told = client.receive();

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, CommandOutput, run_in_parallel};
+use capsule_testkit::{Capsule, CommandOutput, is_nightly, run_in_parallel};
 use serde_json::json;
 
 const TOOLS: &str = r#"
@@ -163,14 +163,12 @@ type Lay = fn(&Path);
 ///
 /// Each path is tried in two of the ways, another pair for the next path; in the nightly part in every way.
 fn check(rows: &[(&str, Lay, &[&str], &[&str])], ways: &[Way]) {
-    let is_nightly = std::env::var_os("CAPSULE_NIGHTLY").is_some();
+    let count = if is_nightly() { ways.len() } else { ways.len().min(2) };
     let mut tried = Vec::new();
     for (what, row, closed, open) in rows {
         let closed = closed.iter().map(|path| (path, false));
         for (path, is_open) in closed.chain(open.iter().map(|path| (path, true))) {
-            let first = if is_nightly { 0 } else { tried.len() };
-            let pair = ways.iter().cycle().skip(first % ways.len());
-            let several = pair.take(if is_nightly { ways.len() } else { ways.len().min(2) });
+            let several = ways.iter().cycle().skip(tried.len() % ways.len()).take(count);
             tried.extend(several.map(|way| (what, row, way, path, is_open)));
         }
     }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use capsule_testkit::{Capsule, CommandOutput};
+use capsule_testkit::{Capsule, CommandOutput, is_nightly};
 use serde_json::{Value, json};
 
 mod terminal;
@@ -38,6 +38,10 @@ tools:
       mkdir: { decision: ask, capabilities: [proc.exec, fs.write], writes: [\"**\"] }
 ";
 
+/// What has questions wait for a person.
+const WAITS: &str =
+    "profiles: { waits: { decide: { \"*\": ask }, unattended: wait } }\nprofile: waits\n";
+
 /// Calls of one session, each in a process of its own.
 struct Calls {
     capsule: Capsule,
@@ -46,8 +50,12 @@ struct Calls {
 
 impl Calls {
     fn new() -> Self {
+        Self::under(POLICY)
+    }
+
+    fn under(policy: &str) -> Self {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-        let policy = capsule.write_policy(POLICY);
+        let policy = capsule.write_policy(policy);
         Self { capsule, policy }
     }
 
@@ -322,13 +330,8 @@ fn processes_take_turns() {
 /// A process is killed at any moment: the session goes on, each later call is recorded, and the record replays.
 #[test]
 fn a_killed_process_ends_no_session() {
-    let calls = Calls::new();
-    let policy = POLICY.replace("calls: 60", "calls: 6000");
-    let calls = Calls { policy: calls.capsule.write_policy(&policy), ..calls };
-    let times = match std::env::var_os("CAPSULE_NIGHTLY") {
-        Some(_) => 300,
-        None => 12,
-    };
+    let calls = Calls::under(&POLICY.replace("calls: 60", "calls: 6000"));
+    let times = if is_nightly() { 300 } else { 12 };
     succeed(calls.exec("job:1", &["touch", "first"]));
     let label = calls.label();
     for time in 0..times {
@@ -366,11 +369,7 @@ fn a_killed_process_ends_no_session() {
 /// A question that no person was there for does not end the session; the same call, made again, uses its answer.
 #[test]
 fn an_answer_is_used_by_the_repeated_call() {
-    let waits =
-        "profiles: { waits: { decide: { \"*\": ask }, unattended: wait } }\nprofile: waits\n";
-    let calls = Calls::new();
-    let policy = calls.capsule.write_policy(&format!("{POLICY}{waits}"));
-    let calls = Calls { policy, ..calls };
+    let calls = Calls::under(&format!("{POLICY}{WAITS}"));
     let answer = |name: &str, words: &[&str]| {
         let mut args = vec!["approvals", "answer", name];
         args.extend(words);
@@ -411,13 +410,9 @@ fn an_answer_is_used_by_the_repeated_call() {
 /// A yes to a program text is one to what the text says: an agent that changes it meanwhile is asked again.
 #[test]
 fn an_answer_is_to_the_text_that_was_shown() {
-    let waits =
-        "profiles: { waits: { decide: { \"*\": ask }, unattended: wait } }\nprofile: waits\n";
-    let calls = Calls::new();
     let programs =
         POLICY.replace("      ls: allow", "      ls: allow\n      python3: ask\n      perl: ask");
-    let policy = calls.capsule.write_policy(&format!("{programs}{waits}"));
-    let calls = Calls { policy, ..calls };
+    let calls = Calls::under(&format!("{programs}{WAITS}"));
     let names: Vec<String> = (10..80).map(|n| format!("d{n}")).collect();
     for name in &names {
         calls.capsule.write_file(name, "x");

@@ -3,14 +3,14 @@
 //! an object with one reading.
 
 use std::io::{self, Cursor, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use capsule_base::{json as strict, limits};
 use capsule_core::approval::Card;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{Cancel, ModelTool, Prompt, offered_tools};
 use capsule_serve::{CallAnswer, McpHost, serve_lines};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::policy;
 
@@ -44,6 +44,12 @@ impl Write for Output {
     }
 }
 
+/// What the host offers.
+static TOOLS: LazyLock<Vec<ModelTool>> = LazyLock::new(|| {
+    let text = "version: 1\nname: doors\ntools: { fs.read: { paths: { allow: [\"**\"] } }, fs.search: deny }\n";
+    offered_tools(&policy(text), false)
+});
+
 /// A host that answers each call with what it was.
 struct Host {
     calls: usize,
@@ -51,8 +57,7 @@ struct Host {
 
 impl McpHost for Host {
     fn tools(&self) -> Vec<ModelTool> {
-        let text = "version: 1\nname: doors\ntools: { fs.read: { paths: { allow: [\"**\"] } }, fs.search: deny }\n";
-        offered_tools(&policy(text), false)
+        TOOLS.clone()
     }
 
     fn policy_text(&self) -> String {
@@ -85,6 +90,6 @@ impl McpHost for Host {
         let args = strict::parse(args.as_bytes()).expect("arguments have one reading");
         assert!(args.is_object());
         let value = json!({ "status": "denied", "tool": tool, "args": args });
-        Ok(CallAnswer { value, is_error: matches!(args, Value::Null) })
+        Ok(CallAnswer { value, is_error: false })
     }
 }

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::repository::Repository;
-use crate::rust::Source;
 use crate::tidy::TidyFinding;
 
 /// What each room may depend on. What is not drawn is forbidden.
@@ -58,8 +57,24 @@ pub(super) fn check(house: &Repository) -> Vec<TidyFinding> {
     let packages = house.metadata.get("packages").and_then(Value::as_array);
     let mut found: Vec<TidyFinding> =
         packages.into_iter().flatten().flat_map(check_package).collect();
-    found.extend(check_sandbox_users(house));
-    found.extend(check_readers(house));
+    found.extend(check_names(
+        house,
+        &["capsule_sandbox"],
+        |path| path.starts_with("crates/cli/src/") && !SANDBOX_USERS.contains(&path),
+        "only the sandbox's child entry point, the doctor's probes and `capsule sandbox` may",
+    ));
+    found.extend(check_names(
+        house,
+        NOT_FOR_READERS,
+        |path| path.starts_with("crates/policy/src/"),
+        "who reads a policy neither asks it nor makes evidence",
+    ));
+    found.extend(check_names(
+        house,
+        FOR_READERS,
+        |path| !READERS.iter().any(|place| path.starts_with(place)),
+        "only who reads policies makes one, so that none lacks the rules of the base policy",
+    ));
     found
 }
 
@@ -107,39 +122,19 @@ fn is_plain(own: &str, other: &str) -> bool {
     rank(other).is_some_and(|other| rank(own).is_none_or(|own| own < other))
 }
 
-fn check_sandbox_users(house: &Repository) -> Vec<TidyFinding> {
-    let sources = house.sources.iter().filter(|source| source.path.starts_with("crates/cli/src/"));
-    let closed = sources.filter(|source| !SANDBOX_USERS.contains(&source.path.as_str()));
+/// Finds names in files that are closed to them.
+fn check_names(
+    house: &Repository,
+    names: &[&str],
+    is_closed: impl Fn(&str) -> bool,
+    why: &str,
+) -> Vec<TidyFinding> {
+    let closed = house.sources.iter().filter(|source| is_closed(&source.path));
     let named = closed.flat_map(|source| {
-        let names = source.tokens.names().filter(|(name, _)| *name == "capsule_sandbox");
-        names.map(|(_, line)| (source.path.as_str(), line))
+        let found = source.tokens.names().filter(|(name, _)| names.contains(name));
+        found.map(|(name, line)| (source.path.as_str(), line, format!("names `{name}`: {why}")))
     });
-    let what = "names the sandbox; only its child entry point, the doctor's probes and `capsule sandbox` may";
-    named.map(|(path, line)| TidyFinding::at_line(path, line, what)).collect()
-}
-
-fn check_readers(house: &Repository) -> Vec<TidyFinding> {
-    let check = |source: &Source| {
-        let is_within = |place: &&str| source.path.starts_with(place);
-        let closed: [(bool, &[&str], &str); 2] = [
-            (
-                is_within(&"crates/policy/src/"),
-                NOT_FOR_READERS,
-                "who reads a policy neither asks it nor makes evidence",
-            ),
-            (
-                !READERS.iter().any(is_within),
-                FOR_READERS,
-                "only who reads policies makes one, so that none lacks the rules of the base policy",
-            ),
-        ];
-        let named = closed.into_iter().filter(|(holds, ..)| *holds).flat_map(|(_, names, why)| {
-            let found = source.tokens.names().filter(|(name, _)| names.contains(name));
-            found.map(move |(name, line)| (line, format!("names `{name}`: {why}")))
-        });
-        named.map(|(line, what)| TidyFinding::at_line(&source.path, line, what)).collect()
-    };
-    house.sources.iter().flat_map(|source| -> Vec<TidyFinding> { check(source) }).collect()
+    named.map(|(path, line, what)| TidyFinding::at_line(path, line, what)).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use capsule_testkit::{Numbers, is_nightly};
 use serde_json::{Value, json};
 
 use super::answer::HookAnswer;
@@ -13,20 +14,7 @@ use super::input::HookInput;
 
 /// How many inputs each dialect gets; more of them in the nightly part.
 fn inputs() -> usize {
-    if std::env::var_os("CAPSULE_NIGHTLY").is_some() { 100_000 } else { 2_500 }
-}
-
-/// Numbers that look random and are the same each time (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    /// A number below the bound, which is not 0.
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
-    }
+    if is_nightly() { 100_000 } else { 2_500 }
 }
 
 /// Values that an argument may have: of every type, and of every manner to leave a directory.

@@ -31,14 +31,6 @@ impl Files<'_> {
     fn connect(&self, more: &[&str]) -> CommandOutput {
         self.agent.capsule.run(&[&["connect", "claude-code"], more].concat())
     }
-
-    /// What the doctor says of the agent.
-    fn doctor(&self) -> String {
-        let doctor = self.agent.capsule.run(&["doctor", "--json"]).json();
-        let checks = doctor["checks"].as_array().unwrap();
-        let found = checks.iter().find(|check| check["name"] == "agent: claude-code");
-        found.map(|check| check["detail"].as_str().unwrap().to_owned()).unwrap_or_default()
-    }
 }
 
 /// The server goes in beside others, the tools are denied beside what was denied, once, and all of it goes out again.
@@ -78,28 +70,28 @@ fn tools_are_replaced_and_given_back() {
     }
     let again = files.connect(&replace).exits(0);
     assert!(again.stderr.contains("already"), "{again:?}");
-    assert!(files.doctor().contains("level 3"), "{}", files.doctor());
+    assert!(agent.doctor().contains("level 3"), "{}", agent.doctor());
     // A tool that was given back by hand is told, and denied anew.
     let [_, text] = files.texts();
     let open = text.replacen("\"Bash\",", "", 1);
     fs::write(agent.capsule.home().join(Files::NAMES[1]), open).unwrap();
-    assert!(files.doctor().contains("not denied: Bash"), "{}", files.doctor());
+    assert!(agent.doctor().contains("not denied: Bash"), "{}", agent.doctor());
     let _ = files.connect(&replace).exits(0);
-    assert!(files.doctor().contains("level 3"), "{}", files.doctor());
+    assert!(agent.doctor().contains("level 3"), "{}", agent.doctor());
     // What another version wrote, which had a tool that is no more and lacked one, is told, and written anew.
     let [_, text] = files.texts();
     let other = text.replace("fs_read|", "fs_peek|").replace("__fs_read\"", "__fs_peek\"");
     fs::write(agent.capsule.home().join(Files::NAMES[1]), other).unwrap();
-    assert!(files.doctor().contains("tools of another version"), "{}", files.doctor());
+    assert!(agent.doctor().contains("tools of another version"), "{}", agent.doctor());
     let _ = files.connect(&replace).exits(0);
-    assert!(!files.texts()[1].contains("fs_peek") && files.doctor().contains("level 3"));
+    assert!(!files.texts()[1].contains("fs_peek") && agent.doctor().contains("level 3"));
     let _ = files.connect(&["--undo"]).exits(0);
     assert_eq!(
         files.values(),
         [SERVERS, SETTINGS].map(|text| serde_json::from_str::<Value>(text).unwrap())
     );
     assert_eq!(files.texts(), [SERVERS, SETTINGS]);
-    assert_eq!(files.doctor(), "");
+    assert_eq!(agent.doctor(), "");
 }
 
 /// One level takes the place of the other.

@@ -1,5 +1,7 @@
 //! A client that sends what no client sends.
 
+use capsule_testkit::{Numbers, is_nightly};
+
 use super::*;
 
 /// Messages that are changed at random, each of which would act if it were let.
@@ -24,13 +26,8 @@ fn messages() -> Vec<String> {
 }
 
 /// A message with a few pieces taken out, doubled, or replaced by a random byte; never an end of a line.
-fn change(message: &str, numbers: &mut u64) -> Vec<u8> {
-    let mut below = |bound: usize| {
-        *numbers ^= *numbers << 13;
-        *numbers ^= *numbers >> 7;
-        *numbers ^= *numbers << 17;
-        usize::try_from(*numbers % u64::try_from(bound).unwrap()).unwrap()
-    };
+fn change(message: &str, numbers: &mut Numbers) -> Vec<u8> {
+    let mut below = |bound| numbers.below(bound);
     let mut bytes = message.as_bytes().to_vec();
     for _ in 0..=below(3) {
         let start = below(bytes.len() + 1);
@@ -58,16 +55,15 @@ fn memory(process: u32) -> u64 {
 /// does not allow.
 #[test]
 fn hostile_messages_change_nothing() {
-    let is_nightly = std::env::var_os("CAPSULE_NIGHTLY").is_some();
-    let (rounds, each) = if is_nightly { (100, 1_000) } else { (10, 1_000) };
+    let rounds = if is_nightly() { 100 } else { 10 };
     let mut client = Client::begun(&json!({}));
-    let (messages, mut numbers) = (messages(), 11);
+    let (messages, mut numbers) = (messages(), Numbers(11));
     let read = call(1, "fs_read", &json!({ "path": "a.txt" }));
     follow(&mut client, "before", &[(read, &[(STATUS, "ok")])]);
     let mut sizes = Vec::new();
     for round in 0..rounds {
         let mark = format!("mark-{round}");
-        let mut lines: Vec<u8> = (0..each)
+        let mut lines: Vec<u8> = (0..1_000)
             .flat_map(|index| change(&messages[index % messages.len()], &mut numbers))
             .collect();
         lines.extend(format!("{}\n", request(&json!(mark), "ping", &json!({}))).into_bytes());
