@@ -4,19 +4,18 @@
 
 #![expect(clippy::indexing_slicing, reason = "a missing key of JSON reads as null")]
 
+mod model;
 mod protocol;
 mod sandbox;
 
 use std::fs;
-use std::io::Write as _;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use capsule_testkit::{HttpRequest, HttpServer};
+use capsule_testkit::HttpRequest;
 use serde_json::{Value, json};
 
+use crate::clients::model::{Step, WireFormat, serve};
 use crate::clients::protocol::Protocol;
 use crate::{TaskResult, cargo};
 
@@ -24,6 +23,10 @@ use crate::{TaskResult, cargo};
 const CLAUDE_CODE: &str = "@anthropic-ai/claude-code@2.1.332";
 /// The package of Codex and the version that the hook was tried with.
 const CODEX: &str = "@openai/codex@0.171.0";
+/// The package of Gemini CLI and the version that the hook was tried with.
+const GEMINI: &str = "@google/gemini-cli@0.61.0";
+/// The package of opencode and the version that the hook was tried with.
+const OPENCODE: &str = "opencode-ai@1.18.33";
 /// What no agent may read.
 const SECRET: &str = "a-private-key-of-ada";
 /// How long an agent may take for all of its steps, in seconds.
@@ -48,7 +51,7 @@ pub(crate) fn run(root: &Path, protocol_only: bool) -> TaskResult<bool> {
     let packages = target.join("clients/packages");
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&packages);
-    cargo::run(npm.args([CLAUDE_CODE, CODEX]))?;
+    cargo::run(npm.args([CLAUDE_CODE, CODEX, GEMINI, OPENCODE]))?;
     let modules = packages.join("node_modules");
     let claude = find_program(&modules.join("@anthropic-ai"), "claude")?;
     let codex = find_program(&modules.join("@openai"), "codex")?;
@@ -57,6 +60,8 @@ pub(crate) fn run(root: &Path, protocol_only: bool) -> TaskResult<bool> {
         make("claude-code")?.check_claude_code(&claude)?,
         make("claude-code-mcp")?.check_claude_code_by_mcp(&claude)?,
         make("codex")?.check_codex(&codex)?,
+        make("gemini")?.check_gemini(&modules.join(".bin/gemini"))?,
+        make("opencode")?.check_opencode(&modules.join(".bin/opencode"))?,
         make("confined-claude-code")?.check_confined_claude_code(&claude)?,
         make("confined-codex")?.check_confined_codex(&codex)?,
     ];
@@ -119,7 +124,7 @@ impl Client {
     }
 
     /// What a model asks Claude Code for, one call after the other.
-    fn steps(&self) -> Vec<(&'static str, Value)> {
+    fn steps(&self) -> Vec<Step> {
         let notes = self.workspace.join("notes.md");
         let key = self.home.join(".ssh/id_rsa");
         let command = |text: &str| ("Bash", json!({ "command": text, "description": "a step" }));
@@ -136,7 +141,7 @@ impl Client {
     }
 
     /// What a model asks the tools of our MCP server for that take the place of Claude Code's.
-    fn mcp_steps(&self) -> Vec<(&'static str, Value)> {
+    fn mcp_steps(&self) -> Vec<Step> {
         let command = |text: &str| ("mcp__capsule__shell_run", json!({ "command": text }));
         let read = |path: &str| ("mcp__capsule__fs_read", json!({ "path": path }));
         let edit = json!({ "path": "notes.md", "search": "pears", "replace": "quinces" });
@@ -153,10 +158,44 @@ impl Client {
         ]
     }
 
+    /// What a model asks Gemini CLI for.
+    fn gemini_steps(&self) -> Vec<Step> {
+        let notes = self.workspace.join("notes.md");
+        let command = |text: &str| ("run_shell_command", json!({ "command": text }));
+        let edit = json!({
+            "file_path": notes, "old_string": "pears", "new_string": "quinces", "instruction": "a step",
+        });
+        vec![
+            command("ls"),
+            ("read_file", json!({ "file_path": notes })),
+            ("replace", edit),
+            command("make -s -f test.mk test && echo made > made.txt"),
+            command("git push origin main"),
+            command("cat ~/.ssh/id_rsa"),
+            command(&format!("cat {}", self.home.join(".ssh/id_rsa").display())),
+            command("echo x > ../home/outside.txt"),
+        ]
+    }
+
+    /// What a model asks opencode for.
+    fn opencode_steps(&self) -> Vec<Step> {
+        let notes = self.workspace.join("notes.md");
+        let outside = self.home.join("outside.txt");
+        let command = |text: &str| ("bash", json!({ "command": text, "description": "a step" }));
+        vec![
+            command("ls"),
+            ("read", json!({ "filePath": notes })),
+            ("edit", json!({ "filePath": notes, "oldString": "pears", "newString": "quinces" })),
+            command("make -s -f test.mk test && echo made > made.txt"),
+            command("git push origin main"),
+            ("read", json!({ "filePath": self.home.join(".ssh/id_rsa") })),
+            command("cat ~/.ssh/id_rsa"),
+            ("write", json!({ "filePath": outside, "content": "x" })),
+        ]
+    }
+
     /// Connected by its hook, with its own tools.
     fn check_claude_code(&self, program: &Path) -> TaskResult<bool> {
-        let version = self.output(Command::new(program).arg("--version"))?;
-        println!("{}", String::from_utf8_lossy(&version.stdout).trim());
         self.capsule(&["connect", "claude-code"])?;
         self.drive_claude_code(program, self.steps())
     }
@@ -167,53 +206,97 @@ impl Client {
         self.drive_claude_code(program, self.mcp_steps())
     }
 
-    /// Runs Claude Code with a model that takes these steps, and looks at what came of them.
-    fn drive_claude_code(
-        &self,
-        program: &Path,
-        steps: Vec<(&'static str, Value)>,
-    ) -> TaskResult<bool> {
-        let count = steps.len();
-        let server = serve_messages(steps);
-        let mut agent = Command::new("timeout");
-        agent.arg(SECONDS).arg(program).args(["-p", "go", "--output-format", "json"]);
-        let variables = |command: &mut Command| {
-            command.env("ANTHROPIC_BASE_URL", server.url(""));
-            command.env("ANTHROPIC_API_KEY", "none");
-            command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
-            command.env("DISABLE_AUTOUPDATER", "1");
-        };
-        let done = self.output_with(&mut agent, variables)?;
-        self.check(&done, &server.requests(), count)
+    fn drive_claude_code(&self, program: &Path, steps: Vec<Step>) -> TaskResult<bool> {
+        let words = ["-p", "go", "--output-format", "json"];
+        self.drive((program, &words), (WireFormat::Messages, steps), |server| {
+            Ok(vec![
+                ("ANTHROPIC_BASE_URL", server),
+                ("ANTHROPIC_API_KEY", "none".into()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
+                ("DISABLE_AUTOUPDATER", "1".into()),
+            ])
+        })
     }
 
     fn check_codex(&self, program: &Path) -> TaskResult<bool> {
-        let version = self.output(Command::new(program).arg("--version"))?;
-        println!("{}", String::from_utf8_lossy(&version.stdout).trim());
+        let key = format!("cat {}", self.home.join(".ssh/id_rsa").display());
         let steps = [
             "ls",
             "echo 'quinces: 12' > notes.md",
             "make -s -f test.mk test && echo made > made.txt",
             "git push origin main",
             "cat ~/.ssh/id_rsa",
-            &format!("cat {}", self.home.join(".ssh/id_rsa").display()),
+            &key,
             "echo x > ../outside.txt",
         ];
+        let words = ["exec", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "go"];
+        let script = (WireFormat::Responses, codex_steps(&steps));
+        self.drive((program, &words), script, |server| {
+            self.write_setting(".codex/config.toml", &codex_config(&format!("{server}/v1")))?;
+            self.capsule(&["connect", "codex"])?;
+            Ok(vec![("SCRIPTED_KEY", "none".into())])
+        })
+    }
+
+    fn check_gemini(&self, program: &Path) -> TaskResult<bool> {
+        let settings = json!({ "security": { "auth": { "selectedType": "gemini-api-key" } } });
+        self.write_setting(".gemini/settings.json", &settings.to_string())?;
+        self.capsule(&["connect", "gemini"])?;
+        let words = ["-p", "go", "--approval-mode", "yolo", "-m", "gemini-2.5-pro"];
+        self.drive((program, &words), (WireFormat::Gemini, self.gemini_steps()), |server| {
+            Ok(vec![
+                ("GOOGLE_GEMINI_BASE_URL", server),
+                ("GEMINI_API_KEY", "none".into()),
+                ("GEMINI_CLI_TRUST_WORKSPACE", "true".into()),
+            ])
+        })
+    }
+
+    fn check_opencode(&self, program: &Path) -> TaskResult<bool> {
+        self.capsule(&["connect", "opencode"])?;
+        let script = (WireFormat::ChatCompletions, self.opencode_steps());
+        self.drive((program, &["run", "go"]), script, |server| {
+            let provider = json!({
+                "npm": "@ai-sdk/openai-compatible", "name": "local",
+                "options": { "baseURL": format!("{server}/v1"), "apiKey": "none" },
+                "models": { "scripted": { "name": "scripted", "tool_call": true } },
+            });
+            let settings = json!({
+                "provider": { "local": provider }, "model": "local/scripted",
+                "small_model": "local/scripted", "autoupdate": false,
+            });
+            self.write_setting(".config/opencode/opencode.json", &settings.to_string())?;
+            Ok(vec![("OPENCODE_DISABLE_MODELS_FETCH", "1".into())])
+        })
+    }
+
+    /// Runs an agent with a model that takes these steps, and looks at what came of them. `configure` has the agent ask the
+    /// server of the model, and gives the variables that it needs besides.
+    fn drive(
+        &self,
+        (program, words): (&Path, &[&str]),
+        (format, steps): (WireFormat, Vec<Step>),
+        configure: impl FnOnce(String) -> TaskResult<Vec<(&'static str, String)>>,
+    ) -> TaskResult<bool> {
+        let version = self.output(Command::new(program).arg("--version"))?;
+        println!("{} {}", program.display(), String::from_utf8_lossy(&version.stdout).trim());
         let count = steps.len();
-        let server = serve_responses(&steps);
-        let directory = self.home.join(".codex");
-        let path = directory.join("config.toml");
-        fs::create_dir_all(&directory)
-            .and_then(|()| fs::write(&path, codex_config(&server.url("/v1"))))
-            .map_err(|error| at(&path, &error))?;
-        self.capsule(&["connect", "codex"])?;
+        let server = serve(format, steps);
+        let variables = configure(server.url(""))?;
         let mut agent = Command::new("timeout");
-        agent.arg(SECONDS).arg(program).args(["exec", "--dangerously-bypass-hook-trust"]);
-        agent.args(["--skip-git-repo-check", "go"]);
+        agent.arg(SECONDS).arg(program).args(words);
         let done = self.output_with(&mut agent, |command| {
-            command.env("SCRIPTED_KEY", "none");
+            command.envs(variables);
         })?;
         self.check(&done, &server.requests(), count)
+    }
+
+    /// Writes a file of settings in the home of the agent.
+    fn write_setting(&self, name: &str, text: &str) -> TaskResult<()> {
+        let path = self.home.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&self.home))
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| at(&path, &error))
     }
 
     /// The same with more variables.
@@ -294,23 +377,9 @@ fn tell(faults: &[(bool, &str)]) -> bool {
     faults.iter().all(|(holds, _)| *holds)
 }
 
-/// A server whose model takes these steps, one in each answer, in the format of Anthropic.
-fn serve_messages(steps: Vec<(&'static str, Value)>) -> HttpServer {
-    let next = AtomicUsize::new(0);
-    HttpServer::start(move |request, stream| {
-        // A client may leave before the end.
-        let _ = stream_answer(request, stream, &steps, &next);
-    })
-}
-
-/// A server whose model runs these commands, one in each answer, in the format of responses.
-fn serve_responses(steps: &[&str]) -> HttpServer {
-    let steps: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
-    let next = AtomicUsize::new(0);
-    HttpServer::start(move |request, stream| {
-        // A client may leave before the end.
-        let _ = stream_response(request, stream, &steps, &next);
-    })
+/// These commands as Codex runs them.
+fn codex_steps(commands: &[&str]) -> Vec<Step> {
+    commands.iter().map(|command| ("exec_command", json!({ "cmd": command }))).collect()
 }
 
 /// Settings in which Codex asks a server on loopback, and no sandbox of its own confines what ours does.
@@ -326,97 +395,6 @@ base_url = "{server}"
 wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 "#
-    )
-}
-
-/// Answers a request for a response with the next command, as a stream.
-fn stream_response(
-    request: &HttpRequest,
-    stream: &mut TcpStream,
-    steps: &[String],
-    next: &AtomicUsize,
-) -> std::io::Result<()> {
-    if !request.target.contains("/responses") {
-        return send(stream, "application/json", &json!({ "data": [], "models": [] }).to_string());
-    }
-    let step = next.fetch_add(1, Ordering::SeqCst);
-    let item = match steps.get(step) {
-        Some(text) => json!({
-            "type": "function_call", "id": format!("fc_{step}"), "call_id": format!("call_{step}"),
-            "name": "exec_command", "arguments": json!({ "cmd": text }).to_string(),
-        }),
-        None => json!({
-            "type": "message", "id": "m_1", "role": "assistant",
-            "content": [{ "type": "output_text", "text": "all done" }],
-        }),
-    };
-    let usage = json!({ "input_tokens": 1, "output_tokens": 1, "total_tokens": 2 });
-    let whole = json!({ "id": format!("r_{step}"), "output": [&item], "usage": usage });
-    let events = [
-        json!({ "type": "response.created", "response": { "id": format!("r_{step}") } }),
-        json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
-        json!({ "type": "response.completed", "response": whole }),
-    ];
-    send_events(stream, &events)
-}
-
-/// Answers a request for messages with the next step, as a stream.
-fn stream_answer(
-    request: &HttpRequest,
-    stream: &mut TcpStream,
-    steps: &[(&str, Value)],
-    next: &AtomicUsize,
-) -> std::io::Result<()> {
-    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    if request.target.contains("count_tokens") || !request.target.contains("/messages") {
-        return send(
-            stream,
-            "application/json",
-            &json!({ "input_tokens": 1, "data": [] }).to_string(),
-        );
-    }
-    let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let step = has_tools.then(|| next.fetch_add(1, Ordering::SeqCst));
-    let (block, delta, reason) = match step.and_then(|step| Some((step, steps.get(step)?))) {
-        Some((step, (tool, input))) => (
-            json!({ "type": "tool_use", "id": format!("toolu_{step}"), "name": tool, "input": {} }),
-            json!({ "type": "input_json_delta", "partial_json": input.to_string() }),
-            "tool_use",
-        ),
-        None => (
-            json!({ "type": "text", "text": "" }),
-            json!({ "type": "text_delta", "text": "all done" }),
-            "end_turn",
-        ),
-    };
-    let usage = json!({ "input_tokens": 1, "output_tokens": 1 });
-    let message = json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": [],
-        "stop_reason": null, "stop_sequence": null, "usage": usage,
-    });
-    let events = [
-        json!({ "type": "message_start", "message": message }),
-        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
-        json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
-        json!({ "type": "content_block_stop", "index": 0 }),
-        json!({ "type": "message_delta", "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage }),
-        json!({ "type": "message_stop" }),
-    ];
-    send_events(stream, &events)
-}
-
-fn send_events(stream: &mut TcpStream, events: &[Value]) -> std::io::Result<()> {
-    let event = |event: &Value| {
-        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
-    };
-    send(stream, "text/event-stream", &events.iter().map(event).collect::<String>())
-}
-
-fn send(stream: &mut TcpStream, kind: &str, body: &str) -> std::io::Result<()> {
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 

@@ -54,7 +54,7 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
     ),
     (
         "clients",
-        "drive Claude Code and Codex from their registry by a scripted model, and our server by clients of MCP: clients [mcp]",
+        "drive Claude Code, Codex, Gemini CLI and opencode from their registry by a scripted model, and our server by clients of MCP: clients [mcp]",
     ),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];

@@ -7,7 +7,8 @@ use std::process::Command;
 use capsule_testkit::HttpServer;
 use serde_json::{Value, json};
 
-use super::{Client, SECONDS, SECRET, at, serve_messages, serve_responses, tell};
+use super::model::{WireFormat, serve};
+use super::{Client, SECONDS, SECRET, at, codex_steps, tell};
 use crate::TaskResult;
 
 /// What a model asks for: what lies in the workspace, in the home directory and in `/tmp`.
@@ -27,7 +28,7 @@ impl Client {
             ("Edit", json!({ "file_path": notes, "old_string": "pears", "new_string": "quinces" })),
             command("make -s -f test.mk test; git status --short; touch ~/outside.txt"),
         ];
-        let server = serve_messages(steps);
+        let server = serve(WireFormat::Messages, steps);
         let url = format!("ANTHROPIC_BASE_URL={}", server.url(""));
         let variables =
             [&url, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"];
@@ -37,7 +38,8 @@ impl Client {
 
     /// Codex in the sandbox, by its commands.
     pub(super) fn check_confined_codex(&self, program: &Path) -> TaskResult<bool> {
-        let server = serve_responses(&[LOOK, EDIT, "touch ~/outside.txt"]);
+        let steps = codex_steps(&[LOOK, EDIT, "touch ~/outside.txt"]);
+        let server = serve(WireFormat::Responses, steps);
         let provider = format!(
             "model_providers.local={{ name = \"local\", base_url = \"{}\", wire_api = \"responses\", env_key = \"SCRIPTED_KEY\" }}",
             server.url("/v1")
