@@ -406,6 +406,11 @@ fn every_dialect_is_judged_and_recorded() {
         let done = agent.shell("cat a.txt; echo 'it'\"'\"'s' > b.txt").exits(0);
         assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("one\ntwo\n", ""));
         assert_eq!(fs::read_to_string(agent.path("b.txt")).unwrap(), "it's\n");
+        // A script is judged by what stands in it, here as when it runs.
+        fs::write(agent.path("both.sh"), "cat a.txt\ntouch c.txt\n").unwrap();
+        assert_eq!(agent.shell("bash both.sh").exits(0).stdout, "one\ntwo\n");
+        fs::write(agent.path("push.sh"), "cat a.txt\ngit push origin main\n").unwrap();
+        let _ = agent.reason(&agent.ask((host.shell, json!({ "command": "sh push.sh" }))));
         let _ =
             agent.reason(&agent.ask((host.shell, json!({ "command": "git push origin main" }))));
         let _ = agent.reason(&agent.ask(("other", json!({}))));

@@ -9,6 +9,7 @@ use capsule_tools::CATALOGUE;
 use serde_json::Value;
 
 use crate::backend::CallBackend;
+use crate::script_files::with_script_texts;
 
 /// What the policy would decide on a call, by the same way that enforcement takes.
 pub fn explain<H: CallBackend>(
@@ -28,10 +29,10 @@ pub fn explain_call<H: CallBackend>(
     args: Value,
 ) -> (Decision, Option<DecisionTrace>) {
     let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
-    let call = ToolCall::by_person(id, args);
+    let usage = Usage::default();
+    let call = with_script_texts((policy, &usage), backend, ToolCall::by_person(id, args));
     match backend.preflight(&call) {
         Ok(understood) => {
-            let usage = Usage::default();
             let case = PolicyInput {
                 tool: &call.tool,
                 action: &understood.action,

@@ -27,7 +27,7 @@ pub fn submit<J: Journal, H: CallBackend>(
     run: &mut Run<J, H>,
     call: ToolCall,
 ) -> Result<CallResult, J::Error> {
-    let call = with_script_texts(run, call);
+    let call = with_script_texts((&run.policy, &run.usage), &mut run.backend, call);
     let (call, whole) = run_call(run, call)?;
     let done = match CommandList::from_result(&call, &whole) {
         Some(list) => list.run(&call, whole, |part, captures| {

@@ -35,6 +35,7 @@ use crate::model_call::{bounded_text, call_args, result_text, tool_id};
 use crate::model_history::{HistoryEntry, TokenCount, has_unsent_calls, read_state, visit_history};
 use crate::person_time::{TimedPrompt, TimedQuestions};
 use crate::replay::replay_unsent_calls;
+use crate::script_files::with_script_texts;
 use crate::session::{ConversationState, SessionError, SessionRequest};
 use crate::tool_schema::ModelTool;
 use crate::unsent_results::UnsentResults;
@@ -276,6 +277,7 @@ impl<'o> ModelSession<'o> {
     pub fn judge(&mut self, tool: &str, args: Value) -> Decision {
         let call = model_call((tool_id(tool).as_str(), args), self.is_tainted);
         let run = &mut self.live.run;
+        let call = with_script_texts((&run.policy, &run.usage), &mut run.backend, call);
         match run.backend.preflight(&call) {
             Ok(PreflightReport { action, facts, .. }) => {
                 let (tool, tainted) = (&call.tool, call.tainted.as_slice());

@@ -5,6 +5,8 @@
 //! writes by a here-document has the text that stands there. One that holds anything outside of the language, that something before
 //! it in the list could change, or that the policy does not let read, stays what it is: code.
 
+use std::sync::Arc;
+
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_command::shell_syntax::{
@@ -16,21 +18,20 @@ use capsule_command::steps::{DEV_NULL, target_from};
 use capsule_core::action::{CommandStep, Facts, PathFact, PathLocation, PathTarget, StepContext};
 use capsule_core::call::ToolCall;
 use capsule_core::decision::Verdict;
-use capsule_core::journal::Journal;
 use capsule_core::policy::{
     ArgumentPattern, ArgvPattern, BASE_NAME, CommandForm, ExecRule, HardDenyRule, Policy,
-    PolicyInput, decide,
+    PolicyInput, Usage, decide,
 };
 use capsule_core::tool::ToolName;
 use capsule_workspace::{PathLookup, Workspace, look_up};
 use serde_json::{Value, json};
 
 use crate::backend::CallBackend;
-use crate::run::Run;
 
 /// The call with the texts of the scripts that it runs, where they can be read.
-pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
-    run: &mut Run<J, H>,
+pub(crate) fn with_script_texts<H: CallBackend>(
+    (policy, usage): (&Arc<Policy>, &Usage),
+    backend: &mut H,
     mut call: ToolCall,
 ) -> ToolCall {
     let is_part = call.args.get("part").is_some();
@@ -38,13 +39,13 @@ pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
         return call;
     }
     let (Some(mut text), Some((workspace, hidden_paths))) =
-        (command_text(&call.args), run.backend.script_workspace())
+        (command_text(&call.args), backend.script_workspace())
     else {
         return call;
     };
     // Most commands start none.
     let has_shells =
-        |script: &Script| shells(script) > 0 && leaves_shells(&run.policy, &call.tool, script);
+        |script: &Script| shells(script) > 0 && leaves_shells(policy, &call.tool, script);
     if !parse(&text).is_ok_and(|script| has_shells(&script)) {
         return call;
     }
@@ -55,7 +56,9 @@ pub(crate) fn with_script_texts<J: Journal, H: CallBackend>(
     {
         // What is judged is what is read, and both under its real name.
         let (fact, lookup) = look_up(&workspace, &found.path, &hidden_paths.borrow());
-        if fact.real != PathLocation::Inside(found.path.clone()) || !may_read(run, &fact) {
+        if fact.real != PathLocation::Inside(found.path.clone())
+            || !may_read((policy, usage), backend, &fact)
+        {
             return call;
         }
         let script = match (&found.text, &lookup) {
@@ -250,19 +253,23 @@ fn script_words(
 }
 
 /// Whether the policy lets the file be read without a question, of which this was found.
-fn may_read<J: Journal, H: CallBackend>(run: &mut Run<J, H>, fact: &PathFact) -> bool {
+fn may_read<H: CallBackend>(
+    (policy, usage): (&Arc<Policy>, &Usage),
+    backend: &mut H,
+    fact: &PathFact,
+) -> bool {
     let call = ToolCall::by_person("fs.read", json!({ "path": fact.path.as_str() }));
-    let Ok(report) = run.backend.preflight(&call) else { return false };
+    let Ok(report) = backend.preflight(&call) else { return false };
     let facts = Facts { paths: vec![fact.clone()], ..report.facts };
     let input = PolicyInput {
         tool: &call.tool,
         action: &report.action,
         facts: &facts,
-        usage: &run.usage,
+        usage,
         tainted: &[],
         args_digest: None,
     };
-    decide(&run.policy, &input).decision.verdict == Verdict::Allow
+    decide(policy, &input).decision.verdict == Verdict::Allow
 }
 
 impl ScriptCall {

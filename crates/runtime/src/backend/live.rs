@@ -310,8 +310,7 @@ impl CallBackend for LiveBackend {
     }
 
     fn script_workspace(&self) -> Option<ScriptWorkspace> {
-        // Another program that carries out its calls itself starts a shell.
-        (!self.is_gate).then(|| (Rc::clone(&self.workspace), Rc::clone(&self.hidden_paths)))
+        Some((Rc::clone(&self.workspace), Rc::clone(&self.hidden_paths)))
     }
 
     fn approver(&mut self) -> &mut dyn Approver {
