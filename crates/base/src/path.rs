@@ -55,7 +55,7 @@ impl PathProblem {
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Absolute => "is absolute",
+            Self::Absolute => "lies outside of the workspace",
             Self::Climbs => "climbs above the workspace",
             Self::UncertainParent => "climbs by `..` out of a folder that may be a link",
             Self::Home => "begins with `~`, which leads out of the workspace",

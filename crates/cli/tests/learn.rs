@@ -278,7 +278,7 @@ fn what_stays_refused_is_told() {
         (command("CI=1 cat a"), "no rule of a tool"),
         (("fs.read", json!({ "path": "src/gen/a" })), "`paths.deny: src/gen/**` closes it"),
         (("fs.read", json!({ "path": "src/.a" })), "is hidden"),
-        (("fs.read", json!({ "path": "/etc/passwd" })), "is absolute"),
+        (("fs.read", json!({ "path": "/etc/passwd" })), "outside of the workspace"),
         (("fs.list", json!({ "path": "." })), "the whole workspace"),
         (("fs.delete", json!({ "path": "docs", "recursive": true })), "a whole folder"),
         (("http.get", json!({ "url": "https://docs.example.org/secret/a" })), "denies it by name"),

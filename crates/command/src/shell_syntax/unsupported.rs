@@ -177,7 +177,7 @@ constructs! {
         "there is no shell here; see the words with their alternatives",
         "eval ls" => "ls";
     OnlyVariables = "only-variables",
-        "a variable without a command has no effect",
+        "without a command this has no effect",
         "put it before the command that needs it",
         "CI=1" => "CI=1 make";
     VariableForm = "variable-form",

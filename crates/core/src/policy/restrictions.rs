@@ -179,9 +179,8 @@ impl ListingScope {
         let action = Action::Search { path, filter, limit: None };
         let facts = Facts { paths: alloc::vec![fact.clone()], ..Facts::default() };
         [ToolName::unchecked("fs.read"), self.tool.clone()].into_iter().map(move |tool| {
-            let (usage, tool) = (&Usage::default(), &tool);
-            let (action, facts, args_digest) = (&action, &facts, None);
-            let input = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest };
+            let (tool, action, facts, usage) = (&tool, &action, &facts, &Usage::default());
+            let input = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
             decide(&self.policy, &input).decision
         })
     }
