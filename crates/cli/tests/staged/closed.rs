@@ -111,7 +111,7 @@ fn what_stays_closed_is_refused_by_its_name() {
 #[test]
 fn what_lies_too_deep_is_told_so() {
     let bed = Bed::new();
-    let script = "for (1 .. 1_200) { mkdir 'nest' or die; chdir 'nest' or die } select(undef, undef, undef, 0.7)";
+    let script = "for (1 .. 900) { mkdir 'nest' or die; chdir 'nest' or die } select(undef, undef, undef, 0.7)";
     let ran = perl(&bed, script).exits(3).json();
     let reason = ran["reason"].as_str().unwrap();
     assert_eq!(ran["result"]["exit_code"], 0, "{ran}");
