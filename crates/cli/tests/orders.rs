@@ -159,17 +159,20 @@ fn link(root: &Path, target: &str, at: &str) {
 
 type Lay = fn(&Path);
 
-/// Each row in every way: what is closed stays as it was, what is open is changed.
-///
-/// Each path is tried in one of the ways, in another than the path before; in the nightly part in every way.
-fn check(rows: &[(&str, Lay, &[&str], &[&str])], ways: &[Way]) {
+/// The ways in which the path of this number is tried: in one, another than that of the path before; in the nightly part in all.
+fn ways_of(number: usize, ways: &[Way]) -> impl Iterator<Item = &Way> {
     let count = if is_nightly() { ways.len() } else { 1 };
+    ways.iter().cycle().skip(number % ways.len()).take(count)
+}
+
+/// Each row: what is closed stays as it was, what is open is changed.
+fn check(rows: &[(&str, Lay, &[&str], &[&str])], ways: &[Way]) {
     let mut tried = Vec::new();
     for (what, row, closed, open) in rows {
         let closed = closed.iter().map(|path| (path, false));
         for (path, is_open) in closed.chain(open.iter().map(|path| (path, true))) {
-            let several = ways.iter().cycle().skip(tried.len() % ways.len()).take(count);
-            tried.extend(several.map(|way| (what, row, way, path, is_open)));
+            let ways = ways_of(tried.len(), ways);
+            tried.extend(ways.map(|way| (what, row, way, path, is_open)));
         }
     }
     let wrong = run_in_parallel(tried, |(what, row, way, path, is_open)| {

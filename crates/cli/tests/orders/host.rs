@@ -9,7 +9,7 @@ use std::process::Command;
 use capsule_testkit::{CommandOutput, run_in_parallel};
 use serde_json::json;
 
-use super::{Bed, WAYS, Way, appending, git, lay, link};
+use super::{Bed, WAYS, Way, appending, git, lay, link, ways_of};
 
 /// The home directory that stands beside a workspace.
 fn home(root: &Path) -> PathBuf {
@@ -73,9 +73,10 @@ impl Row {
 fn check(rows: &[Row], ways: &[Way]) {
     let mut tried = Vec::new();
     for row in rows {
-        for way in ways {
-            tried.extend(row.closed.iter().map(|path| (row, *way, *path, false)));
-            tried.extend(row.open.iter().map(|path| (row, *way, *path, true)));
+        let closed = row.closed.iter().map(|path| (path, false));
+        for (path, is_open) in closed.chain(row.open.iter().map(|path| (path, true))) {
+            let ways = ways_of(tried.len(), ways);
+            tried.extend(ways.map(|way| (row, *way, *path, is_open)));
         }
     }
     let wrong = run_in_parallel(tried, |(row, way, path, is_open)| row.attempt(way, path, is_open));
