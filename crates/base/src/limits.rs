@@ -371,6 +371,8 @@ pub const SUBSTITUTION_DEPTH: usize = 3;
 pub const LOOP_WORDS: usize = 256;
 /// The most pipelines that a list runs, its loops counted; each is recorded as a call of its own.
 pub const COMMAND_RUNS: usize = 1_024;
+/// The most parts of a list that run in the background; each has an executor, two pipes and a thread.
+pub const BACKGROUND_JOBS: usize = 8;
 /// The most states that are looked at to know how a list may run: twice as many as it may run pipelines. Looking costs
 /// with their square.
 pub const COMMAND_STATES: usize = 2_048;

@@ -323,6 +323,13 @@ fn lists_do_what_bash_does() {
         "cd a || cd b; echo *; cd ..; echo [a-b]",
         "true && : || echo never; : > empty",
         "cd a/b; mv f ../g; cd -; cat a/g",
+        "cat a/f & wait; cat f",
+        "cat a/f > new & wait $!; cat new; echo $?",
+        "cat missing 2>/dev/null & wait %1 || echo failed; false & wait; echo $?",
+        "sleep 9 & kill $!; wait $!; echo $?",
+        "sleep 9 & A=$!; kill -0 $A && kill -9 $A; wait %1; echo $?",
+        "true & wait %3 2>/dev/null; echo $?; kill %2 2>/dev/null || echo none; wait",
+        "set -e; false & echo $?; wait; cat f; wait %1 2>/dev/null || echo over",
     ] {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         lay_out(&capsule.workspace());

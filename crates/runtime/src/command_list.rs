@@ -12,9 +12,10 @@ use capsule_command::shell_syntax::{
     OUTPUT_PLACEHOLDER, Script, ScriptElement, StdStream, ValueProblem, parse,
 };
 use capsule_command::steps::{ListState, NextStep, ReachedState};
-use capsule_core::action::{FolderChange, ListPart, UnsupportedStep};
+use capsule_core::action::{FolderChange, UnsupportedStep};
 use capsule_core::call::ToolCall;
 use capsule_core::outcome::{CodedError, Status};
+use capsule_tools::ListPart;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -52,21 +53,41 @@ impl CommandList {
     ) -> Result<CallResult, E> {
         let mut sum = ListResult::new(whole, self.root.clone());
         let mut state = ListState::new((None, None));
+        let status = self.run_parts(call, (&mut sum, &mut state), &mut pass)?;
+        if !sum.jobs.is_empty() {
+            let mut end = call.clone();
+            if let Value::Object(args) = &mut end.args {
+                args.insert("part".into(), (self.script.elements.len() + 1).into());
+                args.insert("cwd".into(), named_directory(&state.directory, call).into());
+                args.remove("stdin");
+            }
+            sum.add_end(pass(end, false)?);
+        }
+        Ok(sum.into_result(status))
+    }
+
+    /// Runs the parts up to the end, and gives the status of the last one; none where the list does not come to its end.
+    fn run_parts<E>(
+        &self,
+        call: &ToolCall,
+        (sum, state): (&mut ListResult, &mut ListState<Directories>),
+        pass: &mut impl FnMut(ToolCall, bool) -> Result<CallResult, E>,
+    ) -> Result<Option<u8>, E> {
         let mut runs = 0;
         loop {
-            let index = match self.next(&mut state, call) {
+            let index = match self.next(state, call) {
                 Ok(Some(index)) => index,
                 Ok(None) => break,
                 Err(problem) => {
                     sum.stop(problem);
-                    return Ok(sum.into_result(None));
+                    return Ok(None);
                 }
             };
             runs += 1;
             if runs > limits::COMMAND_RUNS {
                 let most = limits::COMMAND_RUNS;
                 sum.stop(outside_language(&format!("a list runs at most {most} pipelines")));
-                return Ok(sum.into_result(None));
+                return Ok(None);
             }
             let Some(element) = self.script.elements.get(index) else { break };
             // In old records a `cd` is no call.
@@ -74,22 +95,22 @@ impl CommandList {
             let (status, output) = match self.parts.iter().find(is_noted) {
                 Some(part) if !part.changes_folder => (0, String::new()),
                 _ => {
-                    let done = match sum.call_for((index, element), call, &mut state) {
+                    let done = match sum.call_for((index, element), call, state) {
                         Ok(call) => pass(call, state.captures())?,
                         Err(ended) => *ended,
                     };
-                    match sum.add(done, &mut state) {
+                    match sum.add(done, state) {
                         Some(ended) => ended,
-                        None => return Ok(sum.into_result(None)),
+                        None => return Ok(None),
                     }
                 }
             };
             if let Err(why) = state.ended(&self.script, Some(status), Some(&output)) {
                 sum.stop(unsupported(&why));
-                return Ok(sum.into_result(None));
+                return Ok(None);
             }
         }
-        Ok(sum.into_result(state.status))
+        Ok(state.status)
     }
 
     /// The index of the part that is next.
@@ -160,6 +181,8 @@ struct ListResult {
     fed: bool,
     /// Where the workspace is for the parts.
     root: Option<String>,
+    /// The parts that run in the background.
+    jobs: Vec<u64>,
     /// Whether it ended before its end, and the last part says why.
     has_stopped: bool,
 }
@@ -174,7 +197,7 @@ impl ListResult {
     fn new(whole: CallResult, root: Option<String>) -> Self {
         let value = Map::new();
         let (fed, has_stopped) = (false, false);
-        Self { whole, value, status: 0, fed, root, has_stopped }
+        Self { whole, value, status: 0, fed, root, jobs: Vec::new(), has_stopped }
     }
 
     /// The call that a part is, in the state that the parts before it left.
@@ -289,11 +312,36 @@ impl ListResult {
                 }
             }
         }
+        self.note_jobs(&mut value);
         self.merge(value);
         // What was cancelled or ran into a bound of the whole does not go on.
         self.has_stopped = status.is_none();
         self.status = status?;
         Some((self.status, output))
+    }
+
+    /// Notes which parts run in the background by now.
+    fn note_jobs(&mut self, value: &mut Map<String, Value>) {
+        self.jobs.extend(value.remove("job").as_ref().and_then(Value::as_u64));
+        for end in value.get("jobs").and_then(Value::as_array).into_iter().flatten() {
+            let ended = end.get("job").and_then(Value::as_u64);
+            self.jobs.retain(|job| Some(*job) != ended);
+        }
+    }
+
+    /// Adds what came of the parts that still ran when the list ended. How they ended says nothing of the list, unless what
+    /// they changed was refused.
+    fn add_end(&mut self, done: CallResult) {
+        if done.problem.is_some() && !self.has_stopped {
+            (self.whole.status, self.whole.problem) = (done.status, done.problem);
+            self.has_stopped = true;
+        }
+        let Some(Value::Object(mut value)) = done.value else { return };
+        for name in ["exit_code", "signal"] {
+            let before = self.value.get(name).cloned().unwrap_or(Value::Null);
+            value.insert(name.into(), before);
+        }
+        self.merge(value);
     }
 
     /// Puts together what parts come to.
@@ -315,11 +363,13 @@ impl ListResult {
                 value.insert(name.into(), sum.into());
             }
         }
-        if let Some(Value::Array(mut changes)) = self.value.remove("changes") {
-            let item = value.get("changes").and_then(Value::as_array);
-            changes.extend(item.into_iter().flatten().cloned());
-            changes.truncate(limits::STAGED_SHOWN);
-            value.insert("changes".into(), changes.into());
+        for (name, most) in [("changes", limits::STAGED_SHOWN), ("jobs", limits::BACKGROUND_JOBS)] {
+            if let Some(Value::Array(mut all)) = self.value.remove(name) {
+                let item = value.get(name).and_then(Value::as_array);
+                all.extend(item.into_iter().flatten().cloned());
+                all.truncate(most);
+                value.insert(name.into(), all.into());
+            }
         }
         if cut || is_too_long(&value) {
             value.insert("truncated".into(), true.into());
@@ -553,6 +603,7 @@ mod tests {
             let parts = json!({ "parts": ListPart::of(&steps), "root": "/workspace" });
             let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
             let whole_done = delivered(json!({}), None);
+            let (mut started, mut jobs) = (0_u64, Vec::new());
             list.run(&whole, whole_done, |call, _| {
                 let Some(steps) = understood(&call) else { return Err(()) };
                 assert_eq!(steps.len(), 1, "{text:?}");
@@ -560,7 +611,22 @@ mod tests {
                 let pipe_fail = call.args["reached"].as_str().is_some_and(|text| {
                     serde_json::from_str::<ReachedState>(text).unwrap().pipe_fail
                 });
-                Ok(part(root.path(), &steps[0], pipe_fail))
+                if steps[0].is_background {
+                    started += 1;
+                    jobs.push((started, part(root.path(), &steps[0], pipe_fail)));
+                    let value = json!({ "exit_code": 0, "stdout": "", "job": started });
+                    return Ok(delivered(value, None));
+                }
+                let index = usize::try_from(call.args["part"].as_u64().unwrap()).unwrap();
+                let script = parse(text).unwrap();
+                let words = script.elements.get(index - 1).map(|element| &element.pipeline.stages);
+                let words = words.and_then(|stages| stages.first()).map(|stage| &stage.words);
+                match words {
+                    Some(words) if words[0].literal() != Some("wait") => {
+                        Ok(part(root.path(), &steps[0], pipe_fail))
+                    }
+                    words => Ok(waited(&mut jobs, words.is_some_and(|words| words.len() > 1))),
+                }
             })
             .ok()?
         };
@@ -582,6 +648,24 @@ mod tests {
             _ => done.command_status(Exit::Ok),
         };
         Some((stdout, code, tree(root.path())))
+    }
+
+    /// What a `wait` comes to behind parts that have ended; with the status of the last of them, if it names one.
+    fn waited(jobs: &mut Vec<(u64, CallResult)>, names_one: bool) -> CallResult {
+        let (mut status, mut stdout, mut ends) = (0, String::new(), Vec::new());
+        for (number, done) in jobs.drain(..) {
+            status = match done.problem.as_ref().map(|problem| problem.code) {
+                Some(Code::ExecNotFound) => 127,
+                Some(Code::FileSystem) => 1,
+                _ => done.command_status(Exit::Ok),
+            };
+            stdout += done.value.as_ref().unwrap()["stdout"].as_str().unwrap_or_default();
+            ends.push(json!({ "job": number }));
+        }
+        let status = if names_one { status } else { 0 };
+        let failed = || CodedError::new(Code::ExecFailed, "failed");
+        let value = json!({ "exit_code": status, "stdout": stdout, "jobs": ends });
+        delivered(value, (status != 0).then(failed))
     }
 
     fn understood(call: &ToolCall) -> Option<Vec<CommandStep>> {
@@ -763,6 +847,9 @@ mod tests {
             "v=f; while read -r x; do for z in 1 2; do while read -r w; do echo $z \"$w$x\"; done < \"$v\"; done; done < a/f",
             "while read -r x; do echo \"$x\"; done <<< \"$(cat f a/f)\" | sort > out; cat out",
             "false && while read -r x; do echo \"$x\"; done < f; while read -r x; do continue; done < f || echo never",
+            "cat f & wait; echo $?; false & wait $!; echo $?; nosuchprogram & wait $! || echo $?",
+            "v=f; cat $v > n & P=$!; wait $P && cat n; set -e; false & echo $?; wait $!; echo never",
+            "set -o pipefail; false | true & wait $!; echo $?; perl -e 'kill 15, $$' & wait $!",
             "x=; for z in 1 2; do while read -r x; do echo $x; break; done < f; [ $z = 1 ] || break; done; echo $z $x",
         ] {
             let is_ours = compare(text);
@@ -871,7 +958,9 @@ mod tests {
         let change = prop::sample::select(CHANGES).prop_map(|to| format!("cd {to}"));
         let program = prop::sample::select(PROGRAMS).prop_map(String::from);
         let valued = prop::sample::select(VALUED).prop_map(String::from);
-        prop_oneof![2 => change, 3 => program, 3 => valued]
+        let wait = prop::sample::select(vec!["& wait $!", "& wait", "& P=$!; wait \"$P\""]);
+        let beside = (prop::sample::select(PROGRAMS), wait).prop_map(|(a, b)| format!("{a} {b}"));
+        prop_oneof![4 => change, 6 => program, 6 => valued, 1 => beside]
     }
 
     fn joined(

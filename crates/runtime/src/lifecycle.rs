@@ -37,6 +37,7 @@ pub fn submit<J: Journal, H: CallBackend>(
         None => Ok(whole),
     };
     run.backend.capture_output(false);
+    run.backend.end_jobs();
     run.batch_approval = None;
     done
 }

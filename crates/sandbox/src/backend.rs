@@ -74,6 +74,13 @@ pub trait SandboxBackend: Debug + Sized {
     /// The commands have no network of their own, or a port is taken.
     fn listen(&mut self, ports: &[u16]) -> Result<CommandListeners, SandboxError>;
 
+    /// Makes a copy of the executor that runs one command beside those of this one: in the same view and network, with
+    /// processes, limits and control groups of its own. The copy ends with this executor, and when its handle is dropped.
+    ///
+    /// # Errors
+    /// The executor cannot be told, or does not confine by namespaces.
+    fn fork_for_background(&mut self) -> Result<Self, SandboxError>;
+
     /// Has a command made ready in the view, up to the point at which its first program would be
     /// started. The caller may do something else meanwhile, and then has it begin. Without that,
     /// nothing was run, and the next command takes its place.

@@ -123,6 +123,10 @@ impl SandboxBackend for Executor {
         match *self {}
     }
 
+    fn fork_for_background(&mut self) -> Result<Self, SandboxError> {
+        match *self {}
+    }
+
     fn prepare(&mut self, _launch: Launch) -> Result<Self, SandboxError> {
         match *self {}
     }

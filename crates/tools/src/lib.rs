@@ -10,6 +10,7 @@ pub mod edit;
 mod fault;
 mod git;
 mod host;
+mod list_part;
 mod network;
 mod staged;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use capsule_sandbox::{Executor, SandboxBackend as _};
 pub use command::root_names::{mount_conflict, root_names};
 pub use command::runner::CommandRunner;
 pub use host::{ErrorSink, NullSink, OutputKind, QuestionPrompt, Sink, ToolHost};
+pub use list_part::ListPart;
 pub use network::{AgentConnections, AgentHost};
 pub use staged::{CopyMount, SandboxMount, remove_staging};
 pub use tool::{DescribeContext, PreparedCall, Tool, ToolContext};
@@ -184,7 +186,8 @@ pub fn preflight(
             let seen = (Rc::clone(context.hidden_paths), Rc::clone(context.workspace));
             let (staging, redactor) = (Rc::clone(staging), context.redactor.clone());
             let place = written_place(&action, &facts);
-            Box::new(StagedOperation { operation, place, staging, view: seen, redactor })
+            let jobs = context.commands.jobs().clone();
+            Box::new(StagedOperation { operation, place, staging, view: seen, redactor, jobs })
         }
         Ok(None) => operation,
         Err(problem) => Box::new(UnstageableOperation { operation, problem: problem.clone() }),

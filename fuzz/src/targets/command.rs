@@ -26,6 +26,21 @@ fn refused(text: &str, refusal: &SyntaxRefusal) {
     assert!(!refusal.message.is_empty() && !refusal.suggestion.is_empty());
 }
 
+/// A script without what is only about how it was written: places and quotes.
+fn normalized(mut script: Script) -> Script {
+    for element in &mut script.elements {
+        element.span = 0..0;
+        for stage in &mut element.pipeline.stages {
+            stage.span = 0..0;
+            for word in &mut stage.words {
+                *word =
+                    ShellWord { pieces: std::mem::take(&mut word.pieces), ..ShellWord::default() };
+            }
+        }
+    }
+    script
+}
+
 fn accepted(text: &str, script: Script) {
     assert!((1..=limits::COMMAND_ELEMENTS_ALL).contains(&script.elements.len()));
     let mut is_list = true;
@@ -39,10 +54,10 @@ fn accepted(text: &str, script: Script) {
         assert!(text.get(element.span.clone()).is_some());
     }
     script.stages().for_each(|own| stage(text, own));
-    let script = script.normalized();
+    let script = normalized(script);
     if is_list {
         let written = script.to_string();
-        assert_eq!(parse(&written).map(Script::normalized).as_ref(), Ok(&script), "{written:?}");
+        assert_eq!(parse(&written).map(normalized).as_ref(), Ok(&script), "{written:?}");
     }
     crate::assert_kept(&script);
 }

@@ -13,7 +13,7 @@ const MAX_FUNCTION_LINES: usize = 60;
 /// Crates that must stay small, each with the most lines of code that it may have, without tests, blank
 /// lines, comments and tables. A number here may only fall: one that is far above what is there is a finding.
 const MAX_CRATE_LINES: &[(&str, usize)] =
-    &[("base", 2_681), ("command", 7_741), ("core", 9_926), ("policy", 3_273)];
+    &[("base", 2_681), ("command", 7_741), ("core", 9_925), ("policy", 3_273)];
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER_FILES: &[(&str, &str)] = &[

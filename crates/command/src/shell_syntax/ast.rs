@@ -49,6 +49,9 @@ pub struct ScriptElement {
     pub is_checked: bool,
     /// Whether its output becomes words of another command.
     pub is_captured: bool,
+    /// Whether the list goes on while it runs.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_background: bool,
     /// Where it stands.
     #[serde(skip)]
     pub span: Span,
@@ -394,11 +397,10 @@ impl ScriptElement {
     pub(super) const fn new(kind: ElementKind, index: usize, span: Span) -> Self {
         let pipeline = Pipeline { stages: Vec::new() };
         let (join, otherwise) = (ListOperator::Then, index + 1);
-        Self { join, otherwise, kind, pipeline, is_checked: false, is_captured: false, span }
+        let (is_checked, is_captured, is_background) = (false, false, false);
+        Self { join, otherwise, kind, pipeline, is_checked, is_captured, is_background, span }
     }
-}
 
-impl ScriptElement {
     /// Has an element of another script be one of this: its indexes begin at `base`, its numbers at `first`.
     pub(super) fn renumber(&mut self, base: usize, first: usize) {
         self.otherwise += base;
@@ -450,25 +452,6 @@ impl Script {
     #[must_use]
     pub fn is_single(&self) -> bool {
         matches!(self.elements.as_slice(), [one] if one.kind == ElementKind::Run)
-    }
-
-    /// The same without what is only about how it was written: places and quotes. Two texts that
-    /// mean the same are equal so.
-    #[must_use]
-    pub fn normalized(mut self) -> Self {
-        for element in &mut self.elements {
-            element.span = Span::default();
-            for stage in &mut element.pipeline.stages {
-                stage.span = Span::default();
-                for word in &mut stage.words {
-                    *word = ShellWord {
-                        pieces: core::mem::take(&mut word.pieces),
-                        ..ShellWord::default()
-                    };
-                }
-            }
-        }
-        self
     }
 
     /// Every stage, from left to right.

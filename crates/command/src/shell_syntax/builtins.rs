@@ -33,26 +33,18 @@ impl Parser {
         let Some(words) = plain else { return Ok(false) };
         match words.as_slice() {
             ["set", options @ ..] => return self.options(options, span),
-            ["exit", status @ ..] => {
-                let status = match status {
-                    [] => None,
-                    [status] => match status.parse() {
-                        Ok(status) => Some(status),
-                        Err(_) => return Ok(false),
-                    },
-                    _ => return Ok(false),
-                };
-                self.emit(ElementKind::Exit(status), span.clone())?;
+            ["exit"] => drop(self.emit(ElementKind::Exit(None), span.clone())?),
+            ["exit", status] => {
+                let Ok(status) = status.parse() else { return Ok(false) };
+                self.emit(ElementKind::Exit(Some(status)), span.clone())?;
             }
             ["break" | "continue"] => {
                 return self.leave_loop(words.first() == Some(&"break"), span);
             }
             ["source" | ".", path] => {
-                let Some(folder) = path.strip_suffix("/activate") else { return Ok(false) };
-                let is_folder = folder == "bin" || folder.ends_with("/bin");
-                if !is_folder {
-                    return Ok(false);
-                }
+                let is_bin = |folder: &&str| *folder == "bin" || folder.ends_with("/bin");
+                let folder = path.strip_suffix("/activate").filter(is_bin);
+                let Some(folder) = folder else { return Ok(false) };
                 self.emit(ElementKind::Activate(folder.into()), span.clone())?;
             }
             _ => {
@@ -185,6 +177,28 @@ impl Parser {
         Ok(true)
     }
 
+    /// Has the one pipeline that the elements since one are run in the background. `$!` names it from there on.
+    pub(super) fn background(&mut self, start: usize, place: Span) -> Result<(), SyntaxRefusal> {
+        let jobs = self.elements.iter().filter(|element| element.is_background).count();
+        check_count(jobs, "background parts", limits::BACKGROUND_JOBS, &place)?;
+        let is_top = self.depth == 0 && self.groups == 0 && self.captured == 0;
+        match self.elements.get_mut(start..) {
+            Some([element]) if is_top && runs_programs(element) => {
+                (element.is_background, element.is_checked) = (true, false);
+            }
+            _ => return Err(SyntaxRefusal::of(UnsupportedSyntax::Background, place)),
+        }
+        let job =
+            ShellWord { is_opaque: true, ..ShellWord::text(&alloc::format!("%{}", jobs + 1)) };
+        self.assign("!", Some(job), false, &place)
+    }
+
+    /// Whether a part of the list may be about its background parts.
+    pub(super) fn has_jobs(&self) -> bool {
+        let is_started = self.elements.iter().any(|element| element.is_background);
+        is_started && self.groups == 0 && self.captured == 0
+    }
+
     /// Puts the programs of `bash -c TEXT` in its place in a pipeline, where the text is one pipeline.
     pub(super) fn read_shells(
         &self,
@@ -278,6 +292,13 @@ impl Parser {
         let runs = self.elements.iter().filter(|element| element.kind == ElementKind::Run).count();
         check_count(runs, "elements", limits::COMMAND_ELEMENTS + 1, span)
     }
+}
+
+/// Whether an element runs programs, and is nothing that a shell has in itself.
+fn runs_programs(element: &ScriptElement) -> bool {
+    let mut names =
+        element.pipeline.stages.iter().filter_map(|stage| stage.words.first()?.literal());
+    element.kind == ElementKind::Run && !names.any(|name| matches!(name, "cd" | "kill" | "wait"))
 }
 
 /// The options and the text of `bash -c TEXT`.

@@ -48,10 +48,22 @@ fn is_program_name(name: &str) -> bool {
         )
 }
 
+/// Whether a stage is `wait`, or a `kill` of a background part of the list, and so no program.
+#[must_use]
+pub fn is_about_jobs(stage: &PipelineStage) -> bool {
+    let mut words = stage.words.iter().filter_map(ShellWord::literal);
+    match words.next() {
+        Some("wait") => true,
+        Some("kill") => words.any(|word| word.starts_with('%')),
+        _ => false,
+    }
+}
+
 /// Refuses a stage whose first word means something else to a shell than the program of that name.
 pub(super) fn check_command_name(
     stage: &PipelineStage,
     stages: usize,
+    has_jobs: bool,
 ) -> Result<(), SyntaxRefusal> {
     let Some(first) = stage.words.first() else {
         return Err(SyntaxRefusal::of(UnsupportedSyntax::NoProgram, stage.span.clone()));
@@ -62,10 +74,15 @@ pub(super) fn check_command_name(
     let refuse = |construct, why: &str, instead: &str| {
         Err(SyntaxRefusal::with_reason(construct, first.span.clone(), why, instead))
     };
-    if name.starts_with('%') {
-        let (why, hint) =
-            ("this names a job of a shell", "leave it out; nothing runs in the background");
-        return refuse(UnsupportedSyntax::Builtin, why, hint);
+    match is_about_jobs(stage) {
+        true if stages == 1 && has_jobs => return Ok(()),
+        is_about if is_about || name.starts_with('%') => {
+            let why = "no background part of this list is meant";
+            let hint =
+                "start one by `CMD &` before it; `wait` and `kill %1` take no pipe and no group";
+            return refuse(UnsupportedSyntax::Builtin, why, hint);
+        }
+        _ => {}
     }
     if let Some((_, construct, instead)) =
         RESERVED_COMMANDS.iter().find(|(item, ..)| item.contains(&name))

@@ -87,6 +87,27 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "the list ends at a failure; variables without a value are refused in any case; a pipeline fails with any of its programs",
         "set -euo pipefail; make; make test",
     ),
+    rule(
+        "LIST: PIPELINE &",
+        "the list goes on while it runs, up to eight at once; it reaches no hosts, nor does any part while one runs, but what listens on \
+         `localhost` is reached by the parts behind it; it ends with the list, and its output comes with the call that ends it",
+        "python3 server.py > log 2>&1 & sleep 1; curl -s localhost:8000; kill %1",
+    ),
+    rule(
+        "LIST: wait, wait %N, wait $!",
+        "waits for the end of all such parts, or of the Nth of the list, whose status it has",
+        "make test & make docs; wait $!",
+    ),
+    rule(
+        "LIST: kill %N, kill $!, kill -9 %N, kill -0 %N",
+        "ends all processes of such a part at once, whatever signal is named; 0 only asks whether it runs",
+        "sleep 9 & kill -0 %1 && kill %1",
+    ),
+    rule(
+        "WORD: $!",
+        "the name of the part that was started last (`%1`), not a process number; never a program, a directory or a file",
+        "sleep 9 & PID=$!; kill $PID",
+    ),
     rule("LIST: exit N", "the list, or the group, ends with this status", "make || exit 1; ls"),
     rule(
         "LIST: source DIR/bin/activate",

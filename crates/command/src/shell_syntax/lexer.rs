@@ -130,9 +130,7 @@ impl Lexer<'_, '_> {
             }
             () if self.source.eat("|") => Token::Pipe,
             () if self.source.eat("&>") => return self.both_streams(start),
-            () if self.source.eat("&") && follows => {
-                return self.refuse(UnsupportedSyntax::Background, start);
-            }
+            () if self.source.eat("&") && follows => Token::Background,
             () if self.source.eat(";") => Token::Semicolon,
             () => return self.refuse(UnsupportedSyntax::EmptyCommand, start),
         };

@@ -36,6 +36,7 @@ pub use ast::{
     ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
     Script, ScriptElement, ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
+pub use command_name::is_about_jobs;
 pub use grammar::{GRAMMAR, GrammarRule};
 pub(crate) use read_loop::fields;
 pub use refusal::SyntaxRefusal;
@@ -461,7 +462,34 @@ mod tests {
             ("x > # a", C::NoTarget, "> "),
             ("x > ''", C::NoTarget, "> ''"),
             ("x <<< ", C::NoTarget, "<<< "),
-            ("x & y", C::Background, "&"),
+            ("x && y &", C::Background, "&"),
+            ("x || y & z", C::Background, "&"),
+            ("! x &", C::Background, "&"),
+            ("(x) &", C::Background, "&"),
+            ("(x &)", C::Background, "&"),
+            ("{ x & }", C::Background, "&"),
+            ("for f in a; do x & done", C::Background, "&"),
+            ("if x & then y; fi", C::Background, "&"),
+            ("x $(y & z)", C::Background, "&"),
+            ("x $(y) &", C::Background, "&"),
+            ("bash -c 'x & y'", C::Background, "bash -c 'x & y'"),
+            ("cd a &", C::Background, "&"),
+            ("A=1 &", C::Background, "&"),
+            ("x & kill $! &", C::Background, "&"),
+            ("x & wait &", C::Background, "&"),
+            ("x & y & z & x & y & z & x & y & z &", C::TooMuch, "&"),
+            ("x & & y", C::EmptyCommand, "&"),
+            ("x & ; y", C::EmptyCommand, ";"),
+            ("& x", C::EmptyCommand, "&"),
+            ("echo $!", C::Variable, "$!"),
+            ("(x; echo $!)", C::Variable, "$!"),
+            ("x & $!", C::ProgramPattern, "$!"),
+            ("x & %1", C::Builtin, "%1"),
+            ("x & fg", C::Builtin, "fg"),
+            ("wait", C::Builtin, "wait"),
+            ("kill %1", C::Builtin, "kill"),
+            ("x & wait | cat", C::Builtin, "wait"),
+            ("x & (wait)", C::Builtin, "wait"),
             ("x | ; y", C::EmptyCommand, ";"),
             ("| x", C::EmptyCommand, "|"),
             ("x |", C::EmptyCommand, ""),
@@ -582,7 +610,7 @@ mod tests {
             "ls \u{202e}x",
             "ls \0x",
             "FOO=bar",
-            "bash -c id &",
+            "bash -c 'id &'",
             "[[ x =~ $(id) ]]",
             "cat < /dev/tcp/1.1.1.1/80",
         ] {
@@ -658,10 +686,49 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_back() {
         let text = "A=1 x 'a b' *.[!a-c]? 2>&1 >>y <z | w <<'E'\nt\nE\n";
-        let script = parse(text).unwrap().normalized();
+        let script = normalized(parse(text).unwrap());
         let kept = serde_json::to_string(&script).unwrap();
         assert!(!kept.contains("span") && !kept.contains("quoted"), "{kept}");
         assert_eq!(serde_json::from_str::<Script>(&kept).ok(), Some(script));
+    }
+
+    /// A script without what is only about how it was written: places and quotes.
+    fn normalized(mut script: Script) -> Script {
+        for element in &mut script.elements {
+            element.span = Span::default();
+            for stage in &mut element.pipeline.stages {
+                stage.span = Span::default();
+                for word in &mut stage.words {
+                    let pieces = core::mem::take(&mut word.pieces);
+                    *word = ShellWord { pieces, ..ShellWord::default() };
+                }
+            }
+        }
+        script
+    }
+
+    #[test]
+    fn parts_run_in_the_background() {
+        for (text, expected) in [
+            ("x & y", [true, false].as_slice()),
+            ("x &", &[true]),
+            ("x&y&", &[true, true]),
+            ("x | y > f 2>&1 &\nz", &[true, false]),
+            ("x &> f & # why", &[true]),
+            ("cat <<E & z\ntext\nE", &[true, false]),
+            ("bash -c 'x | y' & z", &[true, false]),
+            ("x 'a & b' \\& && y", &[false, false]),
+        ] {
+            let script = parse(text).unwrap();
+            let runs = script.elements.iter().filter(|element| element.kind == ElementKind::Run);
+            let found: Vec<bool> = runs.map(|element| element.is_background).collect();
+            assert_eq!(found, expected, "{text:?}");
+        }
+        for text in
+            ["x & wait", "x & wait $! || true", "x & A=$!; kill $A 2>/dev/null", "x & kill -9 %1"]
+        {
+            assert!(parse(text).is_ok(), "{text:?}");
+        }
     }
 
     /// Texts of the pieces that matter, put together at random.
@@ -747,14 +814,14 @@ mod tests {
         match parse(text) {
             Ok(script) => {
                 let written = script.to_string();
-                let again = parse(&written).map(Script::normalized);
+                let again = parse(&written).map(normalized);
                 let is_list = script.elements.iter().all(|element| {
                     let stages = &element.pipeline.stages;
                     element.kind == ElementKind::Run
                         && stages.iter().all(|stage| stage.variable_names().count() == 0)
                 });
                 if is_list {
-                    assert_eq!(again, Ok(script.clone().normalized()), "{text:?} as {written:?}");
+                    assert_eq!(again, Ok(normalized(script.clone())), "{text:?} as {written:?}");
                 }
                 for stage in script.stages() {
                     assert!(stage.words[0].literal().is_some());

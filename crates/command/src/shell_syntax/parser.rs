@@ -179,9 +179,13 @@ impl Parser {
             if is_over {
                 return Ok(());
             }
+            let start = self.next_index();
             self.and_or()?;
             is_empty = false;
-            if self.tokens.next_if(ends_command).is_none() {
+            if let Some((_, place)) = self.tokens.next_if(|(token, _)| *token == Token::Background)
+            {
+                self.background(start, place)?;
+            } else if self.tokens.next_if(ends_command).is_none() {
                 return Ok(());
             }
         }
@@ -257,7 +261,7 @@ impl Parser {
             command_name::replace_builtin(stage);
         }
         for stage in &stages {
-            command_name::check_command_name(stage, stages.len())?;
+            command_name::check_command_name(stage, stages.len(), self.has_jobs())?;
         }
         if let (Some(input), Some(first)) = (input, stages.first_mut()) {
             // Whatever else leads to the first program's input comes later and holds.

@@ -199,9 +199,9 @@ fn expansion(
             source.skip(length);
             rest.get(..length).unwrap_or("")
         }
-        '?' => {
+        '?' | '!' => {
             source.skip(1);
-            "?"
+            rest.get(..1).unwrap_or("")
         }
         c => return refuse(construct, c.len_utf8()),
     };

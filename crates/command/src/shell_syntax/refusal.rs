@@ -60,14 +60,11 @@ impl SyntaxRefusal {
     /// is shown by its number, and of a long line only what stands around the place.
     #[must_use]
     pub fn underlined(&self, text: &str) -> String {
-        let start =
-            (0..=self.span.start.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-        let (before, behind) = text.split_at(start.unwrap_or(0));
+        let (before, behind) = text.split_at(text.floor_char_boundary(self.span.start));
         let before = before.rsplit('\n').next().unwrap_or("");
         let length = self.span.end.saturating_sub(self.span.start);
         let rest = behind.split('\n').next().unwrap_or("");
-        let length = (0..=length.min(rest.len())).rev().find(|at| rest.is_char_boundary(*at));
-        let (marked, rest) = rest.split_at(length.unwrap_or(0));
+        let (marked, rest) = rest.split_at(rest.floor_char_boundary(length));
         let (skipped, before) = last_chars(before, CONTEXT_CHARS);
         let (marked, cut) = first_chars(marked, CONTEXT_CHARS);
         let (rest, more) = if cut { ("", true) } else { first_chars(rest, CONTEXT_CHARS) };

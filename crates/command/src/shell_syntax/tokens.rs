@@ -49,7 +49,7 @@ impl Unit {
 }
 
 /// A part of a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// A word whose braces and wildcards are not read yet.
     Word(Vec<Unit>),
@@ -67,6 +67,8 @@ pub(super) enum Token {
     Or,
     /// `;`
     Semicolon,
+    /// `&` behind a command.
+    Background,
     /// A line end.
     Newline,
 }

@@ -93,6 +93,7 @@ impl fmt::Display for Script {
                 f.write_str(if index > 0 { " | " } else { "" })?;
                 write_stage(stage, f, &mut bodies)?;
             }
+            f.write_str(if element.is_background { " &" } else { "" })?;
         }
         if bodies.is_empty() { Ok(()) } else { line_end(f, &mut bodies) }
     }

@@ -149,9 +149,9 @@ constructs! {
 
     // ---- the shape of commands -------------------------------------------------------------------------
     Background = "background",
-        "nothing runs in the background",
-        "leave the `&` out and give the call a `timeout`; quote an `&` that is text",
-        "npm start &" => "npm start";
+        "only one plain pipeline of a list runs in the background, in no group, loop, condition or `&&`",
+        "write `CMD &` as a part of its own, `cd DIR` before it; quote an `&` that is text",
+        "cd web && npm start &" => "cd web; npm start &";
     Group = "group",
         "this cannot follow a group, a condition or a loop",
         "join it by `;`, `&&`, `||` or one `|`; one `> file` or `>> file` takes what all of it prints",

@@ -52,12 +52,6 @@ impl Value {
         Self { pieces: ShellWord::text(text).pieces, ..Self::default() }
     }
 
-    /// What a program printed.
-    #[must_use]
-    pub fn output(text: &str) -> Self {
-        Self { is_opaque: true, ..Self::text(text) }
-    }
-
     /// The text as it is known.
     #[must_use]
     pub fn unexpanded(&self) -> String {
@@ -81,7 +75,7 @@ impl ShellWord {
         values: &[&Values],
         room: &mut usize,
     ) -> Result<Value, ValueProblem> {
-        let mut value = Value::default();
+        let mut value = Value { is_opaque: self.is_opaque, ..Value::default() };
         for piece in &self.pieces {
             match piece {
                 WordPiece::Variable { name, .. } => {
@@ -305,12 +299,14 @@ mod tests {
 
     #[test]
     fn an_output_is_an_option_behind_nothing() {
-        let values = Values::from([("F".into(), Value::output("-osrc/a.txt"))]);
+        let values =
+            Values::from([("F".into(), Value { is_opaque: true, ..Value::text("-osrc/a.txt") })]);
         for text in ["F=x; env -- sort \"$F\"", "F=x; sort -- $F", "F=x; sort $F"] {
             let made = stage(text, &values);
             assert!(matches!(made, Err(ValueProblem::Output(_))), "{text:?}");
         }
-        let values = Values::from([("F".into(), Value::output("a -osrc/a.txt"))]);
+        let values =
+            Values::from([("F".into(), Value { is_opaque: true, ..Value::text("a -osrc/a.txt") })]);
         assert!(matches!(stage("F=x; sort -k$F", &values), Err(ValueProblem::Output(_))));
     }
 }

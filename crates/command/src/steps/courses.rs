@@ -8,50 +8,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     CommandStep, FolderChange, ListState, NextStep, PathLocation, PathTarget, ReachedState,
     UnsupportedStep, target_from,
 };
 use crate::shell_syntax::{
     ListOperator, ListOption, Pipeline, PipelineStage, Redirection, Script, ScriptElement,
-    ShellWord,
+    ShellWord, is_about_jobs,
 };
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
-
-/// A pipeline of a list, as the call for the whole list tells of it. Each is a call of its own when it is
-/// reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListPart {
-    /// Its place in the list, from 1.
-    pub number: usize,
-    /// When it runs.
-    pub join: ListOperator,
-    /// Whether a program runs.
-    pub runs: bool,
-    /// Whether it is a `cd`, which says for the parts behind it where they run. In old records they say so
-    /// themselves, and a `cd` is no call.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub changes_folder: bool,
-}
-
-impl ListPart {
-    /// The parts of a list, each once in however many directories it may run.
-    #[must_use]
-    pub fn of(steps: &[CommandStep]) -> Vec<Self> {
-        let part = |step: &CommandStep| Self {
-            number: step.number,
-            join: step.join,
-            runs: !step.is_cd(),
-            changes_folder: step.is_cd(),
-        };
-        let once = steps.chunk_by(|one, other| one.number == other.number);
-        once.filter_map(<[CommandStep]>::first).map(part).collect()
-    }
-}
 
 /// What the meaning of words depends on besides the words.
 pub struct StepContext<'c> {
@@ -115,12 +82,14 @@ impl CommandStep {
         let (join, otherwise) = (ListOperator::First, 1);
         let only = ScriptElement { join, otherwise, pipeline, ..element.clone() };
         let change = change(&stages)?;
+        let starts_none = change.is_some() || stages.iter().any(is_about_jobs);
         // From where `cd -` leads to, the directory that is given is the one before.
         let cwd = change.and_then(|change| led(&state.directory, change, context.names));
         let cwd = cwd.unwrap_or_else(|| state.directory.0.clone());
-        let stages = if change.is_some() { Vec::new() } else { stages };
-        let (number, unless, is_captured) = (index + 1, Vec::new(), element.is_captured);
-        let step = Self { number, join, cwd, stages, unless, is_captured };
+        let stages = if starts_none { Vec::new() } else { stages };
+        let (number, unless) = (index + 1, Vec::new());
+        let (is_captured, is_background) = (element.is_captured, element.is_background);
+        let step = Self { number, join, cwd, stages, unless, is_captured, is_background };
         Ok((step, Script { elements: [only].into() }))
     }
 }
@@ -251,11 +220,12 @@ impl Survey<'_> {
         let change = change(&stages)?;
         let to = change.map(|change| led(&course.state.directory, change, self.context.names));
         let cwd = to.as_ref().and_then(Option::as_ref).unwrap_or(&course.state.directory.0).clone();
-        let known = known_end(&stages);
-        let (number, join) = (index + 1, element.join);
-        let stages = if change.is_some() { Vec::new() } else { stages };
-        let (unless, is_captured) = (course.unless.clone(), element.is_captured);
-        put(steps, CommandStep { number, join, cwd, stages, unless, is_captured });
+        let known = if element.is_background { Some(true) } else { known_end(&stages) };
+        let starts_none = change.is_some() || stages.iter().any(is_about_jobs);
+        let (number, join, unless) = (index + 1, element.join, course.unless.clone());
+        let stages = if starts_none { Vec::new() } else { stages };
+        let (is_captured, is_background) = (element.is_captured, element.is_background);
+        put(steps, CommandStep { number, join, cwd, stages, unless, is_captured, is_background });
         match to {
             None => self.end(course, known),
             Some(to) => {
@@ -299,9 +269,12 @@ fn stage_bytes(stage: &PipelineStage) -> usize {
     here + set + stage.words.iter().map(|word| word.unexpanded().len()).sum::<usize>()
 }
 
-/// The `cd` that a pipeline is, if it is one.
+/// The `cd` that a pipeline is, if it is one. What is about background parts is a pipeline by itself, too.
 fn change(stages: &[PipelineStage]) -> Result<Option<FolderChange<'_>>, UnsupportedStep> {
     match (stages.iter().find_map(FolderChange::of), stages) {
+        (None, [_, _, ..]) if stages.iter().any(is_about_jobs) => {
+            Err(UnsupportedStep::UnsupportedCd)
+        }
         (None, _) => Ok(None),
         (Some(change), [_]) => change.map(Some),
         _ => Err(UnsupportedStep::UnsupportedCd),

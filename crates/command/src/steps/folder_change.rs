@@ -37,20 +37,24 @@ impl<'s> FolderChange<'s> {
             ["cd", to] if !to.starts_with('-') => to,
             _ => return None,
         };
-        let (mut out, mut err) = (Some(StdStream::Out), Some(StdStream::Err));
-        for redirect in &stage.redirects {
-            let goes = match redirect {
-                Redirection::File { path, .. } if path == super::DEV_NULL => None,
-                Redirection::Duplicate { target: StdStream::Out, .. } => out,
-                Redirection::Duplicate { target: StdStream::Err, .. } => err,
-                _ => return None,
-            };
-            if let Redirection::File { stream, .. } | Redirection::Duplicate { stream, .. } =
-                redirect
-            {
-                *(if *stream == StdStream::Out { &mut out } else { &mut err }) = goes;
-            }
-        }
+        let (out, err) = redirect_streams(stage)?;
         (stage.variables.is_empty() && !to.is_empty()).then_some(Self { to, out, err })
     }
+}
+
+/// Where the output and the complaints of what a shell has in itself go, each to one of the two streams or nowhere; none
+/// where its redirections say something else.
+#[must_use]
+pub fn redirect_streams(stage: &PipelineStage) -> Option<(Option<StdStream>, Option<StdStream>)> {
+    let (mut out, mut err) = (Some(StdStream::Out), Some(StdStream::Err));
+    for redirect in &stage.redirects {
+        let (stream, goes) = match redirect {
+            Redirection::File { stream, path, .. } if path == super::DEV_NULL => (stream, None),
+            Redirection::Duplicate { stream, target: StdStream::Out } => (stream, out),
+            Redirection::Duplicate { stream, target: StdStream::Err } => (stream, err),
+            _ => return None,
+        };
+        *(if *stream == StdStream::Out { &mut out } else { &mut err }) = goes;
+    }
+    Some((out, err))
 }

@@ -18,8 +18,8 @@ use crate::specs::is_endless_device;
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 
-pub use courses::{ListPart, StepContext};
-pub use folder_change::FolderChange;
+pub use courses::StepContext;
+pub use folder_change::{FolderChange, redirect_streams};
 pub use list_state::{GroupState, ListState, NextStep, ReachedState};
 pub use path_target::{PathLocation, PathTarget};
 
@@ -32,7 +32,7 @@ pub struct CommandStep {
     pub join: ListOperator,
     /// The directory that it runs in.
     pub cwd: PathTarget,
-    /// What runs; none for one that only goes to another directory.
+    /// What runs; none for one that only goes to another directory, or is about background parts.
     pub stages: Vec<PipelineStage>,
     /// The directories to which a `cd` before it must have failed for it to run in this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,6 +40,9 @@ pub struct CommandStep {
     /// Whether what it prints becomes words of another command, so that it may only read.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub is_captured: bool,
+    /// Whether the list goes on while it runs.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_background: bool,
 }
 
 /// What a pattern among the words of a command stands for.
@@ -56,7 +59,8 @@ pub struct Expansion {
 /// A script that is not a command here, though it is one of the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnsupportedStep {
-    /// `cd` with something else than one plain directory, in a pipeline, or with its streams in files.
+    /// `cd` with something else than one plain directory, in a pipeline, or with its streams in files; `wait` or `kill` of
+    /// background parts in a pipeline.
     UnsupportedCd,
     /// The list may run in more directories than are looked at.
     TooManyFolders,
@@ -69,7 +73,7 @@ pub enum UnsupportedStep {
 }
 
 impl CommandStep {
-    /// Whether it only goes to another directory.
+    /// Whether it starts no program: it goes to another directory, or is about background parts, which needs no more.
     #[must_use]
     pub const fn is_cd(&self) -> bool {
         self.stages.is_empty()

@@ -29,9 +29,9 @@ use capsule_command::program::ProgramFact;
 use capsule_command::specs::{CommandLine, PathOrigin, PathUse};
 
 pub use capsule_command::steps::{
-    CommandStep, DEV_NULL, Expansion, FolderChange, ListPart, PathLocation, PathTarget,
-    StepContext, UnsupportedStep, expanded_argv, glob_arguments, is_everything,
-    protect_leading_dash, redirect_files, target_from,
+    CommandStep, DEV_NULL, Expansion, FolderChange, PathLocation, PathTarget, StepContext,
+    UnsupportedStep, expanded_argv, glob_arguments, is_everything, protect_leading_dash,
+    redirect_files, target_from,
 };
 pub use command::{SubAction, sub_actions};
 pub use fingerprint::Fingerprint;

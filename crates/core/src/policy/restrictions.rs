@@ -280,7 +280,7 @@ impl PathScope {
     }
 
     /// What both allow; one that is not there bounds nothing.
-    pub(crate) fn intersect_optional(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+    pub fn intersect_optional(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
                 one.alternatives.extend(other.alternatives);

@@ -331,6 +331,13 @@ impl CallBackend for LiveBackend {
         self.captures_output = captures;
     }
 
+    fn end_jobs(&mut self) {
+        if self.command_runner.end_jobs() {
+            // No call tells of what they changed, so nothing vouches for it.
+            let _ = self.adopt_unrecorded();
+        }
+    }
+
     fn interrupted(&mut self) -> bool {
         self.cancel.is_set()
     }

@@ -56,6 +56,9 @@ pub trait CallBackend {
     /// Says whether what the next calls print is kept for a variable: then it is not shown.
     fn capture_output(&mut self, _captures: bool) {}
 
+    /// Ends what a list still runs in the background, now that it is over.
+    fn end_jobs(&mut self) {}
+
     /// Whether to end the run.
     fn interrupted(&mut self) -> bool;
 }

@@ -1,5 +1,6 @@
 //! Running of commands: what they are, what they see, what they may change, and what they come to.
 
+pub(crate) mod background;
 pub(crate) mod certificates;
 pub(crate) mod code_files;
 mod direct_write;

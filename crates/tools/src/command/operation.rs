@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
-use capsule_core::confinement::{Confinement, SandboxTier, WorkspaceAccess};
+use capsule_core::confinement::{Confinement, Enforcement, SandboxTier, WorkspaceAccess};
 use capsule_core::lifecycle::{Operation, Permit, Preview};
-use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::policy::{EnvironmentRule, HostScope, PathScope, Restrictions};
 use capsule_sandbox as sandbox;
 use capsule_workspace::{Cancel, HiddenPaths, HiddenPathsError, LinkChain, Staging, Workspace};
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use sandbox::{
     CommandResult, HiddenPath, Launch, LaunchStage, PreparedCommand, RunningCommand, SandboxError,
-    StreamRedirect, Termination,
+    SandboxView, StreamRedirect, Termination,
 };
 
 use super::environment::{unset_private_variables, variables};
@@ -56,6 +57,8 @@ pub(crate) struct CommandOperation {
     pub(crate) code_files: Option<CodeFiles>,
     /// Whether they fail together with any of them.
     pub(crate) pipe_fail: bool,
+    /// Its number among the parts of a list that run in the background, if it is one.
+    pub(crate) background: Option<u64>,
     /// How far the command is, or why it could not come so far.
     pub(crate) progress: Option<Result<CommandProgress, CodedError>>,
 }
@@ -89,6 +92,7 @@ impl Operation for CommandOperation {
         // What changes the workspace itself is looked at behind the intent.
         if let Restrictions::Run { confinement, environment, reads, hosts, .. } = bounds
             && confinement.workspace != WorkspaceAccess::Direct
+            && self.background.is_none()
         {
             let scopes = (reads.as_ref(), hosts.as_deref());
             let held = self.prepare_command(confinement, environment, scopes, None);
@@ -119,6 +123,11 @@ impl Operation for CommandOperation {
         else {
             return wrong_permit_outcome();
         };
+        if let Some(number) = self.background {
+            return self
+                .start_in_background(number, (confinement, environment, reads.as_ref()))
+                .unwrap_or_else(Outcome::failed);
+        }
         let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
         let workspace = Rc::clone(&self.workspace);
         let survey = |writes| {
@@ -208,20 +217,63 @@ impl CommandOperation {
         drawn.map_err(HiddenPathsError::problem)
     }
 
-    /// Has the programs made ready.
+    fn problem(&self, why: &CommandError) -> CodedError {
+        match why {
+            CommandError::Sandbox(error) => sandbox_problem(&self.stages, error),
+            CommandError::View(error) => unseen(error),
+        }
+    }
+
+    fn view(&self, launch: &Launch, confinement: &Confinement) -> io::Result<SandboxView> {
+        let masks = launch.hidden.clone();
+        sandbox_view(&self.workspace, self.host.as_ref(), confinement.floor, None, masks)
+    }
+
+    /// Has the programs begin beside the parts of the list behind them. No host is reached by them.
     ///
     /// # Errors
-    /// They cannot be run as they must be.
-    fn prepare_command(
+    /// They could not be run as they must be.
+    fn start_in_background(
+        self,
+        number: u64,
+        (confinement, environment, reads): (&Confinement, &EnvironmentRule, Option<&PathScope>),
+    ) -> Result<Outcome, CodedError> {
+        let status = self.commands.sandbox_status().and_then(Result::ok);
+        let full = status.filter(|status| status.tier == SandboxTier::Full);
+        let Some(status) = full.filter(|_| confinement.workspace != WorkspaceAccess::Direct) else {
+            return Err(no_background());
+        };
+        let (launch, _) = self.launch(confinement, environment, (reads, None), None)?;
+        let launch = Launch { is_last: true, ..launch };
+        let view = |launch: &Launch| self.view(launch, confinement);
+        let copy = self.commands.fork_executor(&launch, view);
+        let copy = copy.map_err(|why| self.problem(&why))?;
+        let Self { commands, stages, pipe_fail, cancel, .. } = self;
+        let describe = Box::new(move |error: &SandboxError| sandbox_problem(&stages, error));
+        let job = (number, describe as _, *confinement, pipe_fail);
+        commands.jobs().start(copy, (launch, cancel), job)?;
+        let output = Output::default()
+            .with("exit_code", 0)
+            .with("stdout", "")
+            .with("stderr", "")
+            .with("job", number);
+        Ok(Outcome { enforcement: Enforcement::Sandboxed(status), ..Outcome::done(output) })
+    }
+
+    /// What the sandbox is told of the programs, and whether they may reach hosts.
+    ///
+    /// # Errors
+    /// What is hidden from them cannot be told.
+    fn launch(
         &self,
         confinement: &Confinement,
         environment: &EnvironmentRule,
         (reads, hosts): (Option<&PathScope>, Option<&HostScope>),
         mut ground: Option<&mut DirectWriteGuard<'_>>,
-    ) -> Result<CommandProgress, CodedError> {
+    ) -> Result<(Launch, bool), CodedError> {
         let (hidden, link_chain) = self.find_hidden_paths(reads)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
-        if let Some(staging) = &self.staging {
+        if let Some(staging) = self.staging.as_ref().filter(|_| self.background.is_none()) {
             let repositories = self.hidden_paths.borrow().known_repositories();
             staging.hide_in_indexes(&self.workspace, &repositories, &hidden);
         }
@@ -240,9 +292,8 @@ impl CommandOperation {
         let tier = status.map(|status| status.tier);
         let memory = Some(confinement.limits.memory_bytes);
         // Only namespaces give a network that leads nowhere else.
-        let hosts = hosts.filter(|_| tier == Some(SandboxTier::Full));
-        let environment =
-            variables(environment, self.host.as_ref(), (tier, memory), hosts.is_some());
+        let reaches = hosts.is_some() && tier == Some(SandboxTier::Full);
+        let environment = variables(environment, self.host.as_ref(), (tier, memory), reaches);
         let launch = Launch {
             stages: self.stages.iter().map(|stage| stage.to_stage(&environment)).collect(),
             private_directory_variables: unset_private_variables(&environment),
@@ -255,16 +306,28 @@ impl CommandOperation {
             hidden: masks,
             is_last: self.commands.is_single(),
         };
-        let view = |launch: &Launch| {
-            let masks = launch.hidden.clone();
-            sandbox_view(&self.workspace, self.host.as_ref(), confinement.floor, None, masks)
-        };
+        Ok((launch, reaches))
+    }
+
+    /// Has the programs made ready.
+    ///
+    /// # Errors
+    /// They cannot be run as they must be.
+    fn prepare_command(
+        &self,
+        confinement: &Confinement,
+        environment: &EnvironmentRule,
+        (reads, hosts): (Option<&PathScope>, Option<&HostScope>),
+        ground: Option<&mut DirectWriteGuard<'_>>,
+    ) -> Result<CommandProgress, CodedError> {
+        // A part that runs in the background would use the proxy of this one.
+        let hosts = hosts.filter(|_| !self.commands.jobs().exist());
+        let (launch, reaches) = self.launch(confinement, environment, (reads, hosts), ground)?;
+        let hosts = hosts.filter(|_| reaches);
+        let view = |launch: &Launch| self.view(launch, confinement);
         let loopback = hosts.map(HostScope::loopback_ports);
         let held = self.commands.prepare(launch, loopback.as_deref(), view);
-        let held = held.map_err(|why| match why {
-            CommandError::Sandbox(error) => sandbox_problem(&self.stages, &error),
-            CommandError::View(error) => unseen(&error),
-        })?;
+        let held = held.map_err(|why| self.problem(&why))?;
         let listeners = self.commands.listeners();
         let network = hosts.zip(listeners).map(|(scope, all)| {
             CommandNetwork::start(&all, scope, &|name| self.host.variable(name))
@@ -383,8 +446,15 @@ impl sandbox::CommandWatcher for OutputWatcher<'_, '_> {
     }
 }
 
+/// Why no part of a list runs in the background here.
+pub(crate) fn no_background() -> CodedError {
+    let message = "parts of a list run in the background only where namespaces confine them and their changes are collected";
+    let problem = CodedError::new(Code::ExecNotInLanguage, message);
+    problem.with_suggestion("leave the `&` out and give the call a `timeout`, or have the person set `sandbox: { workspace: staged }`")
+}
+
 /// Why a command cannot be shown the workspace.
-fn unseen(error: &std::io::Error) -> CodedError {
+fn unseen(error: &io::Error) -> CodedError {
     CodedError::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn confined_outcome(exit: CommandResult, by: &Confinement, clamped: b
 }
 
 /// What is wrong with how it ended, if anything, its status, and the signal that ended it.
-fn end_problem(
+pub(crate) fn end_problem(
     exit: &CommandResult,
     limits: &ProcessLimits,
 ) -> (Option<CodedError>, Option<i32>, Option<i32>) {
@@ -118,17 +118,26 @@ fn with_stream(output: Output, captured: CapturedOutput, fields: &StreamFields) 
     output.with_bytes(tail_text, tail_base64, piece)
 }
 
-/// What came of a command, whatever held it.
-pub(super) fn exit_outcome(exit: CommandResult, limits: &ProcessLimits, clamped: bool) -> Outcome {
-    let (problem, code, signal) = end_problem(&exit, limits);
-    let cut = exit.stdout.truncated || exit.stderr.truncated;
-    let (stdout_total, stderr_total) = (exit.stdout.total, exit.stderr.total);
-    let output = Output::default().with("exit_code", code).with("signal", signal);
-    let output = with_stream(output, exit.stdout, &STDOUT_FIELDS);
-    let output = with_stream(output, exit.stderr, &STDERR_FIELDS)
+/// The result with what was printed.
+pub(crate) fn with_outputs(
+    output: Output,
+    stdout: CapturedOutput,
+    stderr: CapturedOutput,
+) -> Output {
+    let cut = stdout.truncated || stderr.truncated;
+    let (stdout_total, stderr_total) = (stdout.total, stderr.total);
+    let output = with_stream(output, stdout, &STDOUT_FIELDS);
+    with_stream(output, stderr, &STDERR_FIELDS)
         .with("stdout_bytes_total", stdout_total)
         .with("stderr_bytes_total", stderr_total)
         .with("truncated", cut)
+}
+
+/// What came of a command, whatever held it.
+pub(super) fn exit_outcome(exit: CommandResult, limits: &ProcessLimits, clamped: bool) -> Outcome {
+    let (problem, code, signal) = end_problem(&exit, limits);
+    let output = Output::default().with("exit_code", code).with("signal", signal);
+    let output = with_outputs(output, exit.stdout, exit.stderr)
         .with("limits_reached", serde_json::to_value(&exit.reached_limits).unwrap_or_default())
         .with("clamped", clamped);
     let output = match exit.left_running {

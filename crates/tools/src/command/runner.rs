@@ -14,6 +14,7 @@ use capsule_sandbox::{
 };
 use capsule_workspace::{GitPreferences, HiddenPaths, MountError, OutsideRepository, Workspace};
 
+use crate::command::background::BackgroundJobs;
 use crate::command::certificates::certificate_files;
 use crate::host::ToolHost;
 use crate::network::{self, RunListeners};
@@ -23,6 +24,8 @@ use crate::toolchain::Toolchains;
 #[derive(Clone, Default)]
 pub struct CommandRunner {
     state: Rc<RefCell<ExecutorState>>,
+    /// The parts of a list that run in the background.
+    jobs: BackgroundJobs,
     /// Whether one command is all that is expected.
     single: bool,
 }
@@ -65,7 +68,17 @@ impl CommandRunner {
             },
             Err(_) => ExecutorState::Idle,
         };
-        Self { state: Rc::new(RefCell::new(state)), single: true }
+        Self { state: Rc::new(RefCell::new(state)), single: true, ..Self::default() }
+    }
+
+    /// The parts of a list that run in the background.
+    pub(crate) const fn jobs(&self) -> &BackgroundJobs {
+        &self.jobs
+    }
+
+    /// Ends the parts of a list that still run, once it is over; whether changes of theirs are left that no call tells of.
+    pub fn end_jobs(&self) -> bool {
+        self.jobs.drop_all()
     }
 
     /// Whether one command is all that is expected.
@@ -149,7 +162,7 @@ impl CommandRunner {
     /// Commands that are judged and never run: no executor is started.
     #[must_use]
     pub fn disabled() -> Self {
-        Self { state: Rc::new(RefCell::new(ExecutorState::Disabled)), single: false }
+        Self { state: Rc::new(RefCell::new(ExecutorState::Disabled)), ..Self::default() }
     }
 
     /// The walls that a command would stand behind, or why there are none; nothing where commands
@@ -210,7 +223,7 @@ impl CommandRunner {
     }
 
     /// Has a command made ready. Where its network leads somewhere, `loopback` are the ports of the host's that
-    /// are reached. Before the first, the executor is shown what the run sees; if that fails, it holds nothing that a command could run in, and each later command is told why.
+    /// are reached.
     ///
     /// # Errors
     /// The view could not be made up, or the sandbox does not run the command.
@@ -220,31 +233,11 @@ impl CommandRunner {
         loopback: Option<&[u16]>,
         view: impl FnOnce(&Launch) -> io::Result<SandboxView>,
     ) -> Result<PreparedCommand, CommandError> {
-        self.start();
+        self.enter(&launch, view)?;
         let mut state = self.state.borrow_mut();
-        let (executor, entered, listeners) = match &mut *state {
-            ExecutorState::Running { executor, view_entered, listeners } => {
-                (executor, view_entered, listeners)
-            }
-            ExecutorState::Failed(error) => return Err(CommandError::Sandbox(error.clone())),
-            ExecutorState::Idle | ExecutorState::Disabled => {
-                let reason = "it was never started";
-                return Err(CommandError::Sandbox(SandboxError::ExecutorDied { reason }));
-            }
+        let ExecutorState::Running { executor, listeners, .. } = &mut *state else {
+            return Err(never_started());
         };
-        if !*entered {
-            let view = view(&launch).map_err(CommandError::View)?;
-            if let Err(error) = executor.enter(view) {
-                *state = ExecutorState::Failed(error.clone());
-                return Err(CommandError::Sandbox(error));
-            }
-            *entered = true;
-        }
-        // What was begun ahead is over by now, or soon.
-        if let Err(error) = executor.wait_for_view() {
-            *state = ExecutorState::Failed(error.clone());
-            return Err(CommandError::Sandbox(error));
-        }
         if let Some(ports) = loopback {
             let opened = match listeners.take() {
                 Some(listeners) => listeners,
@@ -255,6 +248,51 @@ impl CommandRunner {
             *listeners = Some(opened);
         }
         executor.prepare(launch).map_err(CommandError::Sandbox)
+    }
+
+    /// A copy of the executor for a command that runs beside others.
+    ///
+    /// # Errors
+    /// The view could not be made up, or no copy be made.
+    pub(crate) fn fork_executor(
+        &self,
+        launch: &Launch,
+        view: impl FnOnce(&Launch) -> io::Result<SandboxView>,
+    ) -> Result<Executor, CommandError> {
+        self.enter(launch, view)?;
+        self.with_executor(Executor::fork_for_background).map_err(CommandError::Sandbox)
+    }
+
+    /// Shows the executor what the run sees, before the first command. If that fails, it holds nothing that a command could
+    /// run in, and each later command is told why.
+    ///
+    /// # Errors
+    /// The view could not be made up.
+    fn enter(
+        &self,
+        launch: &Launch,
+        view: impl FnOnce(&Launch) -> io::Result<SandboxView>,
+    ) -> Result<(), CommandError> {
+        self.start();
+        let mut state = self.state.borrow_mut();
+        let (executor, entered) = match &mut *state {
+            ExecutorState::Running { executor, view_entered, .. } => (executor, view_entered),
+            ExecutorState::Failed(error) => return Err(CommandError::Sandbox(error.clone())),
+            ExecutorState::Idle | ExecutorState::Disabled => return Err(never_started()),
+        };
+        let entering = match *entered {
+            true => Ok(()),
+            false => {
+                let view = view(launch).map_err(CommandError::View)?;
+                executor.enter(view).map(|_| *entered = true)
+            }
+        };
+        // What was begun ahead is over by now, or soon.
+        if let Err(error) = entering.and_then(|()| executor.wait_for_view()) {
+            *state = ExecutorState::Failed(error.clone());
+            return Err(CommandError::Sandbox(error));
+        }
+        Ok(())
     }
 
     /// The sockets that listen in the network of the commands, once one was prepared that has such a network.
@@ -305,6 +343,11 @@ pub(crate) enum CommandError {
     View(io::Error),
     /// The sandbox says why.
     Sandbox(SandboxError),
+}
+
+/// Why nothing runs where no executor was started.
+const fn never_started() -> CommandError {
+    CommandError::Sandbox(SandboxError::ExecutorDied { reason: "it was never started" })
 }
 
 /// What the commands of a run see: the workspace, and the programs that the policy names elsewhere.

@@ -20,6 +20,8 @@ use capsule_redact::{Redactor, excerpt};
 use capsule_workspace::{HiddenPaths, LinkedTrees, Reviewed, Staging, Workspace, has_apply_name};
 use serde_json::json;
 
+use crate::command::background::BackgroundJobs;
+
 pub use mount::{CopyMount, SandboxMount};
 pub use removal::remove_staging;
 
@@ -35,6 +37,8 @@ pub(crate) struct StagedOperation {
     pub view: (Rc<RefCell<HiddenPaths>>, Rc<Workspace>),
     /// What masks.
     pub redactor: Redactor,
+    /// The parts of a list that run in the background.
+    pub jobs: BackgroundJobs,
 }
 
 impl Operation for StagedOperation {
@@ -58,9 +62,10 @@ impl Operation for StagedOperation {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Some(writes) = write_scope(permit.restrictions()) else {
+        let writes = write_scope(permit.restrictions());
+        if writes.is_none() && !self.jobs.left_changes() {
             return self.operation.run(permit);
-        };
+        }
         let (hidden_paths, workspace) = &self.view;
         // What may not be changed has to be known before anything is.
         let aliases = match hidden_paths.borrow().path_aliases(workspace) {
@@ -71,14 +76,31 @@ impl Operation for StagedOperation {
             Restrictions::Run { confinement, .. } => Some(confinement.limits.file_bytes),
             _ => None,
         };
+        let scope = match writes {
+            Some(WriteScope::Command(scope)) => Some(scope.clone()),
+            _ => None,
+        };
+        let place = match writes {
+            Some(WriteScope::File) => self.place.clone(),
+            Some(WriteScope::Deletion(path)) => Some(path.clone()),
+            _ => None,
+        };
+        let kind = match writes {
+            Some(WriteScope::Deletion(path)) => CallScope::Deletion(path.clone()),
+            Some(WriteScope::File) => CallScope::File,
+            _ => CallScope::Command,
+        };
         self.staging.begin_command();
         let outcome = self.operation.run(permit);
-        let place = match writes {
-            WriteScope::Command(_) => None,
-            WriteScope::File => self.place.as_ref(),
-            WriteScope::Deletion(path) => Some(path),
+        let commands = self.jobs.writes_until_now(scope);
+        let writes = match (&kind, &commands) {
+            (CallScope::File, _) => WriteScope::File,
+            (CallScope::Deletion(path), _) => WriteScope::Deletion(path),
+            (CallScope::Command, Some(scope)) => WriteScope::Command(scope),
+            // Files still change: the call that ends what runs in the background tells of them.
+            (CallScope::Command, None) => return outcome,
         };
-        let collected = match place {
+        let collected = match &place {
             Some(path) => self.staging.collect_at(path, (&hidden_paths.borrow(), workspace)),
             None => self.staging.collect((&hidden_paths.borrow(), workspace)),
         };
@@ -98,6 +120,13 @@ impl Operation for StagedOperation {
             None => outcome,
         }
     }
+}
+
+/// What a call may change without the parts beside it, kept beyond its permit.
+enum CallScope {
+    Command,
+    File,
+    Deletion(WorkspacePath),
 }
 
 /// An operation that would change something where nothing can be staged: it fails.

@@ -160,6 +160,7 @@ pub(crate) fn command_operation(
         cwd: real_cwd(cwd, facts),
         stdin: stdin.as_bytes().to_vec(),
         pipe_fail: false,
+        background: None,
         progress: None,
     }
 }

@@ -23,7 +23,7 @@ use crate::policy::decide::instructions::written_by_words;
 use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck};
 use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::whole_workspace;
-use crate::policy::decide::{files as paths, hard_deny, risk};
+use crate::policy::decide::{files as paths, hard_deny, hosts, risk};
 use crate::policy::model::{HardDenyRule, Policy, ToolRule};
 use crate::policy::restrictions::{HostScope, PathScope, Restrictions};
 use crate::risk::Risk;
@@ -140,6 +140,17 @@ fn check_stage(
     set.chain(whole).chain(two_inputs).collect()
 }
 
+/// Why a program cannot run beside the parts behind it. All of them share a loopback, and so would share a proxy; and
+/// whose change something is, is not known in the workspace itself.
+fn check_background(policy: &Policy, line: &CommandLine<'_>) -> Option<Finding> {
+    let is_direct = policy.sandbox.workspace == WorkspaceAccess::Direct;
+    (is_direct || !hosts::of_line(line).hosts.is_empty()).then(|| {
+        let reason =
+            "what runs in the background reaches no hosts, and changes a staged workspace alone";
+        Finding::deny(Code::ExecNotInLanguage, reason).with_suggestion(Some("leave the `&` out"))
+    })
+}
+
 /// A file of a stream, as the command shows it.
 fn stream_file(input: &PolicyInput<'_>) -> String {
     let sign = if matches!(input.action, Action::Write { .. }) { ">" } else { "<" };
@@ -147,6 +158,7 @@ fn stream_file(input: &PolicyInput<'_>) -> String {
 }
 
 /// What was found about all parts.
+#[derive(Default)]
 struct CombinedDecision {
     /// That a folder is gone to, where nothing else is done.
     goes: Option<Decision>,
@@ -162,16 +174,8 @@ struct CombinedDecision {
 
 impl CombinedDecision {
     fn new() -> Self {
-        Self {
-            goes: None,
-            decisions: Vec::new(),
-            whole: Vec::new(),
-            parts: Vec::new(),
-            restrictions: Vec::new(),
-            capabilities: Capabilities::of(Capability::ProcExec),
-            named_capabilities: Capabilities::NONE,
-            risk: Risk::Low,
-        }
+        let capabilities = Capabilities::of(Capability::ProcExec);
+        Self { capabilities, risk: Risk::Low, ..Self::default() }
     }
 
     /// One pipeline: its programs, and the files that its streams lead to.
@@ -212,7 +216,8 @@ impl CombinedDecision {
                 flow.record_output(&line, from);
                 self.add_input(words, &line, literal_stdin(&step.stages, part.stage));
                 let stage = check_stage(exec, &part, (step, from.1), &line);
-                stage.into_iter().for_each(|finding| self.add_finding(finding));
+                let beside = check_background(policy, &line).filter(|_| step.is_background);
+                stage.into_iter().chain(beside).for_each(|finding| self.add_finding(finding));
                 self.add_part(show_argv(argv), evaluate_call(policy, &input, Some(&line)));
                 self.check_outputs(step, part.stage, &line);
             } else if policy.tool(&tool).is_some() {
@@ -272,14 +277,12 @@ impl CombinedDecision {
             PathLocation::Outside(problem) => Some(*problem),
             PathLocation::Inside(_) => None,
         });
-        match (problem, rule) {
-            (Some(problem), _) => self.add_finding(paths::outside_finding(&to.asked, problem)),
-            (None, None) => {}
-            (None, Some(rule)) => {
-                let goes = Finding::with_verdict(Verdict::Allow, "it only goes to a folder");
-                let goes = goes.under_rule(input.tool.as_str(), &rule.source);
-                self.goes = Some(goes.decision(self.capabilities, Risk::Low));
-            }
+        if let Some(problem) = problem {
+            self.add_finding(paths::outside_finding(&to.asked, problem));
+        } else if let Some(rule) = rule {
+            let goes = Finding::with_verdict(Verdict::Allow, "it only goes to a folder");
+            let goes = goes.under_rule(input.tool.as_str(), &rule.source);
+            self.goes = Some(goes.decision(self.capabilities, Risk::Low));
         }
     }
 
@@ -407,11 +410,10 @@ impl CombinedDecision {
             };
             too_long |= clamped;
             open = HostScope::union_optional(open, hosts.clone());
-            sum = Some(match sum {
-                Some(sum) => {
-                    Confinement { limits: sum.limits.combine(confinement.limits, u64::max), ..sum }
-                }
-                None => *confinement,
+            let limits = sum.map(|sum| sum.limits.combine(confinement.limits, u64::max));
+            sum = Some(Confinement {
+                limits: limits.unwrap_or(confinement.limits),
+                ..sum.unwrap_or(*confinement)
             });
             seen = PathScope::intersect_optional(seen, reads.clone());
             written = PathScope::intersect_optional(written, writes.clone());

@@ -7,6 +7,7 @@
 
 mod backoff;
 pub(crate) mod cgroup;
+mod copies;
 mod cpu_time;
 pub(crate) mod sample;
 mod watch;
@@ -30,6 +31,7 @@ use crate::linux::kernel;
 use crate::linux::protocol::{
     AtStep as _, ExecutorError, ExecutorReply, ExecutorRequest, SetupError, StartGate, Step, socket,
 };
+use copies::Copies;
 use watch::{CommandEnd, PendingCleanup};
 
 /// The name under which it shows in lists of processes.
@@ -77,19 +79,31 @@ pub(crate) fn serve_unconfined() -> ExitCode {
     serve_on(kernel::inherited_socket(), backend::unconfined::prepare)
 }
 
-fn serve_on(socket: OwnedFd, probe: fn() -> Probe) -> ExitCode {
+fn serve_on(mut socket: OwnedFd, probe: fn() -> Probe) -> ExitCode {
     if isolate_process().is_err() {
         return ExitCode::FAILURE;
     }
     let probe = probe();
     let mut stage = probe.prepared.map_or(ExecutorState::Unusable, ExecutorState::Ready);
     let mut alive = send_reply(&socket, &ExecutorReply::Status(probe.status)).is_ok();
+    let mut copies = Copies::default();
     while alive {
+        copies.take_in();
         if let ExecutorState::Entered(view) = &mut stage {
             view.reap(&socket);
         }
         alive = match socket::receive(socket.as_fd()) {
             Ok(Some(message)) => match ExecutorRequest::decode(&message.bytes) {
+                Ok(ExecutorRequest::Fork) => match make_copy(&mut stage, &mut copies, &socket) {
+                    Ok(Some(line)) => {
+                        socket = line;
+                        true
+                    }
+                    Ok(None) => true,
+                    Err(failed) => {
+                        send_reply(&socket, &ExecutorReply::Refused(failed.into())).is_ok()
+                    }
+                },
                 Ok(request) => handle_request(&mut stage, &socket, request, message.descriptors),
                 Err(_) => false,
             },
@@ -98,6 +112,21 @@ fn serve_on(socket: OwnedFd, probe: fn() -> Probe) -> ExitCode {
         };
     }
     ExitCode::SUCCESS
+}
+
+/// Makes a copy that serves a command in the background; in that, gives what it is spoken to on.
+///
+/// # Errors
+/// There is no view, or no copy of it can be made.
+fn make_copy(
+    stage: &mut ExecutorState,
+    copies: &mut Copies,
+    socket: &OwnedFd,
+) -> Result<Option<OwnedFd>, SetupError> {
+    match stage {
+        ExecutorState::Entered(view) => copies.make(view, socket),
+        _ => Err(SetupError { step: Step::Order, errno: Errno::INVAL }),
+    }
 }
 
 /// What comes before anything else: nothing inherited may stay.

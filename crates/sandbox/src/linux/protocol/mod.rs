@@ -46,6 +46,8 @@ pub(crate) enum ExecutorRequest {
     },
     /// Listen on a port of the calls' own loopback, and on each of these. Once, behind the view.
     Listen { ports: Vec<u16> },
+    /// Make a copy that serves one command beside those of this one, behind the view.
+    Fork,
     /// End the command that was asked for last. If it has ended by itself meanwhile, that is fine.
     End,
     /// The time of the command stops: it waits for a person.
@@ -130,6 +132,8 @@ pub(crate) enum ExecutorReply {
     },
     /// It listens. Descriptors: the socket of the port that it chose, and one for each port that was asked for.
     Listening { port: u16 },
+    /// A copy was made. Descriptor: the socket on which it is spoken to.
+    Forked,
     /// Every process of the command is gone.
     Ended(EndReport),
     /// It was not done.
@@ -220,6 +224,9 @@ impl ExecutorRequest {
             Self::Resume => {
                 writer.byte(5);
             }
+            Self::Fork => {
+                writer.byte(6);
+            }
             Self::Listen { ports } => {
                 writer.byte(3);
                 write_ports(&mut writer, ports);
@@ -253,6 +260,7 @@ impl ExecutorRequest {
             3 => Self::Listen { ports: reader.list(read_port)? },
             4 => Self::Pause,
             5 => Self::Resume,
+            6 => Self::Fork,
             _ => return Err(Malformed),
         };
         reader.end()?;
@@ -291,6 +299,9 @@ impl ExecutorReply {
             Self::Listening { port } => {
                 writer.byte(4).number(u64::from(*port));
             }
+            Self::Forked => {
+                writer.byte(5);
+            }
         }
         writer.finish()
     }
@@ -321,6 +332,7 @@ impl ExecutorReply {
             }
             3 => Self::Refused(read_error(&mut reader)?),
             4 => Self::Listening { port: read_port(&mut reader)? },
+            5 => Self::Forked,
             _ => return Err(Malformed),
         };
         reader.end()?;

@@ -14,8 +14,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
 
+use super::refusal::error_text;
 use super::view::host_path;
-use super::{AGENT, EXIT_TIMEOUT, Executor, error_text};
+use super::{AGENT, EXIT_TIMEOUT, Executor};
 use crate::linux::kernel;
 use crate::linux::poll;
 use crate::linux::protocol::socket::{self, Message};

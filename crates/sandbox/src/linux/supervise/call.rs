@@ -14,9 +14,10 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::Executor;
 use super::capture::{self, Capture};
+use super::refusal::{error_text, refusal_error};
 use super::request::build_request;
-use super::{Executor, error_text, refusal_error};
 use crate::linux::poll;
 use crate::linux::protocol::{EndReport, ExecutorReply, ExecutorRequest, StageMessage, StartGate};
 use crate::{

@@ -5,6 +5,7 @@ mod agent;
 mod call;
 mod capture;
 mod forked_executor;
+mod refusal;
 mod request;
 mod view;
 
@@ -22,7 +23,7 @@ use capsule_core::confinement::{EnforcementLevel, LimitStatus, SandboxStatus, Sa
 use capsule_core::lifecycle::UnconfinedPermit;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::linux::backend::{self, system};
@@ -31,15 +32,14 @@ use crate::linux::executor::{self, cgroup};
 use crate::linux::kernel;
 use crate::linux::poll;
 use crate::linux::protocol::socket::{self, Message};
-use crate::linux::protocol::{
-    ExecutorError, ExecutorReply, ExecutorRequest, SetupError, StageMessage, Step,
-};
+use crate::linux::protocol::{ExecutorError, ExecutorReply, ExecutorRequest, SetupError, Step};
 pub use agent::RunningAgent;
 pub use call::{PreparedCommand, RunningCommand};
+use refusal::{error_text, refusal_error};
 
 use crate::{
     AgentLaunch, CommandListeners, CommandResult, CommandWatcher, EXECUTOR_ARGUMENT, Launch,
-    RedirectTarget, SandboxBackend, SandboxError, SandboxView, SelfTestResult, StagingMount,
+    SandboxBackend, SandboxError, SandboxView, SelfTestResult, StagingMount,
 };
 
 /// The second hidden argument: the executor confines nothing, and serves one program.
@@ -145,6 +145,17 @@ impl Executor {
             ) => Err(SandboxError::Overlay { reason: error_text(errno) }),
             (ExecutorReply::Refused(refusal), _) => Err(refusal_error(refusal, &[])),
             _ => Err(self.kill("it spoke out of turn")),
+        }
+    }
+
+    /// Has it be in the middle of nothing.
+    fn make_idle(&mut self) -> Result<(), SandboxError> {
+        self.require_status()?;
+        self.wait_for_view()?;
+        match self.busy {
+            ExecutorActivity::Idle => Ok(()),
+            ExecutorActivity::Prepared => self.cancel_prepared(),
+            ExecutorActivity::Running => Err(self.kill("it was left in the middle of a command")),
         }
     }
 
@@ -323,16 +334,24 @@ impl SandboxBackend for Executor {
         }
     }
 
-    fn prepare(&mut self, launch: Launch) -> Result<PreparedCommand, SandboxError> {
-        self.require_status()?;
-        self.wait_for_view()?;
-        match self.busy {
-            ExecutorActivity::Idle => {}
-            ExecutorActivity::Prepared => self.cancel_prepared()?,
-            ExecutorActivity::Running => {
-                return Err(self.kill("it was left in the middle of a command"));
+    fn fork_for_background(&mut self) -> Result<Self, SandboxError> {
+        self.make_idle()?;
+        self.send(&ExecutorRequest::Fork, &[])?;
+        let (reply, mut sockets) = self.expect_answer()?;
+        match (reply, sockets.pop()) {
+            (ExecutorReply::Forked, Some(socket)) => {
+                let mut copy = Self::new(None, socket);
+                (copy.status, copy.floor) = (self.status.clone(), self.floor);
+                copy.tmp.clone_from(&self.tmp);
+                Ok(copy)
             }
+            (ExecutorReply::Refused(refusal), _) => Err(refusal_error(refusal, &[])),
+            _ => Err(self.kill("it spoke out of turn")),
         }
+    }
+
+    fn prepare(&mut self, launch: Launch) -> Result<PreparedCommand, SandboxError> {
+        self.make_idle()?;
         let held = self.prepare_call(launch)?;
         self.busy = ExecutorActivity::Prepared;
         Ok(held)
@@ -426,9 +445,17 @@ impl SandboxBackend for Executor {
 impl Drop for Executor {
     /// Closes the socket, whereupon the executor tidies up and ends.
     fn drop(&mut self) {
-        if self.socket.take().is_none() {
+        let Some(socket) = self.socket.take() else {
             return; // it was given up and waited for, or parted with
+        };
+        if self.child.is_none() {
+            // A copy of an executor, which is waited for by that one; its end of the socket closes when it ends.
+            let _ = shutdown(&socket, Shutdown::Write);
+            let mut files = [PollFd::new(&socket, PollFlags::empty())];
+            let _ = rustix::io::retry_on_intr(|| poll::wait(&mut files, Some(EXIT_TIMEOUT)));
+            return;
         }
+        drop(socket);
         let handle = self.child.and_then(|child| pidfd_open(child, PidfdFlags::empty()).ok());
         let ended = handle.is_some_and(|handle| {
             let mut files = [PollFd::new(&handle, PollFlags::IN)];
@@ -447,49 +474,4 @@ impl Drop for Executor {
 fn sockets() -> Result<(OwnedFd, OwnedFd), SandboxError> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(|errno| SandboxError::Start { reason: error_text(errno) })
-}
-
-/// An error of the system in its own words.
-fn error_text(errno: Errno) -> String {
-    std::io::Error::from(errno).to_string()
-}
-
-/// A refusal in our words. `stages` are the programs of the command that was refused.
-fn refusal_error(refusal: ExecutorError, stages: &[StageMessage]) -> SandboxError {
-    match refusal {
-        ExecutorError::Failed(SetupError { step: Step::Shut, errno: Errno::OPNOTSUPP }) => {
-            SandboxError::CannotHide
-        }
-        ExecutorError::Failed(SetupError { step, errno }) => {
-            SandboxError::Setup { step: step.text(), reason: error_text(errno) }
-        }
-        ExecutorError::ProgramChanged(stage) => {
-            SandboxError::ProgramChanged { stage: stage.into() }
-        }
-        ExecutorError::ProgramMissing(stage) => {
-            SandboxError::ProgramMissing { stage: stage.into() }
-        }
-        ExecutorError::NotExecutable(stage, errno) => {
-            SandboxError::NotExecutable { stage: stage.into(), reason: error_text(errno) }
-        }
-        ExecutorError::Redirect(stage, redirect, errno) => {
-            let (stage, redirect) = (usize::from(stage), usize::from(redirect));
-            let told = stages.get(stage).and_then(|stage| stage.redirects.get(redirect));
-            let (path, write) = told.map_or((Path::new(""), false), |told| match &told.target {
-                RedirectTarget::Read(path) => (Path::new(path), false),
-                RedirectTarget::Create(path) | RedirectTarget::Append(path) => {
-                    (Path::new(path), true)
-                }
-                RedirectTarget::Device(device) => (Path::new(device.path()), false),
-                RedirectTarget::Same(_) => (Path::new(""), true),
-            });
-            let reason = match errno {
-                None => "it is not a plain file".to_owned(),
-                // The kernel's word for a path that leaves the folder beneath which it was opened.
-                Some(Errno::XDEV) => "it leads out of the workspace".to_owned(),
-                Some(errno) => error_text(errno),
-            };
-            SandboxError::Redirect { stage, path: path.to_owned(), write, reason }
-        }
-    }
 }

@@ -2,12 +2,13 @@
 //! own when it is reached.
 
 use capsule_base::root_names::RootNames;
-use capsule_core::action::{CommandStep, ListPart};
+use capsule_core::action::CommandStep;
 use capsule_core::lifecycle::{Operation, Permit, Preview};
 use capsule_core::outcome::{Outcome, Output};
 use serde_json::json;
 
 use crate::command::code_files::CodeFiles;
+use crate::list_part::ListPart;
 
 /// The parts of a list.
 pub(super) struct ListParts {

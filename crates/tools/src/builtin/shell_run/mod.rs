@@ -4,29 +4,32 @@ mod change;
 mod command;
 mod git_alias;
 mod git_repository;
+mod jobs;
 mod list;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_base::units;
-use capsule_command::shell_syntax::{ElementKind, Script, ValueProblem, parse};
+use capsule_command::shell_syntax::{ElementKind, ListOperator, Script, ValueProblem, parse};
 use capsule_command::steps::ReachedState;
 use capsule_core::action::{
     Action, CommandStep, Facts, FileKind, PathTarget, StepContext, UnsupportedStep,
 };
 use capsule_core::capability::Capability;
+use capsule_core::confinement::SandboxTier;
 use capsule_core::outcome::CodedError;
 use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
 use self::change::Change;
+use self::jobs::{FORMS, JobOperation, has_known_jobs};
 use self::list::ListParts;
 use crate::command::code_files::CodeFiles;
-use crate::command::operation::{CommandOperation, ReadyStage};
+use crate::command::operation::{CommandOperation, ReadyStage, no_background};
 use crate::command::program::{find_command, missing};
 use crate::tool::args::{invalid_args, number_arg, text_arg};
-use crate::tool::prepare::{FailedOperation, command_facts, command_operation};
+use crate::tool::prepare::{FailedOperation, command_facts, command_operation, failed_operation};
 use crate::tool::{DescribeContext, PreparedCall, Tool, ToolContext};
 
 /// What `shell.run` is called, takes and gives.
@@ -110,6 +113,11 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
             about: "the hosts that were refused to it, each with a code and a reason",
         },
         ResultField { name: "left_running", about: "how many processes it left, which were ended" },
+        ResultField {
+            name: "job",
+            about: "the number of the part that it started in the background",
+        },
+        ResultField { name: "jobs", about: "how parts that ran in the background ended" },
         ResultField { name: "changes", about: "what it changed, where the workspace is staged" },
         ResultField { name: "changes_total", about: "how many paths it changed there" },
         ResultField { name: "direct", about: "whether it could change the workspace itself" },
@@ -190,11 +198,53 @@ impl Tool for ShellRun {
                 let pipe_fail = reached
                     .and_then(|text| serde_json::from_str(text).ok())
                     .is_some_and(|state: ReachedState| state.pipe_fail);
-                prepare_command(action, (steps, is_single, pipe_fail), stdin, context)
+                let part = args.get("part").and_then(Value::as_u64);
+                let place = PartPlace::of(args.get("command").and_then(Value::as_str), part);
+                if let Some(problem) = refused_background(steps, context) {
+                    let facts =
+                        Facts { sandbox: context.commands.sandbox_status(), ..Facts::default() };
+                    let operation = failed_operation(problem.clone(), context);
+                    let facts = impossible_call(facts, problem).facts;
+                    return PreparedCall { facts, operation };
+                }
+                prepare_command(action, (steps, is_single, pipe_fail), (stdin, &place), context)
             }
             _ => failed_call(Facts::default(), CodedError::new(Code::EngineFault, "not a command")),
         }
     }
+}
+
+/// What the place of a part in its list says of it.
+struct PartPlace {
+    /// Whether it is the end of the list.
+    is_end: bool,
+    /// Its number among the parts that run in the background.
+    job: Option<u64>,
+}
+
+impl PartPlace {
+    fn of(text: Option<&str>, part: Option<u64>) -> Self {
+        let script = text.and_then(|text| parse(text).ok()).unwrap_or_default();
+        let number = part.and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
+        let before = script.elements.iter().take(number);
+        let job = before.filter(|element| element.is_background).count();
+        Self { is_end: number > script.elements.len(), job: u64::try_from(job).ok() }
+    }
+}
+
+/// Why parts that run in the background are refused, if they are.
+fn refused_background(steps: &[CommandStep], context: &ToolContext<'_>) -> Option<CodedError> {
+    if !steps.iter().any(|step| step.is_background) {
+        return None;
+    }
+    let status = context.commands.sandbox_status();
+    let is_weak = match &status {
+        Some(Ok(status)) => status.tier != SandboxTier::Full,
+        Some(Err(_)) => true,
+        // Commands are only judged.
+        None => context.is_gate,
+    };
+    is_weak.then(no_background)
 }
 
 fn failed_call(facts: Facts, problem: CodedError) -> PreparedCall {
@@ -221,6 +271,9 @@ fn parse_steps(
         let shown = refusal.underlined(text);
         outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
     })?;
+    if !has_known_jobs(&script) {
+        return Err(outside_language("this form of `wait` or `kill` is not known here", FORMS));
+    }
     git_alias::expand_script(&mut script, context.git_aliases);
     if let Some((number, reached)) = part {
         return one_part(&script, (cwd, &reached), number, &of);
@@ -243,8 +296,8 @@ fn outside_language(message: impl Into<String>, suggestion: &str) -> CodedError 
 fn unsupported(why: UnsupportedStep) -> CodedError {
     match why {
         UnsupportedStep::UnsupportedCd => outside_language(
-            "this `cd` is none of this language",
-            "write `cd FOLDER && PROGRAM ...`",
+            "this `cd`, `wait` or `kill` is none of this language",
+            "write `cd FOLDER && PROGRAM ...`, and `wait` and `kill %1` without a pipe",
         ),
         UnsupportedStep::TooManyFolders => outside_language(
             "too many folders come into question for what runs behind every `cd`",
@@ -288,6 +341,16 @@ fn one_part(
     context: &StepContext<'_>,
 ) -> Result<(Vec<CommandStep>, String), CodedError> {
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    let started = script.elements.iter().filter(|element| element.is_background).count();
+    if started > 0 && index == Some(script.elements.len()) {
+        let (number, join) = (script.elements.len() + 1, ListOperator::Then);
+        let (stages, unless) = (Vec::new(), Vec::new());
+        let (is_captured, is_background) = (false, false);
+        let cwd = at.0.clone();
+        let step = CommandStep { number, join, cwd, stages, unless, is_captured, is_background };
+        let names: Vec<String> = (1..=started).map(|job| format!("%{job}")).collect();
+        return Ok((vec![step], format!("kill {}", names.join(" "))));
+    }
     let element = index.and_then(|index| script.elements.get(index));
     let element = element.filter(|element| element.kind == ElementKind::Run);
     let (Some(element), Some(index)) = (element, index) else {
@@ -338,7 +401,7 @@ fn prepare_program(
 fn prepare_command(
     action: &Action,
     (steps, is_single, pipe_fail): (&[CommandStep], bool, bool),
-    stdin: &str,
+    (stdin, place): (&str, &PartPlace),
     context: &ToolContext<'_>,
 ) -> PreparedCall {
     let (facts, programs) = match command::gather_facts(action, steps, context) {
@@ -348,6 +411,9 @@ fn prepare_command(
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
         ([step], Action::Command { text, .. }) if step.is_cd() && is_single => {
+            if let Some(operation) = JobOperation::of(text, place.is_end, context) {
+                return PreparedCall { facts, operation: Box::new(operation) };
+            }
             let operation =
                 Box::new(Change::of(text, &step.cwd, &facts, context.workspace.root_names()));
             return PreparedCall { facts, operation };
@@ -373,7 +439,9 @@ fn prepare_command(
             }
             let operation = command_operation(stages, &step.cwd, stdin, &facts, context);
             let code_files = Some(CodeFiles::of(action, (&facts, false), context));
-            let operation = Box::new(CommandOperation { pipe_fail, code_files, ..operation });
+            let background = place.job.filter(|_| step.is_background);
+            let operation =
+                Box::new(CommandOperation { pipe_fail, background, code_files, ..operation });
             PreparedCall { facts, operation }
         }
         Err(problem) if problem.code == Code::ExecNotFound => impossible_call(facts, problem),

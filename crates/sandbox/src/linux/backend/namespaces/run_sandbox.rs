@@ -45,6 +45,13 @@ pub(crate) struct NamespaceSandbox {
     pub(super) empty_stdin: OwnedFd,
 }
 
+impl NamespaceSandbox {
+    /// Ends the processes that stand by, and waits for those of the last call.
+    pub(crate) fn drop_processes(&mut self) {
+        (self.standby, self.previous) = (None, None);
+    }
+}
+
 impl PreparedNamespaces {
     /// Puts the workspace and the programs into the root and makes it the only root there is.
     ///

@@ -94,6 +94,22 @@ impl Cgroups {
         Self { groups, ..Self::default() }
     }
 
+    /// Makes groups of its own for a copy of the executor, beside those that it has a copy of. Those it lets be.
+    ///
+    /// # Errors
+    /// One of them cannot be made.
+    pub(crate) fn separate(&mut self) -> Result<(), Errno> {
+        let mut groups = Vec::new();
+        for Cgroup { location, parent, name, .. } in std::mem::take(&mut self.groups) {
+            // The number behind the last dash is that of the executor.
+            let (prefix, _) = name.rsplit_once('-').ok_or(Errno::INVAL)?;
+            let name = format!("{prefix}-{}", getpid().as_raw_nonzero());
+            groups.push(Cgroup::create_in(location, parent, &name)?);
+        }
+        *self = Self { groups, ..Self::default() };
+        Ok(())
+    }
+
     /// By what means memory is bounded, if by a group.
     pub(crate) fn memory_mechanism(&self) -> Option<&'static str> {
         self.groups.iter().find(|group| group.location.memory).map(Cgroup::mechanism)
@@ -213,6 +229,10 @@ impl Cgroup {
             // A process may only be born into a group if it could be moved there.
             accessat(&parent, "cgroup.procs", Access::WRITE_OK, AtFlags::EACCESS)?;
         }
+        Self::create_in(place, parent, name)
+    }
+
+    fn create_in(place: CgroupParent, parent: OwnedFd, name: &str) -> Result<Self, Errno> {
         mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
         let made = Self::open(place, parent, name);
         made.map_err(|(parent, error)| {
