@@ -39,6 +39,9 @@ enum JobCommand {
 /// The signals that `kill` knows, which all end a job at once.
 const SIGNALS: [(&str, i32); 5] = [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP", 1), ("QUIT", 3)];
 
+/// The signal that ends what still runs when the list ends.
+const KILLED: i32 = 9;
+
 /// What is to be written where a form is not known.
 pub(super) const FORMS: &str =
     "write `wait`, `wait %1`, `kill %1` or `kill -9 $!`; `kill -0 %1` asks whether a part runs";
@@ -155,7 +158,10 @@ impl JobOperation {
             JobCommand::EndAll => {
                 self.jobs.end_all();
                 let ended = self.wait_for(&self.jobs.numbers());
-                self.jobs.numbers().into_iter().for_each(|job| found.add(job, &self.jobs, None));
+                self.jobs
+                    .numbers()
+                    .into_iter()
+                    .for_each(|job| found.add(job, &self.jobs, Some(KILLED)));
                 found.status = 0;
                 ended
             }
