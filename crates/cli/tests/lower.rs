@@ -5,7 +5,7 @@
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
-use capsule_testkit::Capsule;
+use capsule_testkit::{Capsule, HttpServer};
 use serde_json::{Value, json};
 
 const POLICY: &str = r#"version: 1
@@ -306,4 +306,44 @@ tools:
         assert!(helps.contains("`fs.write`") && helps.contains("capsule doctor"), "{told}");
     }
     assert_eq!(copy(&of("", "")).exits(0).json()["result"]["changes_total"], json!(2));
+}
+
+/// E23: commands have no network in the lower tier, so a host that the policy opens is reached by no proxy and past none.
+#[test]
+fn no_host_is_reached_in_the_lower_tier() {
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let port = server.port();
+    let policy = capsule.write_policy(&format!(
+        "version: 1
+extends: builtin:developer
+sandbox:
+  floor: landlock
+  network:
+    shell.run: proxy
+    hosts: [\"localhost:{port}\"]
+    loopback: {{ connect: [{port}] }}
+    private_ips: {{ allow: [127.0.0.1] }}
+tools:
+  shell.run:
+    effects: {{ network: allow }}
+    executables: {{ curl: allow }}
+"
+    ));
+    let url = format!("http://localhost:{port}/");
+    let proxied: &[&str] =
+        &["exec", "--unattended", "--policy", &policy, "--", "curl", "-sS", &url];
+    let direct = [proxied, &["--noproxy", "*"]].concat();
+    for line in [proxied, &direct] {
+        let ran = capsule.run_without_namespaces(line).exits(7);
+        assert!(ran.stderr.contains("Failed to connect"), "{ran:?}");
+        let report = capsule.run(&["report", "latest"]).exits(0).stdout;
+        assert!(
+            report.contains("no namespaces") && !report.contains("network by proxy"),
+            "{report}"
+        );
+    }
+    assert!(server.requests().is_empty());
+    // The same policy opens the host where there are namespaces.
+    assert_eq!(capsule.run(proxied).exits(0).stdout, "a page");
 }
