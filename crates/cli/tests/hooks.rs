@@ -14,7 +14,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, CommandOutput, is_nightly, run_in_parallel, write_program};
+use capsule_testkit::{
+    Capsule, CommandOutput, Numbers, is_nightly, run_in_parallel, write_program,
+};
 use serde_json::{Value, json};
 
 #[path = "hooks/exfiltration.rs"]
@@ -177,6 +179,13 @@ impl<'h> Agent<'h> {
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.capsule.home());
         shell.stdin(Stdio::null()).output().unwrap().into()
+    }
+
+    /// The numbers of the calls on record, in the order in which they are there.
+    fn order(&self) -> Vec<usize> {
+        let report = self.record();
+        let calls = report["calls"].as_array().unwrap();
+        calls.iter().map(|call| call["call"].as_u64().unwrap().try_into().unwrap()).collect()
     }
 
     fn record(&self) -> Value {
@@ -540,7 +549,56 @@ fn hooks_at_once_are_all_recorded() {
             });
         }
     });
-    assert_eq!(agent.record()["calls"].as_array().unwrap().len(), threads * each);
+    assert_eq!(agent.order(), (1..=threads * each).collect::<Vec<_>>());
+    let _ = agent.capsule.run(&["verify"]).exits(0);
+}
+
+/// Hooks of one session are killed at any instant while others wait for their turn: what was allowed is on record, in order,
+/// and the next one is answered.
+#[test]
+fn hooks_are_killed_among_others() {
+    let agent = Agent::new(&HOSTS[0]);
+    // Three hundred are killed in the nightly part.
+    let each = if is_nightly() { 38 } else { 3 };
+    let ask = |name: &str, kill_after: Option<u64>| {
+        let mut hook = agent.hook();
+        hook.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = hook.spawn().unwrap();
+        let args = json!({ "file_path": agent.path(name), "content": "x" });
+        let input = agent.input(("Write", args)).to_string();
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        if let Some(instant) = kill_after {
+            thread::sleep(Duration::from_millis(instant));
+            let _ = child.kill();
+        }
+        let answer = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        // On a busy machine a hook says in time that it could not wait for its turn.
+        let is_late =
+            ["[hook.deadline]", "[session.busy]"].iter().any(|code| answer.contains(code));
+        let is_allowed = answer.contains("\"allow\"");
+        assert!(is_allowed || is_late || kill_after.is_some(), "{name}: {answer}");
+        is_allowed
+    };
+    let of_thread = &|thread: u64| {
+        let mut numbers = Numbers(thread);
+        let mut ask_each = |number: usize| {
+            let name = format!("t{thread}n{number}.txt");
+            let instant = numbers.below(1_000).try_into().unwrap();
+            ask(&name, number.is_multiple_of(2).then_some(instant)).then_some(name)
+        };
+        (0..each).filter_map(&mut ask_each).collect::<Vec<_>>()
+    };
+    let allowed: Vec<String> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (1..=16).map(|number| scope.spawn(move || of_thread(number))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(ask("last.txt", None), "the next one is answered");
+    let order = agent.order();
+    assert_eq!(order, (1..=order.len()).collect::<Vec<_>>());
+    let report = agent.record().to_string();
+    let missing: Vec<_> = allowed.iter().filter(|name| !report.contains(name.as_str())).collect();
+    assert!(missing.is_empty() && report.contains("last.txt"), "{missing:?}");
     let _ = agent.capsule.run(&["verify"]).exits(0);
 }
 

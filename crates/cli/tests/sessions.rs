@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use capsule_testkit::{Capsule, CommandOutput, is_nightly};
+use capsule_testkit::{Capsule, CommandOutput, Numbers, is_nightly};
 use serde_json::{Value, json};
 
 mod terminal;
@@ -364,6 +364,67 @@ fn a_killed_process_ends_no_session() {
     let changes = changes["changes"].as_array().unwrap();
     let first = changes.iter().find(|change| change["path"] == "first").unwrap();
     assert!(first["refused"].is_null(), "{first}");
+}
+
+/// Starts sixteen processes at once on the session, each a call that is at its four files for a while, and kills each at
+/// any instant. Gives the names of their files, and whether the process had come to its end.
+fn kill_sixteen(calls: &Calls, round: usize, numbers: &mut Numbers) -> Vec<(String, bool)> {
+    let start = |number| {
+        let name = format!("r{round}n{number}");
+        let script = format!(
+            "for ('a' .. 'd') {{ open my $f, '>', \"{name}$_\"; select undef, undef, undef, 0.01 }}"
+        );
+        let mut command = calls.exec_command("job:1", &["perl", "-e", &script]);
+        (name, command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let mut children: Vec<(String, Child)> = (0..16).map(start).collect();
+    let mut killed = Vec::new();
+    while !children.is_empty() {
+        // From before the first opens the store to when the last are through.
+        thread::sleep(Duration::from_millis(numbers.below(250).try_into().unwrap()));
+        let (name, mut child) = children.swap_remove(numbers.below(children.len()));
+        let _ = child.kill();
+        killed.push((name, child.wait().unwrap().success()));
+    }
+    killed
+}
+
+/// Processes of a session are killed while others wait for their turn: what came to its end is recorded, in order, and
+/// applied; what did not is refused whole; and the session goes on.
+#[test]
+fn processes_are_killed_among_others() {
+    let perl = "perl: { decision: allow, capabilities: [proc.exec, fs.write], writes: [\"**\"] }";
+    let policy = POLICY.replace("calls: 60", "calls: 6000");
+    let calls = Calls::under(&policy.replace("ls: allow", &format!("ls: allow\n      {perl}")));
+    let mut numbers = Numbers(35);
+    succeed(calls.exec("job:1", &["touch", "first"]));
+    let label = calls.label();
+    let mut killed = Vec::new();
+    for round in 0..if is_nightly() { 19 } else { 1 } {
+        killed.extend(kill_sixteen(&calls, round, &mut numbers));
+        let after = calls.exec("job:1", &["touch", "first"]);
+        assert_eq!(after.status, 0, "{round}: {}", after.stderr);
+    }
+    assert_eq!(calls.label(), label, "the session went on");
+    let report = calls.report(&label);
+    let recorded = report["calls"].as_array().unwrap();
+    let order: Vec<u64> = recorded.iter().map(|call| call["call"].as_u64().unwrap()).collect();
+    assert_eq!(order, (1..=order.len().try_into().unwrap()).collect::<Vec<u64>>());
+    let is_recorded = |name: &str| report.to_string().contains(&format!("{name}$_"));
+    succeed(calls.capsule.run(&["session", "end", &label]));
+    succeed(calls.capsule.run(&["replay", &label]));
+    succeed(calls.capsule.run(&["verify"]));
+    let changes = calls.capsule.run(&["changes", &label, "--json"]).exits(0).json();
+    let changes = changes["changes"].as_array().unwrap();
+    let refused = changes.iter().filter(|change| !change["refused"].is_null());
+    let without = refused.flat_map(|change| ["--without", change["path"].as_str().unwrap()]);
+    let apply: Vec<&str> = ["apply", &label].into_iter().chain(without).collect();
+    succeed(calls.capsule.run(&apply));
+    for (name, has_ended) in killed {
+        let made = ["a", "b", "c", "d"].map(|part| calls.is_in_workspace(&format!("{name}{part}")));
+        assert!(made.iter().all(|part| *part == made[0]), "{name}: {made:?}");
+        assert!(!has_ended || made[0] && is_recorded(&name), "{name}");
+    }
 }
 
 /// A question that no person was there for does not end the session; the same call, made again, uses its answer.
