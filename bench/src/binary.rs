@@ -1,10 +1,12 @@
 //! Starting the binary, with files that belong to one measure.
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, SandboxError};
+use serde_json::Value;
 
 use crate::Answer;
 use crate::options::Options;
@@ -79,6 +81,18 @@ pub(crate) fn printed(command: &mut Command) -> Answer<String> {
         return Err(format!("{command:?} ended with {}: {}", output.status, words.trim()));
     }
     String::from_utf8(output.stdout).map_err(|_| format!("{command:?} printed no text"))
+}
+
+/// Gives a command an input and looks for a text in what it prints.
+pub(crate) fn answered(command: &mut Command, input: &Value, mark: &str) -> Answer<()> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let failed = |error: std::io::Error| format!("a hook: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let written = child.stdin.take().map(|mut stdin| stdin.write_all(input.to_string().as_bytes()));
+    written.transpose().map_err(failed)?;
+    let output = child.wait_with_output().map_err(failed)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.contains(mark) { Ok(()) } else { Err(format!("{command:?} answered {output:?}")) }
 }
 
 /// Why a command failed, in its own words: it is run once more to hear them.

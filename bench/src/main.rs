@@ -8,9 +8,16 @@ mod binary;
 mod law;
 mod least;
 mod line;
+mod mcp;
 mod options;
+mod origin;
 mod p1;
 mod p10;
+mod p11;
+mod p12;
+mod p13;
+mod p14;
+mod p18;
 mod p2;
 mod p3;
 mod p4;
@@ -18,6 +25,7 @@ mod p5;
 mod p9;
 mod pairs;
 mod peer;
+mod rmcp;
 mod row;
 mod same;
 mod table;
@@ -42,6 +50,11 @@ const MEASURES: &[Measure] = &[
     ("P5", p5::measure),
     ("P9", p9::measure),
     ("P10", p10::measure),
+    ("P11", p11::measure),
+    ("P12", p12::measure),
+    ("P13", p13::measure),
+    ("P14", p14::measure),
+    ("P18", p18::measure),
 ];
 
 fn main() -> ExitCode {
@@ -57,6 +70,9 @@ fn main() -> ExitCode {
 
 /// Takes the measures that are wanted; says whether all of them could be taken.
 fn run() -> Answer<bool> {
+    if std::env::args().nth(1).as_deref() == Some(rmcp::WORD) {
+        return rmcp::serve().map(|()| true);
+    }
     let options = Options::parse(std::env::args().skip(1))?;
     let known: Vec<&str> = MEASURES.iter().map(|(id, _)| *id).collect();
     if let Some(id) = options.only.iter().flatten().find(|id| !known.contains(&id.as_str())) {

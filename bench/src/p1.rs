@@ -9,8 +9,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use rusqlite::Connection;
-
 use crate::Answer;
 use crate::binary::{Binary, printed, quiet};
 use crate::options::Options;
@@ -39,14 +37,14 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let files = options.fresh("p1")?;
     let workspace = options.fresh("p1-workspace")?;
     let binary = Binary::new(options, &files, &workspace, POLICY)?;
-    let mut sql = peer::database(&files.join("reference.db"), "FULL", "bytes BLOB NOT NULL")?;
+    let sql = peer::commits(&files.join("reference.db"))?;
     let mounts = printed(&mut binary.command(&["exec"], &[&["--"], same::LIST].concat()))?;
     let empty = options.fresh("p1-empty")?;
     let mut theirs = same::confined(&bwrap, &mounts, (&workspace, &empty))?;
     let mut whole = Command::new(&bwrap);
     whole.args(same::NAMESPACES).args(WHOLE);
     let count = options.pick(101, 11);
-    let mut against = |theirs: &mut Command| {
+    let against = |theirs: &mut Command| {
         Pairs::take(
             count,
             PAUSE,
@@ -54,7 +52,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
             || {
                 seconds(|| {
                     quiet(theirs)?;
-                    commit(&mut sql)
+                    peer::commit(&sql)
                 })
             },
         )
@@ -131,8 +129,3 @@ const OTHERS: &[(&str, Peer, &[&str], Target)] = &[
         Target::None,
     ),
 ];
-
-fn commit(sql: &mut Connection) -> Answer<()> {
-    let written = sql.execute("INSERT INTO calls (bytes) VALUES (?1)", [[7_u8; 400]]);
-    written.map(|_| ()).map_err(|error| format!("the reference cannot commit: {error}"))
-}

@@ -61,8 +61,7 @@ impl Pairs {
         Ok(pairs)
     }
 
-    /// Pairs for tests of what is made of them.
-    #[cfg(test)]
+    /// Pairs that were taken elsewhere.
     pub(crate) const fn of(ours: Vec<f64>, theirs: Vec<f64>) -> Self {
         Self { ours, theirs }
     }
@@ -90,6 +89,11 @@ impl Pairs {
     /// Our speed by the reference's, pair by pair.
     pub(crate) fn speeds(&self) -> Spread {
         Spread::of(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| theirs / ours).collect())
+    }
+
+    /// What ours is beyond the reference, pair by pair.
+    pub(crate) fn more(&self) -> Spread {
+        Spread::of(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours - theirs).collect())
     }
 }
 

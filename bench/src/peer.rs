@@ -64,3 +64,14 @@ pub(crate) fn database(place: &Path, synchronous: &str, columns: &str) -> Answer
     };
     open().map_err(|error| format!("{}: {error}", place.display()))
 }
+
+/// A database for durable commits of about what a call records.
+pub(crate) fn commits(place: &Path) -> Answer<Connection> {
+    database(place, "FULL", "bytes BLOB NOT NULL")
+}
+
+/// One of them.
+pub(crate) fn commit(sql: &Connection) -> Answer<()> {
+    let written = sql.execute("INSERT INTO calls (bytes) VALUES (?1)", [[7_u8; 400]]);
+    written.map(|_| ()).map_err(|error| format!("the reference cannot commit: {error}"))
+}

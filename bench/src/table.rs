@@ -38,8 +38,8 @@ pub(crate) fn print(rows: &[Row]) {
 fn cells(row: &Row) -> Vec<String> {
     let (ours, reference) = match &row.pairs {
         Ok(pairs) => (
-            time(pairs.ours().median),
-            format!("{} {}", time(pairs.theirs().median), row.reference),
+            row.unit.show(pairs.ours().median),
+            format!("{} {}", row.unit.show(pairs.theirs().median), row.reference),
         ),
         Err(_) => ("-".to_owned(), row.reference.clone()),
     };
@@ -64,19 +64,10 @@ fn ratio(spread: Spread) -> String {
     format!("{median:.digits$} ({least:.digits$}-{most:.digits$})")
 }
 
-/// A time with three digits and its unit.
-pub(crate) fn time(seconds: f64) -> String {
-    let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us")];
-    let unit = units.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or((1e-9, "ns"));
-    let value = seconds / unit.0;
-    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.digits$} {}", unit.1)
-}
-
 /// Writes the file.
 pub(crate) fn write(rows: &[Row], options: &Options, place: &Path) -> Answer<()> {
     let rows: Vec<Value> = rows.iter().map(record).collect();
-    let all = json!({ "version": 1, "quick": options.quick, "rows": rows });
+    let all = json!({ "version": 2, "quick": options.quick, "rows": rows });
     let text = format!("{all:#}\n");
     std::fs::write(place, text).map_err(|error| format!("{}: {error}", place.display()))
 }
@@ -91,22 +82,11 @@ fn record(row: &Row) -> Value {
         "ratio": row.ratio().map(spread),
         "target": row.wanted(),
         "verdict": row.verdict(),
-        "ours_seconds": pairs.map(|pairs| spread(pairs.ours())),
-        "reference_seconds": pairs.map(|pairs| spread(pairs.theirs())),
+        "unit": row.unit.word(),
+        "ours": pairs.map(|pairs| spread(pairs.ours())),
+        "theirs": pairs.map(|pairs| spread(pairs.theirs())),
         "pairs": pairs.map(crate::pairs::Pairs::count),
         "missing": row.pairs.as_ref().err(),
         "notes": row.notes,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_a_unit() {
-        assert_eq!(time(1.5), "1.50 s");
-        assert_eq!(time(0.0123), "12.3 ms");
-        assert_eq!(time(0.000_000_4), "400 ns");
-    }
 }

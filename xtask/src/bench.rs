@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::{TaskResult, cargo, dist};
 
 /// The measures that start the binary.
-const BINARY_MEASURES: &[&str] = &["P1", "P2", "P4", "P9", "P10"];
+const BINARY_MEASURES: &[&str] =
+    &["P1", "P2", "P4", "P9", "P10", "P11", "P12", "P13", "P14", "P18"];
 
 /// Builds the binary where a measure needs it, and measures.
 ///
