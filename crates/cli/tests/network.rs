@@ -118,7 +118,11 @@ fn words_name_hosts_and_methods() {
         (&closed, "curl https://files.example/", "allow", "files.example"),
         (&none, "curl https://files.example/", "ask", "shell.run/effects.network"),
         (&port, "curl http://localhost:4000/", "allow", "sandbox.network.loopback"),
-        (&port, "curl http://localhost:4001/", "ask", "shell.run/effects.network"),
+        (&port, "curl http://localhost:4001/", "allow", "null"),
+        (&none, "curl -s localhost:3000/health", "allow", "null"),
+        (&none, "curl localhost:3000 https://files.example/", "ask", "shell.run/effects.network"),
+        (&none, "curl -d x=1 localhost:3000", "ask-each", "shell.run/effects.sends"),
+        (&none, "curl http://localhost.bad.example/", "ask", "shell.run/effects.network"),
     ] {
         let call =
             serde_json::json!({ "id": 1, "tool": "shell.run", "args": { "command": command } });

@@ -16,20 +16,20 @@ use capsule_base::url::HttpUrl;
 use capsule_command::specs::{CommandLine, Effect, Effects, ParsedArgv};
 use capsule_redact::excerpt;
 
-/// The strictest word of the rules of hosts for what a command contacts. None where commands have no proxy, or where
-/// the addresses are not all that it contacts. Each connection is judged again when it is made, so a redirect or an
+/// The strictest word of the rules of hosts for what a command contacts. None where commands have no proxy and it
+/// contacts more than their loopback, or where the addresses are not all that it contacts. Each connection is judged again when it is made, so a redirect or an
 /// option that leads elsewhere opens nothing.
 pub(super) fn check(policy: &Policy, argv: &ParsedArgv) -> Option<Finding> {
     let addresses = addresses(argv)?;
-    if policy.sandbox.network != NetworkAccess::Proxy {
-        return None;
-    }
+    let is_proxied = policy.sandbox.network == NetworkAccess::Proxy;
     let found = addresses.iter().map(|(text, address)| match address {
-        Address::Web(host) if is_open_port(policy, host) => {
-            let rule = Some("sandbox.network.loopback".to_string());
-            let reason = "the policy opens that port of this machine";
+        Address::Web(host) if is_loopback(host) => {
+            let is_open = is_proxied && policy.hosts.loopback.contains(&host.port());
+            let rule = is_open.then(|| "sandbox.network.loopback".to_string());
+            let reason = "no other computer is reached";
             Some(Finding { rule, ..Finding::with_verdict(Verdict::Allow, reason) })
         }
+        _ if !is_proxied => None,
         Address::Web(host) => Some(judge_host(&policy.hosts, host)),
         // The proxy leads nowhere by another scheme, so no rule allows it.
         Address::Other(host) => Some(judge_host(&policy.hosts, host)).filter(is_denied),
@@ -41,10 +41,10 @@ pub(super) fn check(policy: &Policy, argv: &ParsedArgv) -> Option<Finding> {
     strictest.filter(|finding| is_complete || is_denied(finding))
 }
 
-/// Whether the policy opens a port of this machine's loopback, which is reached without the proxy.
-fn is_open_port(policy: &Policy, address: &HttpUrl) -> bool {
-    let is_loopback = matches!(address.host().to_string().as_str(), "localhost" | "127.0.0.1");
-    is_loopback && policy.hosts.loopback.contains(&address.port())
+/// Whether an address is of the loopback, which commands have to themselves but for ports that the policy opens, and reach
+/// without the proxy.
+fn is_loopback(address: &HttpUrl) -> bool {
+    matches!(address.host().to_string().as_str(), "localhost" | "127.0.0.1")
 }
 
 fn is_denied(finding: &Finding) -> bool {
