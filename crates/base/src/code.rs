@@ -455,7 +455,7 @@ codes! {
         "Send `argv` as a list of plain words.";
     ExecNotInLanguage = "exec.not-in-language", Caller, Denied,
         "The text holds something that is not of the command language, so nothing of it was run.",
-        "A variable, a command inside of a command, a loop, a function, a background job, or an open quote.",
+        "A function, arithmetic, `eval`, a variable without a value, a group in the background, or an open quote.",
         "Write it as the suggestion says; the page `language` of the reference has every form.";
     ExecNotFound = "exec.not-found", Environment, ToolFailed,
         "The program is not installed where programs are looked for.",
