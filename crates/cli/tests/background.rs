@@ -101,6 +101,55 @@ fn a_server_is_tried_in_one_list() {
     assert_eq!(fs::read_to_string(capsule.workspace().join("got")).unwrap(), "hello\n");
 }
 
+/// What parts beside each other write: the files of their streams, and what programs make of which nothing is known.
+#[test]
+fn ordinary_parts_write_beside_each_other() {
+    let capsule = capsule();
+    let policy = capsule.write_policy(OPEN);
+    for (command, expected) in [
+        ("sleep 60 > log & echo hi > out; kill %1", &["log", "out"][..]),
+        ("cat f > one & sort f > two & wait", &["one", "two"]),
+        ("sleep 60 > log & touch x; mkdir d; kill %1", &["d", "log", "x"]),
+        ("perl -e 'open F, q(>), q(made)' & cat f > copy; wait", &["copy", "made"]),
+    ] {
+        let answer = call(&capsule, &policy, command);
+        let changes = answer["result"]["changes"].as_array().unwrap();
+        let mut changed: Vec<&str> =
+            changes.iter().filter_map(|change| change["path"].as_str()).collect();
+        changed.sort_unstable();
+        assert_eq!((&answer["status"], &changed[..]), (&json!("ok"), expected), "{answer}");
+    }
+}
+
+/// A form of `wait` or `kill` that is not known does nothing in silence, whatever its values make of it.
+#[test]
+fn unknown_forms_end_the_list() {
+    let capsule = capsule();
+    let policy = capsule.write_policy(OPEN);
+    for command in [
+        "sleep 60 & kill -USR1 $!; echo never",
+        "sleep 60 & kill $! 77; echo never",
+        "sleep 60 & wait -n $!; echo never",
+        "A=-USR1; sleep 60 & kill $A %1; echo never",
+        "A=77; sleep 60 & kill $A %1; echo never",
+    ] {
+        let answer = call(&capsule, &policy, command);
+        assert_eq!(answer["code"], "exec.not-in-language", "{command}: {answer}");
+        assert!(!answer.to_string().contains("never\n"), "{command}: {answer}");
+    }
+}
+
+/// What a part in the background stages is bounded while a part that only reads runs beside it.
+#[test]
+fn the_size_of_changes_is_bounded_beside_readers() {
+    let capsule = capsule();
+    let bounded = "level: workspace-write, changes: { paths: 100 }";
+    let policy = capsule.write_policy(&OPEN.replace("level: workspace-write", bounded));
+    let many = "for my $n (0 .. 5000) { mkdir qq(d$n) } sleep 60";
+    let answer = call(&capsule, &policy, &format!("perl -e '{many}' & sleep 50; echo never"));
+    assert_eq!(answer["code"], "change.too-many", "{answer}");
+}
+
 /// Statuses and outputs of the parts that end, that are ended, and that are none.
 #[test]
 fn ends_are_told_by_the_call_that_ends_them() {

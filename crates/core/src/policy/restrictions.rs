@@ -268,11 +268,6 @@ impl PathScope {
         !self.denied.is_empty()
     }
 
-    /// The same, which hides nothing that is closed.
-    pub(crate) fn without_denied(self) -> Self {
-        self.with_denied(Vec::new(), false)
-    }
-
     /// Whether anything is hidden by it that no invariant hides.
     #[must_use]
     pub const fn hides_paths(&self) -> bool {
@@ -290,6 +285,20 @@ impl PathScope {
             }
             (one, other) => one.or(other),
         }
+    }
+
+    /// What both may change together, where they run beside each other and a change cannot be told to be of one of them: the files
+    /// that streams of either lead to, and what each of them may whose programs change anything by themselves.
+    #[must_use]
+    pub fn join_parallel(mut self, mut other: Self) -> Self {
+        self.extra_paths.append(&mut other.extra_paths);
+        let changes_nothing = |scope: &Self| scope.alternatives.iter().any(Vec::is_empty);
+        match changes_nothing(&self) {
+            true => self.alternatives = other.alternatives,
+            false if changes_nothing(&other) => {}
+            false => self.alternatives.append(&mut other.alternatives),
+        }
+        self
     }
 
     /// The same with files that were judged by themselves.
@@ -358,14 +367,13 @@ impl PathScope {
             matches!((&change.before, &change.after), (None, Some(FileState::Directory { .. })))
                 && pattern.can_match_beneath(&path)
         };
-        match self.extra_paths.contains(&path)
-            || self.matches_every_alternative(|pattern| pattern.matches(&path) || is_way(pattern))
-        {
-            true => Ok(()),
-            false => Err("the command's rule does not name it under `writes`".into()),
-        }
+        let is_named = self.extra_paths.contains(&path)
+            || self.matches_every_alternative(|pattern| pattern.matches(&path) || is_way(pattern));
+        is_named.then_some(()).ok_or_else(|| NOT_NAMED.into())
     }
 }
+
+const NOT_NAMED: &str = "the command's rule does not name it under `writes`";
 
 /// The path of a change that anybody may ever apply.
 pub(crate) fn applicable_path(policy: &Policy, change: &Change) -> Result<WorkspacePath, String> {

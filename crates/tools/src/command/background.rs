@@ -196,7 +196,10 @@ impl BackgroundJobs {
     /// some still run, so that the changes are left to a later call.
     pub(crate) fn writes_until_now(&self, writes: Option<PathScope>) -> Option<PathScope> {
         let mut table = self.0.borrow_mut();
-        let all = PathScope::intersect_optional(table.writes.take(), writes);
+        let all = match (table.writes.take(), writes) {
+            (Some(before), Some(writes)) => Some(before.join_parallel(writes)),
+            (before, writes) => before.or(writes),
+        };
         if table.jobs.is_empty() {
             return all;
         }

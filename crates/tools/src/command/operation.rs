@@ -144,7 +144,8 @@ impl Operation for CommandOperation {
             self.prepare_command(confinement, environment, scopes, ground.as_mut())
         });
         let staged = confinement.workspace == WorkspaceAccess::Staged;
-        let staging = self.staging.as_deref().filter(|_| staged);
+        // What a part in the background changes is bounded while others run, too.
+        let staging = self.staging.as_deref().filter(|_| staged || self.commands.jobs().exist());
         let ended = ahead
             .and_then(|ahead| self.wait_for_end(ahead, (staging, ground.as_ref()), Some(&permit)));
         let ended = match ended {

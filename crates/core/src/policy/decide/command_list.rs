@@ -424,7 +424,7 @@ impl CombinedDecision {
             _ => false,
         };
         if self.restrictions.iter().any(opens) {
-            seen = seen.map(PathScope::without_denied);
+            seen = seen.map(|seen| seen.with_denied(Vec::new(), false));
         }
         let Some(mut confinement) = sum else { return Restrictions::Nothing };
         let item =

@@ -207,12 +207,10 @@ fn not_allowed(policy: &Policy, exec: &ExecRule, line: &CommandLine<'_>) -> Find
 
 /// Arguments of a program that name more than can be judged.
 fn check_unclear_argument(reading: &ParsedArgv) -> Option<Finding> {
-    if let Some(word) = &reading.unclear_argument {
-        let reason = format!("which files `{word}` names cannot be told from its text");
-        let hint = "name the files or their folder plainly";
-        return Some(Finding::deny(Code::ExecAmbiguous, reason).with_suggestion(Some(hint)));
-    }
-    None
+    let word = reading.unclear_argument.as_ref()?;
+    let reason = format!("which files `{word}` names cannot be told from its text");
+    let hint = "name the files or their folder plainly";
+    Some(Finding::deny(Code::ExecAmbiguous, reason).with_suggestion(Some(hint)))
 }
 
 /// Paths among the arguments of a program whose arguments are known.

@@ -94,7 +94,7 @@ fn intersect_run(mut one: Restrictions, other: Restrictions, top: &Arc<Policy>) 
             **environment = core::mem::take(&mut **environment).intersect(&variables);
             // Where only the layer has one, it would ask the layer alone.
             let both = PathScope::intersect_optional(reads.take(), seen);
-            *reads = both.map(|scope| scope.under_policy(top));
+            *reads = both.map(|scope| PathScope { policy: Arc::clone(top), ..scope });
             // Without a scope nothing is changed, so both must have one.
             *writes = writes.take().zip(changed).map(|(one, other)| one.intersect(other));
             // The scope asks the policy and all of its layers.
@@ -114,10 +114,6 @@ fn intersect_run(mut one: Restrictions, other: Restrictions, top: &Arc<Policy>) 
 }
 
 impl PathScope {
-    fn under_policy(self, top: &Arc<Policy>) -> Self {
-        Self { policy: Arc::clone(top), ..self }
-    }
-
     fn intersect(mut self, other: Self) -> Self {
         self.extra_paths.retain(|path| other.extra_paths.contains(path));
         self.alternatives.extend(other.alternatives);

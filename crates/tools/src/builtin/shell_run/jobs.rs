@@ -42,9 +42,13 @@ const SIGNALS: [(&str, i32); 5] = [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP"
 /// The signal that ends what still runs when the list ends.
 const KILLED: i32 = 9;
 
-/// What is to be written where a form is not known.
-pub(super) const FORMS: &str =
-    "write `wait`, `wait %1`, `kill %1` or `kill -9 $!`; `kill -0 %1` asks whether a part runs";
+/// A form of `wait` or `kill` that is not known.
+pub(super) fn unknown_form() -> CodedError {
+    CodedError::new(Code::ExecNotInLanguage, "this form of `wait` or `kill` is not known here")
+        .with_suggestion(
+            "write `wait`, `wait %1`, `kill %1` or `kill -9 $!`; `kill -0 %1` asks whether a part runs",
+        )
+}
 
 /// What a job is named.
 fn job_number(word: &str) -> Option<u64> {
@@ -60,14 +64,21 @@ fn signal_number(name: &str) -> Option<i32> {
 
 impl JobCommand {
     fn parse(stage: &PipelineStage) -> Option<Self> {
-        let words: Vec<&str> = stage.words.iter().map(ShellWord::literal).collect::<Option<_>>()?;
+        let words = stage.words.iter().map(ShellWord::literal).collect::<Option<Vec<_>>>()?;
+        Self::from_words(words)
+    }
+
+    fn from_words(mut words: Vec<&str>) -> Option<Self> {
+        if let Some(end) = words.iter().position(|word| *word == "--") {
+            words.remove(end);
+        }
         let numbers = |words: &[&str]| -> Option<Vec<u64>> {
             words.iter().map(|word| job_number(word)).collect()
         };
         match words.as_slice() {
             ["wait"] => Some(Self::Wait(None)),
             ["wait", rest @ ..] => numbers(rest).map(|jobs| Self::Wait(Some(jobs))),
-            ["kill", "-s", name, rest @ ..] => {
+            ["kill", "-s" | "-n", name, rest @ ..] => {
                 Some(Self::Kill(signal_number(name)?, numbers(rest)?))
             }
             ["kill", option, rest @ ..] if option.starts_with('-') => {
@@ -81,11 +92,21 @@ impl JobCommand {
 
 /// Whether all of `wait` and `kill` in a list has a form that is known.
 pub(super) fn has_known_jobs(script: &Script) -> bool {
-    let mut about = script.stages().filter(|stage| is_about_jobs(stage));
-    about.all(|stage| {
-        let has_values = stage.words.iter().any(|word| word.literal().is_none());
+    // A value may be the name of a job, as `$!` is.
+    let words = |stage: &PipelineStage| -> Vec<String> {
+        let word = |word: &ShellWord| word.literal().unwrap_or("%1").to_owned();
+        stage.words.iter().map(word).collect()
+    };
+    script.stages().all(|stage| {
+        let words = words(stage);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let is_about = match words.first() {
+            Some(&"wait") => true,
+            Some(&"kill") => words.iter().any(|word| word.starts_with('%')),
+            _ => false,
+        };
         let is_plain = stage.variables.is_empty() && redirect_streams(stage).is_some();
-        is_plain && (has_values || JobCommand::parse(stage).is_some())
+        !is_about || is_plain && JobCommand::from_words(words).is_some()
     })
 }
 
@@ -113,23 +134,33 @@ struct Collected {
 
 impl JobOperation {
     /// The operation of a part that is about jobs, or of the end of a list; none of any other part.
-    pub(super) fn of(text: &str, is_end: bool, context: &ToolContext<'_>) -> Option<Self> {
+    ///
+    /// # Errors
+    /// The form that its values make of it is not known.
+    pub(super) fn of(
+        text: &str,
+        is_end: bool,
+        context: &ToolContext<'_>,
+    ) -> Option<Result<Self, CodedError>> {
         // Such a part is only of the language behind one that runs in the background.
         let script = parse(&format!("true & {text}")).ok();
         let stage = script.as_ref().and_then(|script| script.stages().nth(1));
         let (command, errors) = match stage.filter(|stage| is_about_jobs(stage)) {
             _ if is_end => (JobCommand::EndAll, None),
-            Some(stage) => (JobCommand::parse(stage)?, redirect_streams(stage)?.1),
+            Some(stage) => match JobCommand::parse(stage).zip(redirect_streams(stage)) {
+                Some((command, (_, errors))) => (command, errors),
+                None => return Some(Err(unknown_form())),
+            },
             None => return None,
         };
-        Some(Self {
+        Some(Ok(Self {
             command,
             errors,
             jobs: context.commands.jobs().clone(),
             sink: Rc::clone(context.sink),
             cancel: context.cancel.clone(),
             staging: context.staging.ok().flatten().cloned(),
-        })
+        }))
     }
 
     /// Waits for the ends of jobs, unless nobody wants that any more, or they change too much.
@@ -266,6 +297,7 @@ impl Collected {
         self.status = ended.and_then(|status| u8::try_from(status).ok()).unwrap_or(137);
         let mut end = json!({ "job": number, "exit_code": code, "signal": signal });
         if let (Some(problem), None, None, Value::Object(end)) = (problem, code, signal, &mut end) {
+            self.messages.push_str(&format!("%{number}: {}\n", problem.message));
             end.insert("problem".into(), json!(problem));
         }
         self.ends.push(end);
@@ -340,6 +372,11 @@ mod tests {
             ("kill -USR1 %1", None),
             ("kill %1 77", None),
             ("kill %%", None),
+            ("kill -- %1", Some(JobCommand::Kill(15, vec![1]))),
+            ("kill -n 9 -- %1", Some(JobCommand::Kill(9, vec![1]))),
+            ("wait -- %1", Some(JobCommand::Wait(Some(vec![1])))),
+            ("kill -STOP %1", None),
+            ("kill -term %1", None),
             ("kill %0", None),
         ] {
             let script = parse(&format!("sleep 1 & {text}")).unwrap();
@@ -347,8 +384,18 @@ mod tests {
             assert_eq!(JobCommand::parse(stage), expected, "{text}");
             assert_eq!(has_known_jobs(&script), expected.is_some(), "{text}");
         }
-        for text in ["sleep 1 & kill %1 > f", "sleep 1 & A=1 wait", "sleep 1 & wait < f"] {
+        for text in [
+            "sleep 1 & kill %1 > f",
+            "sleep 1 & A=1 wait",
+            "sleep 1 & wait < f",
+            "sleep 1 & kill -USR1 $!",
+            "sleep 1 & kill $! 77",
+            "sleep 1 & wait -n $!",
+        ] {
             assert!(!has_known_jobs(&parse(text).unwrap()), "{text}");
+        }
+        for text in ["sleep 1 & kill $!", "sleep 1 & P=$!; kill -9 $P", "sleep 1 & wait -- $!"] {
+            assert!(has_known_jobs(&parse(text).unwrap()), "{text}");
         }
     }
 }

@@ -23,7 +23,7 @@ use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, Too
 use serde_json::{Map, Value};
 
 use self::change::Change;
-use self::jobs::{FORMS, JobOperation, has_known_jobs};
+use self::jobs::{JobOperation, has_known_jobs, unknown_form};
 use self::list::ListParts;
 use crate::command::code_files::CodeFiles;
 use crate::command::operation::{CommandOperation, ReadyStage, no_background};
@@ -272,7 +272,7 @@ fn parse_steps(
         outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
     })?;
     if !has_known_jobs(&script) {
-        return Err(outside_language("this form of `wait` or `kill` is not known here", FORMS));
+        return Err(unknown_form());
     }
     git_alias::expand_script(&mut script, context.git_aliases);
     if let Some((number, reached)) = part {
@@ -411,8 +411,12 @@ fn prepare_command(
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
         ([step], Action::Command { text, .. }) if step.is_cd() && is_single => {
-            if let Some(operation) = JobOperation::of(text, place.is_end, context) {
-                return PreparedCall { facts, operation: Box::new(operation) };
+            match JobOperation::of(text, place.is_end, context) {
+                Some(Ok(operation)) => {
+                    return PreparedCall { facts, operation: Box::new(operation) };
+                }
+                Some(Err(problem)) => return failed_call(facts, problem),
+                None => {}
             }
             let operation =
                 Box::new(Change::of(text, &step.cwd, &facts, context.workspace.root_names()));
