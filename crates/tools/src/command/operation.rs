@@ -18,11 +18,11 @@ use serde_json::Value;
 
 use sandbox::{
     CommandResult, HiddenPath, Launch, LaunchStage, PreparedCommand, RunningCommand, SandboxError,
-    SandboxView, StreamRedirect, Termination,
+    SandboxView, StreamRedirect,
 };
 
 use super::environment::{unset_private_variables, variables};
-use super::outcome::confined_outcome;
+use super::outcome::{confined_outcome, with_pipe_fail};
 use super::program::ResolvedProgram;
 use crate::command::code_files::CodeFiles;
 use crate::command::direct_write::DirectWriteGuard;
@@ -380,11 +380,8 @@ impl CommandOperation {
         if let Some(staging) = &self.staging {
             staging.show_in_indexes(&self.workspace);
         }
-        let mut exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
-        if let (true, Termination::Exited(0)) = (self.pipe_fail, exit.termination) {
-            let failed = exit.stages.iter().rev().find(|end| **end != Termination::Exited(0));
-            exit.termination = failed.copied().unwrap_or(exit.termination);
-        }
+        let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
+        let exit = with_pipe_fail(exit, self.pipe_fail);
         Ok(EndedCommand { exit, refused, ended_for: full.into_inner().or(stopped) })
     }
 }

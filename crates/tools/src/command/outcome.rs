@@ -43,6 +43,16 @@ pub(crate) fn confined_outcome(exit: CommandResult, by: &Confinement, clamped: b
     Outcome { output, enforcement, ..ended }
 }
 
+/// The same, which failed with the last of its programs that did, where it fails with any of them.
+pub(crate) fn with_pipe_fail(exit: CommandResult, pipe_fail: bool) -> CommandResult {
+    let failed = exit.stages.iter().rev().find(|end| **end != Termination::Exited(0));
+    let termination = match (pipe_fail, exit.termination) {
+        (true, Termination::Exited(0)) => failed.copied().unwrap_or(exit.termination),
+        (_, termination) => termination,
+    };
+    CommandResult { termination, ..exit }
+}
+
 /// What is wrong with how it ended, if anything, its status, and the signal that ended it.
 pub(crate) fn end_problem(
     exit: &CommandResult,

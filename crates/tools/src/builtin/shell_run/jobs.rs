@@ -18,7 +18,7 @@ use capsule_workspace::{Cancel, Staging};
 use serde_json::{Value, json};
 
 use crate::command::background::{BackgroundJob, BackgroundJobs};
-use crate::command::outcome::with_outputs;
+use crate::command::outcome::{with_outputs, with_pipe_fail};
 use crate::host::Sink;
 use crate::tool::ToolContext;
 
@@ -64,11 +64,7 @@ fn signal_number(name: &str) -> Option<i32> {
 
 impl JobCommand {
     fn parse(stage: &PipelineStage) -> Option<Self> {
-        let words = stage.words.iter().map(ShellWord::literal).collect::<Option<Vec<_>>>()?;
-        Self::from_words(words)
-    }
-
-    fn from_words(mut words: Vec<&str>) -> Option<Self> {
+        let mut words = stage.words.iter().map(ShellWord::literal).collect::<Option<Vec<_>>>()?;
         if let Some(end) = words.iter().position(|word| *word == "--") {
             words.remove(end);
         }
@@ -92,21 +88,16 @@ impl JobCommand {
 
 /// Whether all of `wait` and `kill` in a list has a form that is known.
 pub(super) fn has_known_jobs(script: &Script) -> bool {
-    // A value may be the name of a job, as `$!` is.
-    let words = |stage: &PipelineStage| -> Vec<String> {
-        let word = |word: &ShellWord| word.literal().unwrap_or("%1").to_owned();
-        stage.words.iter().map(word).collect()
-    };
     script.stages().all(|stage| {
-        let words = words(stage);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let is_about = match words.first() {
-            Some(&"wait") => true,
-            Some(&"kill") => words.iter().any(|word| word.starts_with('%')),
-            _ => false,
+        // A value may be the name of a job, as `$!` is.
+        let word = |word: &ShellWord| match word.literal() {
+            Some(_) => word.clone(),
+            None => ShellWord::text("%1"),
         };
-        let is_plain = stage.variables.is_empty() && redirect_streams(stage).is_some();
-        !is_about || is_plain && JobCommand::from_words(words).is_some()
+        let words = stage.words.iter().map(word).collect();
+        let stage = PipelineStage { words, ..stage.clone() };
+        let is_plain = stage.variables.is_empty() && redirect_streams(&stage).is_some();
+        !is_about_jobs(&stage) || is_plain && JobCommand::parse(&stage).is_some()
     })
 }
 
@@ -264,12 +255,8 @@ impl Collected {
         let (number, pipe_fail) = (job.number, job.pipe_fail);
         let limits = job.confinement.limits;
         match job.collect() {
-            Ok(mut exit) => {
-                if let (true, Termination::Exited(0)) = (pipe_fail, exit.termination) {
-                    let failed =
-                        exit.stages.iter().rev().find(|end| **end != Termination::Exited(0));
-                    exit.termination = failed.copied().unwrap_or(exit.termination);
-                }
+            Ok(exit) => {
+                let mut exit = with_pipe_fail(exit, pipe_fail);
                 if let (Some(signal), Termination::Cancelled) = (killed_by, exit.termination) {
                     exit.termination = Termination::Signalled(signal);
                 }

@@ -191,9 +191,7 @@ impl Tool for ShellRun {
         let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
         match action {
             Action::Run { argv, cwd, .. } => prepare_program(action, (argv, cwd), stdin, context),
-            Action::Command { steps, text, .. } => {
-                let is_single = args.get("part").is_some()
-                    || parse(text).is_ok_and(|script| script.is_single());
+            Action::Command { steps, .. } => {
                 let reached = args.get("reached").and_then(Value::as_str);
                 let pipe_fail = reached
                     .and_then(|text| serde_json::from_str(text).ok())
@@ -207,7 +205,7 @@ impl Tool for ShellRun {
                     let facts = impossible_call(facts, problem).facts;
                     return PreparedCall { facts, operation };
                 }
-                prepare_command(action, (steps, is_single, pipe_fail), (stdin, &place), context)
+                prepare_command(action, (steps, pipe_fail), (stdin, &place), context)
             }
             _ => failed_call(Facts::default(), CodedError::new(Code::EngineFault, "not a command")),
         }
@@ -216,6 +214,8 @@ impl Tool for ShellRun {
 
 /// What the place of a part in its list says of it.
 struct PartPlace {
+    /// Whether it runs by itself: it is one part, or the list has no other.
+    is_single: bool,
     /// Whether it is the end of the list.
     is_end: bool,
     /// Its number among the parts that run in the background.
@@ -228,7 +228,9 @@ impl PartPlace {
         let number = part.and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
         let before = script.elements.iter().take(number);
         let job = before.filter(|element| element.is_background).count();
-        Self { is_end: number > script.elements.len(), job: u64::try_from(job).ok() }
+        let is_single = part.is_some() || script.is_single();
+        let is_end = number > script.elements.len();
+        Self { is_single, is_end, job: u64::try_from(job).ok() }
     }
 }
 
@@ -400,7 +402,7 @@ fn prepare_program(
 
 fn prepare_command(
     action: &Action,
-    (steps, is_single, pipe_fail): (&[CommandStep], bool, bool),
+    (steps, pipe_fail): (&[CommandStep], bool),
     (stdin, place): (&str, &PartPlace),
     context: &ToolContext<'_>,
 ) -> PreparedCall {
@@ -410,7 +412,7 @@ fn prepare_command(
     };
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
-        ([step], Action::Command { text, .. }) if step.is_cd() && is_single => {
+        ([step], Action::Command { text, .. }) if step.is_cd() && place.is_single => {
             match JobOperation::of(text, place.is_end, context) {
                 Some(Ok(operation)) => {
                     return PreparedCall { facts, operation: Box::new(operation) };
@@ -422,7 +424,7 @@ fn prepare_command(
                 Box::new(Change::of(text, &step.cwd, &facts, context.workspace.root_names()));
             return PreparedCall { facts, operation };
         }
-        ([step], _) if !step.is_cd() && is_single => step,
+        ([step], _) if !step.is_cd() && place.is_single => step,
         _ => {
             let code_files = CodeFiles::of(action, (&facts, true), context);
             let names = context.workspace.root_names();
