@@ -10,7 +10,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_workspace_is_read_only", the_workspace_is_read_only),
     ("the_system_is_read_only", the_system_is_read_only),
     ("pipes_of_the_host_are_not_written", pipes_of_the_host_are_not_written),
-    ("tmp_is_private_to_a_call", tmp_is_private_to_a_call),
+    ("tmp_is_private_to_a_run", tmp_is_private_to_a_run),
 ];
 
 /// Attempts to change a path or its facts, as calls.
@@ -115,15 +115,22 @@ fn pipes_of_the_host_are_not_written() {
     }
 }
 
-fn tmp_is_private_to_a_call() {
+fn tmp_is_private_to_a_run() {
     let mut bed =
         Bed::new(|workspace| symlink("/tmp/planted", workspace.join("to-tmp")).unwrap(), &[]);
     let answers = bed.probe(
         "write /tmp/planted\nread /workspace/to-tmp\nread /dev/shm/planted\nread /var/tmp/planted",
     );
     assert_eq!(answers, ["done", "written", "written", "written"]);
-    assert_eq!(bed.ask("read /tmp/planted"), "ENOENT", "the next call has a fresh one");
+    assert_eq!(bed.ask("read /tmp/planted"), "written", "the next call of the run sees it");
+    let mut other = Bed::plain();
+    assert_eq!(other.ask("read /tmp/planted"), "ENOENT", "another run has a fresh one");
     assert!(!std::path::Path::new("/tmp/planted").exists());
+    // Programs take orders from what lies at home, so that is a call's own.
+    let planted = bed.run("/bin/sh", &["sh", "-c", "echo x > ~/.planted && cat ~/.planted"]);
+    assert_eq!(text(&planted.stdout.bytes), "x\n", "{}", text(&planted.stderr.bytes));
+    let again = bed.run("/bin/sh", &["sh", "-c", "ls -A ~"]);
+    assert_eq!(text(&again.stdout.bytes), "", "the next call has a fresh one");
     // Programs can be made and run there.
     let exit = bed.run("/bin/sh", &["sh", "-c", "cp /bin/true /tmp/t && /tmp/t && echo ran"]);
     assert_eq!(text(&exit.stdout.bytes), "ran\n", "{}", text(&exit.stderr.bytes));

@@ -309,6 +309,10 @@ fn tmp_is_bounded() {
         assert_eq!(error, "ENOSPC");
         let written: u64 = written.parse().unwrap();
         assert!(written <= bytes + 65_536 && written >= bytes / 2, "{path}: {written}");
+        // What lies there takes room from the next call.
+        let next = probe(&mut bed, &["fill", "/tmp/next"], |limits| limits.tmp_bytes = bytes / 2);
+        assert_eq!(text(&next.stdout.bytes), "0 ENOSPC\n");
+        bed.run("/bin/sh", &["sh", "-c", "rm /tmp/x /tmp/next"]);
     }
     let exit = probe(&mut bed, &["fill", "/tmp/x"], |limits| limits.tmp_bytes = 0);
     assert!(text(&exit.stdout.bytes).ends_with("ENOSPC\n"), "none at all is not unbounded");
@@ -432,6 +436,8 @@ fn what_was_reached_is_told() {
     for (script, expected) in [
         ("true", None),
         ("cat /dev/zero > /tmp/x", Some(ResourceLimit::Tmp)),
+        ("true", None),
+        ("rm /tmp/x", None),
         (FAR, Some(ResourceLimit::FileSize)),
         ("while :; do :; done", Some(ResourceLimit::Cpu)),
         (crowd, Some(ResourceLimit::Processes)),

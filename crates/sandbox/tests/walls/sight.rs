@@ -117,6 +117,7 @@ fn the_root_has_nothing_else() {
             "etc",
             "dev",
             "proc",
+            "run",
             "sys",
             "tmp",
             "var",
@@ -127,6 +128,8 @@ fn the_root_has_nothing_else() {
     }
     let devices = "fd full null ptmx pts random shm stderr stdin stdout urandom zero";
     assert_eq!(bed.ask("list /dev"), devices);
+    assert_eq!(bed.ask("list /run"), "home");
+    assert_eq!(bed.ask("list /run/home"), "");
     assert_eq!(bed.ask("list /tmp"), "");
     assert_eq!(bed.ask("list /dev/shm"), "");
 }

@@ -115,7 +115,7 @@ fn a_call_has_an_account() {
     let result = bed.run("/bin/sh", &["sh", "-c", "whoami; id -u; id -gn; hostname; echo ~"]);
     let group = if rustix::process::getgid().as_raw() == 0 { "root" } else { "user" };
     let seen = text(&result.stdout.bytes) + &text(&result.stderr.bytes);
-    assert_eq!(seen, format!("{name}\n{user}\n{group}\ncapsule\n/tmp\n"));
+    assert_eq!(seen, format!("{name}\n{user}\n{group}\ncapsule\n/run/home\n"));
     // No name of the host's is among them.
     let all = bed.probe("read /etc/passwd\nread /etc/group\nread /etc/hosts\nread /etc/hostname");
     assert_eq!(all[0].matches("\\n").count() + all[1].matches("\\n").count(), 2, "{all:?}");

@@ -39,6 +39,7 @@ use crate::linux::protocol::{
 };
 pub(crate) use init_process::{CommandPaths, InitOptions, InitProcess, Streams};
 pub(crate) use no_namespaces::PrivateTmp;
+use system::{HOME, TMP};
 
 /// What was found.
 pub(crate) struct Probe {
@@ -89,8 +90,8 @@ pub(crate) struct EnteredSandbox {
     pub(crate) sandbox: RunSandbox,
     /// The staged workspace, for the deciding process, if there is one.
     pub(crate) shared: Option<OwnedFd>,
-    /// Where commands see the folder in which they may write.
-    pub(crate) tmp: Vec<u8>,
+    /// Where commands see the directory for temporary files, and then their home directory.
+    pub(crate) private: [Vec<u8>; 2],
 }
 
 impl PreparedBackend {
@@ -105,18 +106,20 @@ impl PreparedBackend {
                 Ok(EnteredSandbox {
                     sandbox: RunSandbox::Namespaces(view),
                     shared,
-                    tmp: b"/tmp".to_vec(),
+                    private: [TMP, HOME].map(|path| path.as_bytes().to_vec()),
                 })
             }
             Self::Landlock(ground) => {
                 let view = ground.enter(enter)?;
                 let tmp = view.resources.tmp.path().as_os_str().as_bytes().to_vec();
-                Ok(EnteredSandbox { sandbox: RunSandbox::Landlock(view), shared: None, tmp })
+                let private = [tmp.clone(), tmp];
+                Ok(EnteredSandbox { sandbox: RunSandbox::Landlock(view), shared: None, private })
             }
             Self::Unconfined(ground) => {
                 let view = ground.enter(enter)?;
                 let tmp = view.resources.tmp.path().as_os_str().as_bytes().to_vec();
-                Ok(EnteredSandbox { sandbox: RunSandbox::Unconfined(view), shared: None, tmp })
+                let private = [tmp.clone(), tmp];
+                Ok(EnteredSandbox { sandbox: RunSandbox::Unconfined(view), shared: None, private })
             }
         }
     }

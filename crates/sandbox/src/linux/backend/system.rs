@@ -103,7 +103,7 @@ pub(crate) const LINKS: &[(&str, &CStr)] = &[
     ("dev/stdin", c"/proc/self/fd/0"),
     ("dev/stdout", c"/proc/self/fd/1"),
     ("dev/stderr", c"/proc/self/fd/2"),
-    // One bounded file system for everything that is thrown away with the call.
+    // One bounded file system for everything that is thrown away with the run.
     ("dev/shm", c"/tmp"),
     ("var/tmp", c"/tmp"),
 ];
@@ -128,11 +128,14 @@ pub(crate) fn mount_conflict(root: &Path, is_direct: bool) -> Option<&'static st
     others.find(|mount| root.starts_with(mount) || Path::new(mount).starts_with(root))
 }
 
-/// The private directory of a call.
+/// The directory in which all calls of a run keep what is gone at its end.
 pub(crate) const TMP: &str = "/tmp";
 
+/// The home directory of a call, which no other call sees: programs take orders from files in it.
+pub(crate) const HOME: &str = "/run/home";
+
 /// What the sandbox puts into its root besides the system's directories and `/tmp`.
-const SANDBOX_MOUNTS: [&str; 5] = ["/etc", "/proc", "/dev", "/sys", "/var/tmp"];
+const SANDBOX_MOUNTS: [&str; 6] = ["/etc", "/proc", "/dev", "/sys", "/var/tmp", HOME];
 
 /// The folder of its own that every command has where this absolute path of the host lies, so that the path
 /// cannot be shown to it.
@@ -141,8 +144,8 @@ pub(crate) fn private_directory(path: &Path) -> Option<&'static str> {
     TAKEN.into_iter().chain(covered).find(|folder| path.starts_with(folder))
 }
 
-/// What each call puts there itself, and where the workspace stands.
-const TAKEN: [&str; 5] = ["/proc", "/tmp", "/var/tmp", "/dev", WORKSPACE_MOUNT];
+/// What the sandbox puts there itself, and where the workspace stands.
+const TAKEN: [&str; 6] = ["/proc", TMP, "/var/tmp", "/dev", HOME, WORKSPACE_MOUNT];
 
 #[cfg(test)]
 mod tests {

@@ -159,10 +159,10 @@ fn handle_request(
     let reply = match (request, std::mem::replace(stage, ExecutorState::Unusable)) {
         (ExecutorRequest::Enter(enter), ExecutorState::Ready(ground)) => match ground.enter(&enter)
         {
-            Ok(EnteredSandbox { sandbox: mut view, shared, tmp }) => {
+            Ok(EnteredSandbox { sandbox: mut view, shared, private }) => {
                 let shared: Vec<_> = shared.iter().map(AsFd::as_fd).collect();
-                let told =
-                    socket::send(socket.as_fd(), &ExecutorReply::Entered { tmp }.encode(), &shared);
+                let reply = ExecutorReply::Entered { private }.encode();
+                let told = socket::send(socket.as_fd(), &reply, &shared);
                 let alive = told.is_ok();
                 // The deciding process has things to write down before it asks for the first
                 // command; meanwhile its first process is made.

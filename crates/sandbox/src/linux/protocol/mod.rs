@@ -127,8 +127,8 @@ pub(crate) enum ExecutorReply {
     Status(SandboxStatus),
     /// The view stands. Descriptor: the staged workspace, if there is one.
     Entered {
-        /// Where commands see the folder in which they may write.
-        tmp: Vec<u8>,
+        /// Where commands see the directory for temporary files, and then their home directory.
+        private: [Vec<u8>; 2],
     },
     /// It listens. Descriptors: the socket of the port that it chose, and one for each port that was asked for.
     Listening { port: u16 },
@@ -276,8 +276,8 @@ impl ExecutorReply {
                 // A list of texts always has a JSON form; an empty one would be refused when read.
                 writer.byte(0).bytes(&serde_json::to_vec(status).unwrap_or_default());
             }
-            Self::Entered { tmp } => {
-                writer.byte(1).bytes(tmp);
+            Self::Entered { private: [tmp, home] } => {
+                writer.byte(1).bytes(tmp).bytes(home);
             }
             Self::Ended(ended) => {
                 writer.byte(2);
@@ -310,7 +310,7 @@ impl ExecutorReply {
         let mut reader = Reader::new(bytes);
         let reply = match reader.byte()? {
             0 => Self::Status(serde_json::from_slice(reader.bytes()?).map_err(|_| Malformed)?),
-            1 => Self::Entered { tmp: reader.bytes()?.to_vec() },
+            1 => Self::Entered { private: [reader.bytes()?.to_vec(), reader.bytes()?.to_vec()] },
             2 => {
                 let statuses = read_statuses(&mut reader)?;
                 let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);

@@ -59,7 +59,7 @@ impl Executor {
         let (err, err_end) =
             Capture::new(OutputKind::Stderr, limits.stderr_bytes).map_err(unable)?;
         let begin = StartGate::new().map_err(unable)?;
-        let order = build_request(launch, &self.tmp)?;
+        let order = build_request(launch, &self.private_directories)?;
         let mut given = vec![begin.as_fd(), out_end.as_fd(), err_end.as_fd()];
         given.extend(input.as_ref().map(AsFd::as_fd));
         self.send(&order, &given)?;

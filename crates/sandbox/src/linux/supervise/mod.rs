@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ pub struct Executor {
     /// The weakest walls that will do.
     floor: SandboxTier,
     /// Where commands see the folder in which they may write.
-    tmp: PathBuf,
+    private_directories: [OsString; 2],
     /// It was started for a program that nothing confines, and confines none.
     is_unconfined: bool,
     /// A view that was asked for, and whose answer was not waited for so far: what it names is held
@@ -114,7 +114,7 @@ impl Executor {
             socket: Some(socket),
             status: None,
             floor: SandboxTier::default(),
-            tmp: PathBuf::new(),
+            private_directories: Default::default(),
             is_unconfined: false,
             pending_view: None,
             busy: ExecutorActivity::Idle,
@@ -132,8 +132,10 @@ impl Executor {
     /// Waits for the answer to that.
     fn receive_view_reply(&mut self, laid: bool) -> Result<Option<OwnedFd>, SandboxError> {
         match self.expect_answer()? {
-            (ExecutorReply::Entered { tmp }, mut shared) if shared.len() == usize::from(laid) => {
-                self.tmp = OsString::from_vec(tmp).into();
+            (ExecutorReply::Entered { private }, mut shared)
+                if shared.len() == usize::from(laid) =>
+            {
+                self.private_directories = private.map(OsString::from_vec);
                 Ok(shared.pop())
             }
             (
@@ -342,7 +344,7 @@ impl SandboxBackend for Executor {
             (ExecutorReply::Forked, Some(socket)) => {
                 let mut copy = Self::new(None, socket);
                 (copy.status, copy.floor) = (self.status.clone(), self.floor);
-                copy.tmp.clone_from(&self.tmp);
+                copy.private_directories.clone_from(&self.private_directories);
                 Ok(copy)
             }
             (ExecutorReply::Refused(refusal), _) => Err(refusal_error(refusal, &[])),

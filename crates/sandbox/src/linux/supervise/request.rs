@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
 
 use capsule_base::limits;
 
@@ -10,9 +9,11 @@ use super::view::hidden_paths;
 use crate::linux::protocol::{self, CommandMessage, ExecutorRequest};
 use crate::{DirectWrites, Launch, LaunchStage, RedirectTarget, SandboxError};
 
-/// A launch in the words of the executor. `tmp` is where commands see the folder in which they may
-/// write.
-pub(super) fn build_request(launch: Launch, tmp: &Path) -> Result<ExecutorRequest, SandboxError> {
+/// A launch in the words of the executor. The directories are those for temporary files, and the home directory.
+pub(super) fn build_request(
+    launch: Launch,
+    [tmp, home]: &[OsString; 2],
+) -> Result<ExecutorRequest, SandboxError> {
     check_launch(&launch).map_err(|problem| SandboxError::Launch { problem })?;
     let Launch {
         stages,
@@ -25,7 +26,12 @@ pub(super) fn build_request(launch: Launch, tmp: &Path) -> Result<ExecutorReques
         hidden,
         is_last: last,
     } = launch;
-    let private: Vec<_> = private.into_iter().map(|name| (name, tmp.into())).collect();
+    let directory = |name: &OsString| if name == "HOME" { home.clone() } else { tmp.clone() };
+    let named = private.into_iter().map(|name| {
+        let path = directory(&name);
+        (name, path)
+    });
+    let private: Vec<_> = named.collect();
     let stages = stages.into_iter().map(|stage| protocol::StageMessage {
         program: (stage.program.path.into_os_string().into_vec(), stage.program.identity),
         arguments: stage.argv.into_iter().map(OsString::into_vec).collect(),

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{getgid, getuid};
 
 use super::root::Root;
-use crate::linux::backend::system::TMP;
+use crate::linux::backend::system::HOME;
 use crate::linux::kernel::errno;
 
 /// The name of the machine that commands see.
@@ -30,7 +30,7 @@ pub(super) fn write_accounts(root: &Root) -> Result<(), Errno> {
     let name = if user == 0 { "root" } else { "user" };
     let of_group = if group == 0 { "root" } else { "user" };
     for (path, text) in [
-        ("etc/passwd", format!("{name}:x:{user}:{group}:{name}:{TMP}:/bin/sh\n")),
+        ("etc/passwd", format!("{name}:x:{user}:{group}:{name}:{HOME}:/bin/sh\n")),
         ("etc/group", format!("{of_group}:x:{group}:\n")),
         ("etc/hosts", format!("127.0.0.1 localhost {HOST_NAME}\n::1 localhost {HOST_NAME}\n")),
         ("etc/hostname", format!("{HOST_NAME}\n")),

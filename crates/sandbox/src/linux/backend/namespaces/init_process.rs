@@ -1,12 +1,12 @@
 //! The first process of a call.
 //!
-//! It finishes the view (its own `/proc` and `/tmp`), raises the last walls around itself, waits for
+//! It finishes the view (its own `/proc` and home directory), raises the last walls around itself, waits for
 //! its order, starts the programs, and then only waits: it takes in the orphans, and when all programs
 //! have ended it kills whatever is left, says how it went, and ends. Should it be killed itself, the kernel
 //! kills all the others. There always is such a process, because a program that were the first
 //! itself would ignore signals that it does not handle.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::linux::backend::capabilities;
 use crate::linux::backend::init_process::InitOptions;
 use crate::linux::backend::pipeline::{self, StartedPrograms};
 use crate::linux::backend::program::{self, CallRequest};
-use crate::linux::backend::system::TMP;
+use crate::linux::backend::system::{HOME, TMP};
 use crate::linux::kernel::{self, LeftoverProcesses};
 use crate::linux::landlock::{self, LandlockAccess};
 use crate::linux::poll;
@@ -40,8 +40,8 @@ use crate::linux::seccomp;
 const MACHINE_BYTES: u64 = 1 << 20;
 /// How many terminals a call may have open.
 const TERMINALS: u32 = 64;
-/// How many files `/tmp` may hold: names take memory too.
-const TMP_FILES: u64 = 200_000;
+/// How many files a home directory may hold: names take memory too.
+const HOME_FILES: u64 = 200_000;
 /// Processes that count for an ordinary user besides the command's: the executor, this one, and the
 /// one that stands by for the next call.
 const OWN_PROCESSES: u64 = 3;
@@ -56,7 +56,7 @@ pub(super) fn run_init(
 ) -> ! {
     let _never_back = kernel::ExitOnDrop;
     let verdict = raise_sandbox(view, line, own_end, built)
-        .and_then(|tmp_names| execute_request(view, own_end, (built.1.is_some(), tmp_names)));
+        .and_then(|()| execute_request(view, own_end, built.1.is_some()));
     // So that nothing of the command runs any more when its end is told. The kernel would do the same when
     // this process ends, but only after taking down the mounts, which nobody needs to wait for.
     let left = kernel::kill_and_reap_all(kernel::kill_namespace);
@@ -67,14 +67,13 @@ pub(super) fn run_init(
     kernel::exit_now(0)
 }
 
-/// Builds and raises everything that does not depend on the order, outermost wall first. Gives the
-/// number of names in `/tmp` before a program runs.
+/// Builds and raises everything that does not depend on the order, outermost wall first.
 fn raise_sandbox(
     view: &NamespaceSandbox,
     line: &OwnedFd,
     own_end: &OwnedFd,
     (built, direct): (InitOptions, Option<&DirectPaths>),
-) -> Result<u64, ExecutorError> {
+) -> Result<(), ExecutorError> {
     die_with_executor(line, own_end).at(Step::Lifeline)?;
     // Its programs are no group of the executor's. Made here and not for each of them, since the kernel
     // has more to do for a session than for a group.
@@ -89,18 +88,14 @@ fn raise_sandbox(
     let layers = view.toolchains.open_for_call(built.tmp_bytes).at(Step::Toolchain)?;
     let has_sockets = view.root.directories.bound.is_none() && !layers.is_bound;
     let mut open = layers.opened;
-    let toolchains = view.toolchains.take_from_tmp().at(Step::Toolchain)?;
     mount_terminals().at(Step::Terminals)?;
-    let workspace = view.mount.take_from_tmp().at(Step::Workspace)?;
     // Held by the places over which they are mounted, and by nothing else.
-    mount_memory(c"/tmp", MACHINE_BYTES).at(Step::Machine)?;
+    mount_memory(TMP, MACHINE_BYTES).at(Step::Machine)?;
     open.extend(machine_files::mount_machine_files(built.memory_bytes).at(Step::Machine)?);
     unmount(TMP, UnmountFlags::DETACH).at(Step::Machine)?;
     show_processes_alone().at(Step::Proc)?;
-    mount_memory(c"/tmp", built.tmp_bytes).at(Step::Tmp)?;
-    view.mount.put_into_tmp(workspace).at(Step::Workspace)?;
-    view.toolchains.put_into_tmp(toolchains).at(Step::Toolchain)?;
-    let tmp_names = statfs(TMP).map(|found| used_names(&found)).at(Step::Tmp)?;
+    mount_memory(HOME, built.tmp_bytes).at(Step::Tmp)?;
+    bound_tmp(built.tmp_bytes).at(Step::Tmp)?;
     let written = if built.writes { Some(view.mount.open().at(Step::Staging)?) } else { None };
     if let Some(workspace) = &written {
         // In this call's own mounts: no other call's workspace becomes writable by it.
@@ -125,14 +120,14 @@ fn raise_sandbox(
     // In the place of the executor's own socket, which it stands on.
     dup2_stdin(&view.empty_stdin).at(Step::Streams)?;
     program::close_all_but(own_end).at(Step::Descriptors)?;
-    Ok(tmp_names)
+    Ok(())
 }
 
 /// Waits for the order and carries it out, behind walls that already stand.
 fn execute_request(
     view: &NamespaceSandbox,
     own_end: &OwnedFd,
-    (direct, tmp_names): (bool, u64),
+    direct: bool,
 ) -> Result<InitReport, ExecutorError> {
     let order = program::receive_request(own_end)?;
     // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
@@ -154,7 +149,8 @@ fn execute_request(
         filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
     }
     program::set_limits(&run.limits, Some(OWN_PROCESSES)).at(Step::Limits)?;
-    wait_for_programs(pipeline::start_programs(&run, ends, None, &host_device)?, tmp_names)
+    let tmp = statfs(TMP).at(Step::Tmp)?;
+    wait_for_programs(pipeline::start_programs(&run, ends, None, &host_device)?, &tmp)
 }
 
 /// Makes sure that this process ends with the executor, also if that ended just now.
@@ -203,10 +199,41 @@ fn mount_terminals() -> Result<(), Errno> {
     mount(c"devpts", c"/dev/pts", c"devpts", flags, settings.as_c_str())
 }
 
-pub(super) fn mount_memory(place: &CStr, bytes: u64) -> Result<(), Errno> {
+/// Sets the size of the `/tmp` that the calls of a run share. Where more lies in it than that, no more fits into it.
+fn bound_tmp(bytes: u64) -> Result<(), Errno> {
+    let found = statfs(TMP)?;
+    let page = found.f_bsize.unsigned_abs();
+    // A size of 0 would mean no bound at all.
+    let pages = bytes.div_ceil(page).max(used_blocks(&found)).max(1);
+    if found.f_blocks == pages {
+        return Ok(());
+    }
+    let settings = CString::new(format!("size={}", pages.saturating_mul(page)));
+    let settings = settings.map_err(|_| Errno::INVAL)?;
+    match mount_remount(TMP, MountFlags::NOSUID | MountFlags::NODEV, settings.as_c_str()) {
+        // What runs beside it writes there meanwhile.
+        Err(Errno::INVAL) => Ok(()),
+        bounded => bounded,
+    }
+}
+
+/// How much memory is used by what calls before left in `/tmp`, in bytes.
+///
+/// # Errors
+/// It cannot be looked at.
+pub(super) fn tmp_memory() -> Result<u64, Errno> {
+    let found = statfs(TMP)?;
+    Ok(used_blocks(&found).saturating_mul(found.f_bsize.unsigned_abs()))
+}
+
+fn used_blocks(found: &StatFs) -> u64 {
+    found.f_blocks.saturating_sub(found.f_bfree)
+}
+
+pub(super) fn mount_memory(place: &str, bytes: u64) -> Result<(), Errno> {
     // A size of 0 would mean no bound at all.
     let size = bytes.max(1);
-    let settings = format!("mode=1777,size={size},nr_inodes={TMP_FILES}");
+    let settings = format!("mode=1777,size={size},nr_inodes={HOME_FILES}");
     let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmp", place, c"tmpfs", flags, settings.as_c_str())
@@ -218,11 +245,12 @@ fn raise_landlock(
     open: &[(OwnedFd, LandlockAccess)],
 ) -> Result<(), Errno> {
     let find = |path: &str| rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let (proc, tmp) = (find("/proc")?, find("/tmp")?);
+    let (proc, tmp, home) = (find("/proc")?, find(TMP)?, find(HOME)?);
     let mut rules: Vec<(BorrowedFd<'_>, LandlockAccess)> =
         view.root.access.iter().map(|(file, reach)| (file.as_fd(), *reach)).collect();
     rules.push((proc.as_fd(), LandlockAccess::Read));
     rules.push((tmp.as_fd(), LandlockAccess::Change));
+    rules.push((home.as_fd(), LandlockAccess::Change));
     rules.extend(open.iter().map(|(file, reach)| (file.as_fd(), *reach)));
     landlock::restrict(view.abi, &rules)
 }
@@ -237,14 +265,14 @@ fn drop_capabilities() -> Result<(), Errno> {
 /// Takes in every orphan until all programs have ended.
 fn wait_for_programs(
     mut started: StartedPrograms,
-    tmp_names: u64,
+    tmp: &StatFs,
 ) -> Result<InitReport, ExecutorError> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) => {
                 if let Some(statuses) = started.record_exit(ended, status.as_raw()) {
                     let memory = kernel::children_peak_memory();
-                    let (tmp_full, tmp_used) = tmp_usage(tmp_names);
+                    let (tmp_full, tmp_used) = tmp_usage(tmp);
                     return Ok(InitReport {
                         statuses,
                         memory,
@@ -260,14 +288,17 @@ fn wait_for_programs(
     }
 }
 
-/// Whether no more fits into `/tmp` (its bytes or its names are used up), and whether anything lies in
-/// it besides these many names.
-fn tmp_usage(names_before: u64) -> (bool, bool) {
-    match statfs(TMP) {
-        Ok(found) => (found.f_bfree == 0 || found.f_ffree == 0, used_names(&found) > names_before),
+/// Whether no more fits into `/tmp` or the home directory (bytes or names are used up), which was not so before, and
+/// whether more lies in them than before.
+fn tmp_usage(before: &StatFs) -> (bool, bool) {
+    let (Ok(tmp), Ok(home)) = (statfs(TMP), statfs(HOME)) else {
         // Nobody knows.
-        Err(_) => (false, true),
-    }
+        return (false, true);
+    };
+    let is_full = |found: &StatFs| found.f_bfree == 0 || found.f_ffree == 0;
+    let has_more = used_names(&tmp) > used_names(before) || tmp.f_bfree < before.f_bfree;
+    // The directory itself is a name.
+    (is_full(&home) || is_full(&tmp) && has_more, has_more || used_names(&home) > 1)
 }
 
 /// How many names a file system holds.

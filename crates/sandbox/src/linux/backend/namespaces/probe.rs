@@ -160,6 +160,7 @@ fn build_root(
     }
     let mut root =
         Root::build(pid_max, HostView::Layers).or_missing(SandboxLayer::SeparateFiles)?;
+    root.share_tmp().at(Step::Tmp).or_missing(SandboxLayer::SeparateFiles)?;
     furnish(&mut root).or_missing(SandboxLayer::SeparateFiles)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);

@@ -6,6 +6,7 @@
 
 use std::os::fd::AsFd as _;
 
+use capsule_core::confinement::ProcessLimits;
 use rustix::io::Errno;
 
 use super::NamespaceSandbox;
@@ -49,7 +50,11 @@ impl NamespaceSandbox {
             self.standby = None;
         }
         let _any = hidden?;
-        self.cgroups.set_limits(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
+        // What lies in `/tmp` counts for the group, and not for this command.
+        let memory_bytes =
+            run.limits.memory_bytes.saturating_add(init_process::tmp_memory().at(Step::Tmp)?);
+        let limits = ProcessLimits { memory_bytes, ..run.limits };
+        self.cgroups.set_limits(&limits, OWN_PROCESSES).at(Step::Cgroup)?;
         if built.writes && !self.staged || direct.is_some() && self.staged {
             return Err(SetupError { step: Step::Staging, errno: Errno::ROFS }.into());
         }

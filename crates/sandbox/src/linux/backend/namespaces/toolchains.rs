@@ -4,7 +4,7 @@
 //! Package managers write locks, indexes and unpacked archives into their caches even where they only
 //! read. The layer lets them, and nothing of it reaches the host or the next call.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,7 +17,7 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use super::init_process::mount_memory;
 use super::root::{self, Cover, READ_ONLY_ATTRIBUTES, Root, Submounts};
-use super::workspace_mount::{WorkspaceMount, make_directories};
+use super::workspace_mount::WorkspaceMount;
 use super::{hidden_paths, overlay};
 use crate::linux::backend::host_path::{self, reopen};
 use crate::linux::backend::system::{TMP, private_directory};
@@ -35,7 +35,6 @@ pub(super) struct Toolchains(Vec<Shown>);
 /// One of them.
 struct Shown {
     path: PathBuf,
-    is_directory: bool,
     discards_writes: bool,
     /// What is hidden in it.
     hidden: Vec<Vec<u8>>,
@@ -75,7 +74,6 @@ impl Toolchains {
             };
             all.push(Shown {
                 path: path.to_owned(),
-                is_directory,
                 discards_writes: shown.discards_writes && is_directory,
                 hidden: shown.hidden.clone(),
             });
@@ -94,8 +92,7 @@ impl Toolchains {
         if writable.is_empty() {
             return Ok(layers);
         }
-        let place = CString::new(LAYERS).map_err(|_| Errno::INVAL)?;
-        mount_memory(&place, bytes)?;
+        mount_memory(LAYERS, bytes)?;
         // Those of the run belong to its mounts, and nothing can be covered with them in the mounts of a call.
         let cover = Cover::create(open_path(Path::new(LAYERS))?.as_fd())?;
         for (number, shown) in writable.into_iter().enumerate() {
@@ -107,44 +104,6 @@ impl Toolchains {
         // The layers hold what they need of it.
         unmount(LAYERS, UnmountFlags::DETACH)?;
         Ok(layers)
-    }
-
-    /// The mounts of those that lie in `/tmp`, before the directory of the call covers them.
-    ///
-    /// # Errors
-    /// One cannot be copied.
-    pub(super) fn take_from_tmp(&self) -> Result<Vec<(&Path, bool, OwnedFd)>, Errno> {
-        let in_tmp = self.0.iter().filter(|shown| shown.path.starts_with(TMP));
-        // A directory inside of another one comes along with that.
-        let is_above =
-            |other: &Shown, path: &Path| other.path != path && path.starts_with(&other.path);
-        let in_tmp =
-            in_tmp.filter(|shown| !self.0.iter().any(|other| is_above(other, &shown.path)));
-        let take = |shown: &'_ Shown| {
-            let copy = root::copy_mount(&open_path(&shown.path)?, Submounts::Copied)?;
-            Ok((shown.is_directory, copy))
-        };
-        in_tmp
-            .map(|shown| take(shown).map(|(kind, copy)| (shown.path.as_path(), kind, copy)))
-            .collect()
-    }
-
-    /// Puts them into the `/tmp` of a call.
-    ///
-    /// # Errors
-    /// A directory cannot be made, or one of them not be mounted.
-    pub(super) fn put_into_tmp(&self, taken: Vec<(&Path, bool, OwnedFd)>) -> Result<(), Errno> {
-        for (path, is_directory, copy) in taken {
-            if is_directory {
-                make_directories(path)?;
-            } else {
-                make_directories(path.parent().unwrap_or(path))?;
-                let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
-                openat(CWD, path, flags, Mode::from_raw_mode(0o555))?;
-            }
-            root::attach_over(&copy, open_path(path)?.as_fd())?;
-        }
-        Ok(())
     }
 
     /// Lays an empty layer over a directory, and what is shown in it over that again; gives the directory as

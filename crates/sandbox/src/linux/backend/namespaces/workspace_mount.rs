@@ -1,16 +1,16 @@
 //! The mount of the workspace in the root, and the links that lead there.
 //!
-//! Usually it is the path on the host. Where this is inside `/tmp`, which each call has for itself, the mount of the run is covered by that directory, and each call carries it over.
+//! Usually it is the path on the host.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, open, symlinkat};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use super::root::{self, Root, Submounts};
+use super::root::Root;
 use crate::linux::backend::mountinfo;
 use crate::linux::backend::system::{TMP, mount_conflict};
 
@@ -23,7 +23,7 @@ pub(super) struct WorkspaceMount {
 
 impl WorkspaceMount {
     /// Reads the names of the root: the mount, and then those that become links to it. Names that are
-    /// mounts of the sandbox become none.
+    /// mounts of the sandbox become none, and no name directly in `/tmp`, where a call could put another link in its place.
     ///
     /// # Errors
     /// There is no mount, or it is one of the sandbox.
@@ -34,7 +34,8 @@ impl WorkspaceMount {
             return Err(Errno::EXIST);
         }
         let mut mount = Self { path, links: Vec::new() };
-        for name in names.filter(|name| mount_conflict(name, false).is_none()) {
+        let in_tmp = |name: &PathBuf| name.parent() == Some(Path::new(TMP));
+        for name in names.filter(|name| mount_conflict(name, false).is_none() && !in_tmp(name)) {
             let overlaps = |other: &PathBuf| name.starts_with(other) || other.starts_with(&name);
             if !overlaps(&mount.path) && !mount.links.iter().any(overlaps) {
                 mount.links.push(name);
@@ -53,13 +54,13 @@ impl WorkspaceMount {
         self.path.strip_prefix("/").unwrap_or(&self.path)
     }
 
-    /// Makes the directory for it, and the links, but for those in the directory of each call.
+    /// Makes the directory for it, and the links.
     ///
     /// # Errors
     /// The directory cannot be made.
     pub(super) fn prepare(&self, root: &Root) -> Result<(), Errno> {
         root.make_directory(self.relative_to_root())?;
-        for link in self.links.iter().filter(|link| !link.starts_with(TMP)) {
+        for link in &self.links {
             // It may be shown for another reason.
             let _ = root.make_link(link.strip_prefix("/").unwrap_or(link), &self.target()?);
         }
@@ -83,50 +84,9 @@ impl WorkspaceMount {
         Ok(mounts.into_iter().map(|path| path.into_os_string().into_vec()).collect())
     }
 
-    /// The mount of the run with all that is mounted in it, before `/tmp` covers it; none where it
-    /// is elsewhere.
-    ///
-    /// # Errors
-    /// It cannot be copied.
-    pub(super) fn take_from_tmp(&self) -> Result<Option<OwnedFd>, Errno> {
-        if !self.path.starts_with(TMP) {
-            return Ok(None);
-        }
-        root::copy_mount(&self.open()?, Submounts::Copied).map(Some)
-    }
-
-    /// Puts what belongs there into the `/tmp` of a call: the workspace, if it was taken from there,
-    /// and links.
-    ///
-    /// # Errors
-    /// A directory or a link cannot be made, or the workspace not be mounted.
-    pub(super) fn put_into_tmp(&self, taken: Option<OwnedFd>) -> Result<(), Errno> {
-        if let Some(taken) = taken {
-            make_directories(&self.path)?;
-            root::attach_over(&taken, self.open()?.as_fd())?;
-        }
-        for link in self.links.iter().filter(|link| link.starts_with(TMP)) {
-            make_directories(link.parent().unwrap_or(link))?;
-            symlinkat(self.target()?, CWD, link)?;
-        }
-        Ok(())
-    }
-
     fn target(&self) -> Result<CString, Errno> {
         CString::new(self.path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
     }
-}
-
-/// Makes a directory in `/tmp`, and those above it.
-pub(super) fn make_directories(path: &Path) -> Result<(), Errno> {
-    let above: Vec<&Path> = path.ancestors().take_while(|path| *path != Path::new(TMP)).collect();
-    for directory in above.into_iter().rev() {
-        match mkdirat(CWD, directory, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -141,7 +101,7 @@ mod tests {
         let all = ["/home/a/p", "/workspace", "/l/p", "/l/p/x", "/home/a/p/l", "/usr/l", "/tmp/l"];
         let mount = WorkspaceMount::parse(&names(&all)).unwrap();
         let links: Vec<&str> = mount.links.iter().map(|link| link.to_str().unwrap()).collect();
-        assert_eq!(links, ["/workspace", "/l/p", "/tmp/l"]);
+        assert_eq!(links, ["/workspace", "/l/p"]);
         assert_eq!(mount.relative_to_root(), Path::new("home/a/p"));
         for bad in [&[][..], &["/"], &["/usr/p"], &["/tmp"]] {
             assert!(WorkspaceMount::parse(&names(bad)).is_err(), "{bad:?}");

@@ -125,7 +125,7 @@ fn show_processes() -> Result<(), Errno> {
     unmount("/proc", UnmountFlags::DETACH)?;
     attach(&all, "/proc")?;
     let Some(alone) = alone else { return Ok(()) };
-    let cover = memory_file_system(COVER_BYTES, "0555")?;
+    let cover = memory_file_system(&[("size", COVER_BYTES), ("mode", "0555")])?;
     set_mount_attributes(cover.as_fd(), false, READ_ONLY_ATTRIBUTES)?;
     attach(&alone, PROCESSES)?;
     attach(&cover, COVERED_PROCESS)

@@ -218,7 +218,7 @@ fn make_private_directories(root: &Root, request: &AgentRequest) -> Result<(), S
     };
     for (path, mode, bytes) in [first, (home, "0700", MEMORY_BYTES)] {
         root.make_directory(path).at(Step::Tmp)?;
-        let memory = root::memory_file_system(bytes, mode).at(Step::Tmp)?;
+        let memory = root::memory_file_system(&[("size", bytes), ("mode", mode)]).at(Step::Tmp)?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&memory, "", &root.tree, path, flags).at(Step::Tmp)?;
     }
@@ -230,7 +230,7 @@ struct Layers(OwnedFd);
 
 impl Layers {
     fn mount(root: &Root) -> Result<Self, Errno> {
-        let memory = root::memory_file_system(MEMORY_BYTES, "0700")?;
+        let memory = root::memory_file_system(&[("size", MEMORY_BYTES), ("mode", "0700")])?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&memory, "", &root.tree, "dev/pts", flags)?;
         Ok(Self(memory))
