@@ -51,10 +51,7 @@ impl Digest {
     #[must_use]
     pub fn hmac(key: &[u8; 32], bytes: &[u8]) -> Self {
         // RFC 2104 pads a key that is shorter than the hash's block of 64 bytes with zeros.
-        let mut block = [0u8; 64];
-        for (to, from) in block.iter_mut().zip(key) {
-            *to = *from;
-        }
+        let block: [u8; 64] = core::array::from_fn(|at| key.get(at).copied().unwrap_or(0));
         let mut mac = Hmac::<Sha256>::new(&block.into());
         mac.update(bytes);
         Self(mac.finalize().into_bytes().into())
@@ -63,15 +60,12 @@ impl Digest {
     /// Reads 64 hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 {
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
         let mut bytes = [0u8; 32];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let [high, low] = pair else { return None };
-            let value = |digit: u8| char::from(digit).to_digit(16);
-            *byte = u8::try_from(value(*high)? * 16 + value(*low)?).ok()?;
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
         }
         Some(Self(bytes))
     }

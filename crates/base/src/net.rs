@@ -122,10 +122,8 @@ impl IpRange {
     /// Reads an address, or an address and the length of its prefix.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
+        let split = text.split_once('/');
+        let (address, bits) = split.map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().ok()?;
         let width = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
@@ -139,18 +137,12 @@ impl IpRange {
     /// Whether the address lies in the range.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let prefix = |value: u128, width: u32| {
-            value.checked_shr(width.saturating_sub(u32::from(self.bits))).unwrap_or(0)
+        let leading = |address: IpAddr| match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+            IpAddr::V6(address) => address.to_bits(),
         };
-        match (self.address, address) {
-            (IpAddr::V4(addr), IpAddr::V4(other)) => {
-                prefix(u128::from(addr.to_bits()), 32) == prefix(u128::from(other.to_bits()), 32)
-            }
-            (IpAddr::V6(addr), IpAddr::V6(other)) => {
-                prefix(addr.to_bits(), 128) == prefix(other.to_bits(), 128)
-            }
-            _ => false,
-        }
+        let shared = (leading(self.address) ^ leading(address)).leading_zeros();
+        self.address.is_ipv4() == address.is_ipv4() && shared >= u32::from(self.bits)
     }
 }
 

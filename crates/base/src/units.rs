@@ -66,10 +66,7 @@ pub fn show_usd(micros: u64) -> String {
 fn split(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits)?;
-    if number.is_empty() || number.len() > limits::UNIT_DIGITS {
-        return None;
-    }
-    Some((number.parse().ok()?, unit))
+    (number.len() <= limits::UNIT_DIGITS).then_some((number.parse().ok()?, unit))
 }
 
 /// A size for a screen: `812 B`, `2.1 KB`, `31 KB`, `1.8 MB`.

@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 
 use ::url::{Host, Url};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -50,27 +50,18 @@ impl HttpUrl {
     /// Cloud, DigitalOcean and Alibaba Cloud. Most are at `169.254.169.254`, beside others of that block.
     #[must_use]
     pub fn is_metadata_service(word: &str) -> bool {
-        const NAMES: [&str; 6] = [
-            "instance-data",
-            "instance-data.ec2.internal",
-            "metadata",
-            "metadata.azure.internal",
-            "metadata.goog",
-            "metadata.google.internal",
-        ];
-        const ADDRESSES: [IpAddr; 3] = [
-            IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-            IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-            IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-        ];
+        const HOSTS: &str = "instance-data instance-data.ec2.internal metadata metadata.azure.internal metadata.goog \
+            metadata.google.internal 100.100.100.200 192.0.0.192 fd00:ec2::254";
+        let is_named = |host: &str| HOSTS.split(' ').any(|named| named == host);
         let whole = if word.contains("://") { word.into() } else { format!("http://{word}") };
         let Some(address) = Url::parse(&whole).ok().filter(Url::has_host).map(Self) else {
             return false;
         };
         match address.host() {
-            HostName::Name(name) => NAMES.contains(&name.trim_end_matches('.')),
+            HostName::Name(name) => is_named(name.trim_end_matches('.')),
             HostName::Ip(addr) => {
-                ADDRESSES.contains(&addr) || net::reserved(addr) == Some(ReservedAddress::LinkLocal)
+                is_named(&addr.to_string())
+                    || net::reserved(addr) == Some(ReservedAddress::LinkLocal)
             }
         }
     }
@@ -329,11 +320,9 @@ impl UrlPattern {
     /// Whether nobody on the way can listen: it is over TLS, or to this machine itself.
     #[must_use]
     pub fn is_confidential(&self) -> bool {
-        let here = |host: &HostPattern| match host {
-            HostPattern::Exact(HostName::Ip(ip)) => ip.is_loopback(),
-            _ => false,
-        };
-        self.scheme == "https" || here(&self.host)
+        let is_here =
+            matches!(&self.host, HostPattern::Exact(HostName::Ip(ip)) if ip.is_loopback());
+        self.scheme == "https" || is_here
     }
 
     /// Whether the address is surely one of those named. A wildcard stands for no component of a path that

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod argv;
+pub mod endless_output;
 pub mod program;
 pub mod shell_syntax;
 pub mod specs;

@@ -9,6 +9,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::specs::Effect;
+use crate::specs::embedded::words::AWK_KEYWORDS;
 
 /// What a character may belong to, in all readings of the text before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,36 +119,6 @@ enum Token {
     /// The end of a line.
     Line,
 }
-
-/// Words behind which an operand may stand.
-const KEYWORDS: &[&str] = &[
-    "BEGIN",
-    "BEGINFILE",
-    "END",
-    "ENDFILE",
-    "break",
-    "case",
-    "continue",
-    "default",
-    "delete",
-    "do",
-    "else",
-    "exit",
-    "for",
-    "func",
-    "function",
-    "getline",
-    "if",
-    "in",
-    "length",
-    "next",
-    "nextfile",
-    "print",
-    "printf",
-    "return",
-    "switch",
-    "while",
-];
 
 /// What a program does besides printing.
 pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
@@ -269,7 +240,7 @@ fn slash_behind(units: &[Unit]) -> Slash {
             });
             let word: Vec<char> = word.collect();
             let is_keyword =
-                KEYWORDS.iter().any(|keyword| keyword.chars().rev().eq(word.iter().copied()));
+                AWK_KEYWORDS.iter().any(|keyword| keyword.chars().rev().eq(word.iter().copied()));
             if is_keyword { Slash::Either } else { Slash::Divides }
         }
         _ => Slash::Either,

@@ -8,68 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::specs::Effect;
-
-/// What starts another program, in the languages that interpreters take.
-const STARTS_PROGRAM: &[&str] = &[
-    "system(",
-    "system ",
-    "popen",
-    "subprocess",
-    "child_process",
-    "execsync",
-    "execfile(",
-    "os.exec",
-    "os.spawn",
-    "pty.spawn",
-    "spawnsync",
-    "shell_exec",
-    "passthru",
-    "proc_open",
-    "%x(",
-    "%x{",
-    "qx(",
-    "qx{",
-    "qx/",
-    "open3",
-    "kernel.exec",
-    "io.popen",
-    "process.start",
-    "runtime.getruntime",
-    "/bin/sh",
-    "/bin/bash",
-    "deno.command",
-    "bun.spawn",
-    "exec \"",
-    "exec '",
-    "$(shell",
-];
-
-/// What talks to another computer.
-const USES_NETWORK: &[&str] = &[
-    "http://",
-    "https://",
-    "ftp://",
-    "urllib",
-    "urlopen",
-    "requests.",
-    "httpx",
-    "aiohttp",
-    "fetch(",
-    "http.get",
-    "https.get",
-    "net::http",
-    "open-uri",
-    "socket",
-    "lwp::",
-    "http::tiny",
-    "smtplib",
-    "ftplib",
-    "paramiko",
-    "curl_exec",
-    "axios",
-    "net.connect",
-    "websocket",
-];
+use crate::specs::embedded::words::{STARTS_PROGRAM, USES_NETWORK};
 
 /// What removes whole trees.
 const REMOVES_TREE: &[&str] =

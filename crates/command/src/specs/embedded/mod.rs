@@ -7,6 +7,7 @@ mod code;
 mod sed;
 mod setting;
 mod sql;
+mod words;
 
 use alloc::string::String;
 use alloc::vec::Vec;
