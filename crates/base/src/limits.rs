@@ -342,7 +342,7 @@ pub const CPU_TIME: Duration = Duration::from_secs(600);
 pub const OPEN_FILES: u64 = 1_024;
 /// The largest file that a command may write: objects of a large build are smaller.
 pub const FILE_BYTES: u64 = 1_000_000_000;
-/// The size of the private `/tmp`, in which compilers build.
+/// The size of `/tmp`, in which compilers build.
 pub const TMP_BYTES: u64 = 1_000_000_000;
 /// The most that a policy may say for either.
 pub const TMP_BYTES_MAX: u64 = 64 << 30;

@@ -19,6 +19,9 @@ use crate::root_names::RootNames;
 #[serde(try_from = "String", into = "String")]
 pub struct WorkspacePath(String);
 
+/// Stands for the `/tmp` that commands share in a path that the words of one name. No path of a call has such a name.
+const SHARED_TMP: &str = "\u{2}tmp";
+
 /// Why a path is not one inside the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -164,6 +167,9 @@ impl WorkspacePath {
         word: &str,
         names: &RootNames,
     ) -> Result<(Self, Vec<Self>), PathProblem> {
+        if let Some(inner) = names.temporary(word) {
+            return Self::in_shared_tmp(inner).map(|path| (path, Vec::new()));
+        }
         let is_relative = !word.is_empty() && !word.starts_with('/') && !self.is_root();
         let path = match Self::parse_named(word, names) {
             Err(problem @ (PathProblem::Home | PathProblem::Variable)) => return Err(problem),
@@ -188,6 +194,23 @@ impl WorkspacePath {
             }
         }
         Ok((path, left))
+    }
+
+    /// A path in the `/tmp` that commands share, whose names are plain: none is hidden, a pattern or `..`. What programs
+    /// look for by themselves beside a file is no such name.
+    fn in_shared_tmp(inner: &str) -> Result<Self, PathProblem> {
+        let is_odd = |name: &str| name.starts_with('.') || name.contains(['*', '?', '[']);
+        if inner.split('/').any(is_odd) || inner.contains(is_never_in_names) {
+            return Err(PathProblem::Absolute);
+        }
+        let Self(inner) = Self::from_components(inner)?;
+        Ok(Self(alloc::format!("{SHARED_TMP}/{inner}").trim_end_matches('/').into()))
+    }
+
+    /// The absolute path, if it lies in the `/tmp` that commands share, and not in the workspace.
+    #[must_use]
+    pub fn as_temporary(&self) -> Option<String> {
+        self.0.strip_prefix(SHARED_TMP).map(|inner| alloc::format!("/tmp{inner}"))
     }
 
     /// This folder and every one above it, up to the root.

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// cannot see it at its own path.
 pub const WORKSPACE_MOUNT: &str = "/workspace";
 
+/// What stands among the names where commands share a `/tmp`, in which paths lead to nothing of the host's.
+const SHARED_TMP: &str = "/tmp/*";
+
 /// The absolute names of a workspace's root, the mount first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -45,7 +48,22 @@ impl RootNames {
 
     /// The other names.
     pub fn aliases(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().skip(1).map(String::as_str)
+        self.0.iter().skip(1).map(String::as_str).filter(|name| *name != SHARED_TMP)
+    }
+
+    /// The same names, where commands share a `/tmp`.
+    #[must_use]
+    pub fn with_shared_tmp(mut self) -> Self {
+        self.0.push(SHARED_TMP.into());
+        self
+    }
+
+    /// The part of an absolute path below the `/tmp` that commands share, if they do and the path lies there and not in
+    /// the workspace.
+    #[must_use]
+    pub fn temporary<'w>(&self, path: &'w str) -> Option<&'w str> {
+        let is_shared = self.0.iter().any(|name| name == SHARED_TMP);
+        strip_directory("/tmp", path).filter(|_| is_shared && self.relative(path).is_none())
     }
 
     /// Whether these are the names of a record that names none.
@@ -58,7 +76,8 @@ impl RootNames {
     /// for the root itself. The longest name counts.
     #[must_use]
     pub fn relative<'w>(&self, path: &'w str) -> Option<&'w str> {
-        self.0.iter().filter_map(|name| strip_directory(name, path)).min_by_key(|rest| rest.len())
+        let names = core::iter::once(self.mount()).chain(self.aliases());
+        names.filter_map(|name| strip_directory(name, path)).min_by_key(|rest| rest.len())
     }
 
     /// A path of the workspace, by its components, as commands see it.
@@ -139,6 +158,26 @@ mod tests {
         ] {
             assert_eq!(names.relative(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn a_shared_tmp_is_no_part_of_the_workspace() {
+        let names = RootNames::new("/tmp/a/b".into(), []).with_shared_tmp();
+        for (path, relative, temporary) in [
+            ("/tmp/x", None, Some("x")),
+            ("//tmp/./x/y", None, Some("x/y")),
+            ("/tmp", None, Some("")),
+            ("/tmp/a/b/c", Some("c"), None),
+            ("/tmp/a/x", None, Some("a/x")),
+            ("/tmpx", None, None),
+            ("tmp/x", None, None),
+            ("/tmp/*/x", None, Some("*/x")),
+        ] {
+            assert_eq!(names.relative(path), relative, "{path}");
+            assert_eq!(names.temporary(path), temporary, "{path}");
+        }
+        assert_eq!(RootNames::default().temporary("/tmp/x"), None);
+        assert!(!RootNames::default().with_shared_tmp().is_default());
     }
 
     #[test]

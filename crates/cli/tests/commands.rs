@@ -515,7 +515,7 @@ fn limits_that_were_reached_are_named() {
     ));
     let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
     let words: Vec<&str> = ran.stdout.split(['\n', '│']).map(str::trim).collect();
-    let why = "ended with status 3; it ran into its limit of private /tmp.";
+    let why = "ended with status 3; it ran into its limit of /tmp.";
     assert!(words.join(" ").contains(why), "{}", ran.stdout);
     let shown = capsule.run(&["show-run", "latest:fill", "--json"]).exits(0).json();
     assert_eq!(shown["result"]["limits_reached"], json!(["tmp"]));

@@ -90,9 +90,9 @@ impl Project {
 fn lines_are_decided_as_people_expect() {
     let wrong = run_in_parallel(KINDS, |kind| {
         let project = Project::of(kind);
-        assert_eq!(project.lines.len(), 50, "{kind}");
+        assert!(project.lines.len() >= 50, "{kind}");
         let decisions = project.decisions();
-        assert_eq!(decisions.len(), 50, "{kind}");
+        assert!(decisions.len() >= 50, "{kind}");
         let rows = project.lines.iter().zip(decisions);
         let other = rows.filter(|(line, decision)| decision["decision"] != line.verdict.as_str());
         let say = |(line, decision): (&Line, Value)| {

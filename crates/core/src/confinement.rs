@@ -152,7 +152,7 @@ pub struct ProcessLimits {
     pub open_files: u64,
     /// The largest file that a process may write, in bytes.
     pub file_bytes: u64,
-    /// The size of the private `/tmp`, in bytes.
+    /// The size of the `/tmp` of a run and of the home directory of a call, each, in bytes.
     pub tmp_bytes: u64,
     /// How much standard output is kept, in bytes.
     pub stdout_bytes: u64,
@@ -318,14 +318,14 @@ pub enum ResourceLimit {
     OpenFiles,
     /// Output that is kept.
     Output,
-    /// The private `/tmp`.
+    /// The `/tmp` of the run, or the home directory of the call.
     Tmp,
 }
 
 capsule_base::words! {
     ResourceLimit::name:
     Time = "time", Cpu = "processor time", Memory = "memory", Processes = "processes",
-    FileSize = "file size", OpenFiles = "open files", Output = "output", Tmp = "private /tmp",
+    FileSize = "file size", OpenFiles = "open files", Output = "output", Tmp = "/tmp",
 }
 
 /// A layer, how far it holds, and by what means.

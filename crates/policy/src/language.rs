@@ -326,7 +326,7 @@ sections! {
         "processes_max": Number(1, Some(limits::PROCESSES_MAX)), "Processes and threads of the whole tree.";
         "cpu": DURATION, "Processor time of the whole tree, rounded up to seconds.";
         "memory": SIZE, "Memory of the whole tree, 1 MB or more.";
-        "tmp": SIZE, "The size of the private `/tmp`.";
+        "tmp": SIZE, "The size of `/tmp`, and of the home directory of a call.";
         "file": SIZE, "The largest file that it may write.";
     }
 

@@ -8,12 +8,13 @@ use alloc::vec::Vec;
 
 use crate::program::ProgramFact;
 use crate::specs::{
-    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv,
+    ArgKind, CommandSpec, Effect, Effects, MatchedEffect, ParsedArgv, PathAccess,
     effect::{matched_effect, take_network},
     find_spec, toolchain,
 };
 use crate::variables::keeps_offline;
 use capsule_base::limits;
+use capsule_base::root_names::RootNames;
 
 /// A command line, read once for all rules.
 #[derive(Clone, Debug)]
@@ -163,6 +164,21 @@ impl<'c> CommandLine<'c> {
             readings.for_each(|(_, reading)| reading.base_effects.retain(|added| !is_guess(added)));
         }
         self.nested.iter_mut().for_each(|inner| inner.drop_guesses(named));
+    }
+
+    /// Takes removing for writing where all that is removed lies in a shared `/tmp`, of which nothing is left at the end.
+    pub fn drop_temporary_deletions(&mut self, names: &RootNames) {
+        for (_, argv) in &mut self.interpretations {
+            let mut removed = argv.paths.iter().filter(|used| used.access == PathAccess::Delete);
+            let is_any = removed.clone().next().is_some();
+            if is_any && removed.all(|used| used.is_temporary(names)) {
+                let effects = argv.base_effects.iter_mut().chain(&mut argv.argument_effects);
+                effects.for_each(|added| {
+                    added.effects = added.effects.without(Effect::Deletes).with(Effect::Writes);
+                });
+            }
+        }
+        self.nested.iter_mut().for_each(|inner| inner.drop_temporary_deletions(names));
     }
 
     /// It and all command lines that stand in it, itself first.

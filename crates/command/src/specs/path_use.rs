@@ -3,6 +3,9 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
+use capsule_base::path::WorkspacePath;
+use capsule_base::root_names::RootNames;
+
 /// A path that a word names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathUse {
@@ -49,6 +52,13 @@ pub enum PathOrigin {
 }
 
 impl PathUse {
+    /// Whether it lies in the `/tmp` that commands share.
+    #[must_use]
+    pub fn is_temporary(&self, names: &RootNames) -> bool {
+        let path = WorkspacePath::root().resolve_named(&self.path, names);
+        path.is_ok_and(|path| path.as_temporary().is_some())
+    }
+
     /// A path that is read, found from the working directory.
     #[must_use]
     pub fn read(path: &str) -> Self {

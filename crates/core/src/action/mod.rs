@@ -368,7 +368,8 @@ impl Action {
                 break;
             }
         }
-        paths.into_iter().filter(|path| facts.path_fact(path).is_none()).collect()
+        let is_known = |path: &WorkspacePath| facts.path_fact(path).is_some();
+        paths.into_iter().filter(|path| path.as_temporary().is_none() && !is_known(path)).collect()
     }
 }
 

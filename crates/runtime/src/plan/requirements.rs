@@ -161,5 +161,5 @@ fn target_text(path: &PathTarget) -> String {
 }
 
 fn path_text(path: &WorkspacePath) -> String {
-    if path.is_root() { ".".into() } else { path.as_str().to_owned() }
+    path.as_temporary().unwrap_or_else(|| path.to_string())
 }

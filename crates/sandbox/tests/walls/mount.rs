@@ -176,7 +176,7 @@ fn tmp_stays_private_around_a_workspace() {
     let seen = place.run("ls -A /tmp; ls -A ABOVE; echo x > /tmp/made && cat /tmp/made", false);
     assert!(!seen.contains(&*marker.path().file_name().unwrap().to_string_lossy()), "{seen}");
     assert!(!seen.contains("sibling") && seen.ends_with("x\n"), "{seen}");
-    // The next call of the run sees it, and nobody else.
+    // The next call of the run sees it, and the host does not.
     assert_eq!(place.run("cat /tmp/made", false), "x\n");
     assert!(!Path::new("/tmp/made").exists());
     // What is above it can be neither moved away nor replaced: the next call would be shown something else there.

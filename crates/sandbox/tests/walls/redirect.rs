@@ -23,6 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_file_of_a_redirection_is_a_change", a_file_of_a_redirection_is_a_change),
     ("without_the_right_to_write_nothing_is_made", without_the_right_to_write_nothing_is_made),
     ("only_plain_files_are_opened", only_plain_files_are_opened),
+    ("files_in_tmp_are_opened_there_alone", files_in_tmp_are_opened_there_alone),
     ("what_is_hidden_is_not_redirected", what_is_hidden_is_not_redirected),
     ("what_is_held_is_not_redirected", what_is_held_is_not_redirected),
     ("a_refused_redirection_runs_nothing", a_refused_redirection_runs_nothing),
@@ -251,6 +252,43 @@ fn make_node(path: &Path, kind: libc::mode_t, device: libc::dev_t) -> bool {
     unsafe { libc::mknod(path.as_ptr(), kind | 0o666, device) == 0 }
 }
 
+fn files_in_tmp_are_opened_there_alone() {
+    if world::current().is_lower() {
+        return; // `/tmp` is the host's there, and closed
+    }
+    let mut bed = writable(|_| {});
+    let made = "cd /tmp; mkdir d; ln -s d inner; ln -s /workspace away; ln -s /etc/hostname system; mkfifo pipe; echo x > d/x";
+    let seen = bed.try_run(writing(vec![shell(made, Vec::new())])).unwrap();
+    assert_eq!(text(&seen.stderr.bytes), "");
+    let mut rows = Rows::default();
+    let shut = [
+        "/tmp/away/new",
+        "/tmp/system",
+        "/tmp/pipe",
+        "/tmp",
+        "/tmp/d",
+        "/tmp/../workspace/new",
+        "/tmpx/new",
+    ];
+    for path in shut {
+        for redirect in [read(path), create(OUT, path), append(path)] {
+            let got = bed.try_run(writing(vec![shell("cat; echo x", vec![redirect.clone()])]));
+            let is_refused = matches!(got, Err(SandboxError::Redirect { .. }));
+            rows.check(is_refused, || format!("{redirect:?}: {got:?}"));
+        }
+    }
+    for path in ["/tmp/d/x", "/tmp/inner/x", "//tmp/./d/x"] {
+        let lines = vec![shell("cat", vec![read(path)])];
+        let got = bed.try_run(writing(lines)).map(|got| text(&got.stdout.bytes));
+        rows.check(matches!(got.as_deref(), Ok("x\n")), || format!("{path}: {got:?}"));
+    }
+    bed.try_run(writing(vec![shell("echo a", vec![create(OUT, "/tmp/d/y")])])).unwrap();
+    bed.try_run(writing(vec![shell("echo b", vec![append("/tmp/d/y")])])).unwrap();
+    let got = bed.try_run(writing(vec![shell("cat /tmp/d/y", Vec::new())])).unwrap();
+    rows.check(text(&got.stdout.bytes) == "a\nb\n", || format!("{got:?}"));
+    rows.end();
+}
+
 fn only_plain_files_are_opened() {
     let lay = |workspace: &Path| {
         fs::create_dir(workspace.join("folder")).unwrap();
@@ -323,6 +361,9 @@ fn only_plain_files_are_opened() {
     for path in paths {
         if path == "device" && world::current() != World::Root {
             continue; // nobody else can make one
+        }
+        if path == "/tmp/new" && !world::current().is_lower() {
+            continue; // a file of the sandbox
         }
         for redirect in [read(path), create(OUT, path), append(path)] {
             let start = std::time::Instant::now();

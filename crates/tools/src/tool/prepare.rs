@@ -8,6 +8,7 @@ use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 use capsule_command::program::ProgramFact;
 use capsule_core::action::{Action, Facts, PathLocation, PathTarget};
+use capsule_core::confinement::SandboxTier;
 use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
 use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::undo::NoUndoReason;
@@ -54,6 +55,7 @@ pub(crate) fn path_facts(action: &Action, context: &ToolContext<'_>) -> Facts {
     let look =
         |path: &WorkspacePath| look_up(context.workspace, path, &context.hidden_paths.borrow()).0;
     let paths = action.named_paths().into_iter().filter_map(PathTarget::inside);
+    let paths = paths.filter(|path| path.as_temporary().is_none());
     Facts { paths: paths.map(look).collect(), ..Facts::default() }
 }
 
@@ -72,10 +74,17 @@ pub(crate) fn command_facts(
     facts
 }
 
-/// The names of the root that the words of a command mention.
+/// The names of the root that the words of a command mention, and whether it may share a `/tmp` that they mention. Where
+/// commands are only judged, they will.
 fn needed_root_names(action: &Action, context: &ToolContext<'_>) -> RootNames {
     let text = serde_json::to_string(action).unwrap_or_default();
-    context.workspace.root_names().needed_for(&text)
+    let names = context.workspace.root_names().needed_for(&text);
+    let is_shared = text.contains("/tmp")
+        && context
+            .commands
+            .sandbox_status()
+            .is_none_or(|status| status.is_ok_and(|status| status.tier == SandboxTier::Full));
+    if is_shared { names.with_shared_tmp() } else { names }
 }
 
 /// Tells by which protected names the host comes to what is to be changed.

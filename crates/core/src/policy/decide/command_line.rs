@@ -7,7 +7,6 @@ use crate::action::{Action, PathFact};
 use crate::policy::decide::check::PolicyInput;
 use crate::policy::decide::files;
 use crate::policy::model::Policy;
-use crate::tool::ToolName;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_command::program::ProgramFact;
 use capsule_command::specs::{CommandLine, PathUse};
@@ -39,19 +38,20 @@ pub(super) fn parse_command_line<'c>(
     input: &PolicyInput<'c>,
 ) -> Option<CommandLine<'c>> {
     let Action::Run { argv, .. } = input.action else { return None };
-    Some(parse_argv(policy, input.tool, argv, input.facts.program.as_ref()))
+    Some(parse_argv(policy, input, argv, input.facts.program.as_ref()))
 }
 
 /// Reads words as a command line. What is only guessed from the name of a subcommand does not count where the user's
 /// policy names that.
 pub(super) fn parse_argv<'c>(
     policy: &Policy,
-    tool: &ToolName,
+    input: &PolicyInput<'_>,
     argv: &'c [String],
     program: Option<&'c ProgramFact>,
 ) -> CommandLine<'c> {
     let mut line = CommandLine::parse(argv, program, false);
-    if let Some(exec) = policy.exec_rule(tool).filter(|_| policy.may_drop_base_rules) {
+    line.drop_temporary_deletions(&input.facts.root_names);
+    if let Some(exec) = policy.exec_rule(input.tool).filter(|_| policy.may_drop_base_rules) {
         line.drop_guesses(&|line| exec.program(line.argv)?.named_subcommand(line));
     }
     line

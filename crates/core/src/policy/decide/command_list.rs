@@ -18,7 +18,7 @@ use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
 use crate::policy::decide::call::{decide_single, evaluate_call};
 use crate::policy::decide::check::{Finding, PolicyInput, reason_or};
 use crate::policy::decide::command_line::parse_argv;
-use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, endless_output, literal_stdin};
+use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, literal_stdin};
 use crate::policy::decide::instructions::written_by_words;
 use crate::policy::decide::judgement::{DecisionTrace, Judgement, PolicyCheck};
 use crate::policy::decide::variables::{is_refused, variable_finding};
@@ -32,6 +32,7 @@ use capsule_base::code::Code;
 use capsule_base::path::{PathProblem, WorkspacePath};
 use capsule_base::root_names::RootNames;
 use capsule_command::argv::show_argv;
+use capsule_command::endless_output::endless_output;
 use capsule_command::shell_syntax::{OUTPUT_PLACEHOLDER, PipelineStage, ShellWord};
 use capsule_command::specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
 
@@ -206,9 +207,12 @@ impl CombinedDecision {
                 _ => case.tool.as_str(),
             });
             let input = PolicyInput { tool: &tool, action: &part.action, ..*case };
+            // Only the parts of the list ever see what lies in `/tmp`.
+            let is_temporary = |path: &PathTarget| path.inside()?.as_temporary();
+            let leads_to_tmp = part.action.path().is_some_and(|path| is_temporary(path).is_some());
             if let Action::Run { argv, .. } = &part.action {
                 let program = argv.first().and_then(|name| case.facts.program_named(name));
-                let mut line = parse_argv(policy, case.tool, argv, program);
+                let mut line = parse_argv(policy, case, argv, program);
                 line.set_variables(&part.stage.variables);
                 let folder = case.facts.real_directory(step);
                 let from = (&folder, &case.facts.root_names);
@@ -220,9 +224,9 @@ impl CombinedDecision {
                 stage.into_iter().chain(beside).for_each(|finding| self.add_finding(finding));
                 self.add_part(show_argv(argv), evaluate_call(policy, &input, Some(&line)));
                 self.check_outputs(step, part.stage, &line);
-            } else if policy.tool(&tool).is_some() {
+            } else if !leads_to_tmp && policy.tool(&tool).is_some() {
                 self.add_part(stream_file(&input), decide_single(policy, &input));
-            } else {
+            } else if !leads_to_tmp {
                 self.add_file(policy, &input, words);
             }
         }
@@ -431,7 +435,9 @@ impl CombinedDecision {
             step.stages.iter().flat_map(redirect_files).filter(|(_, written)| written.is_some());
         let folder = facts.real_directory(step);
         let target = |path| target_from(&folder, path, &facts.root_names).inside().cloned();
-        let targets: Vec<WorkspacePath> = item.filter_map(|(path, _)| target(path)).collect();
+        let targets = item.filter_map(|(path, _)| target(path));
+        let targets: Vec<WorkspacePath> =
+            targets.filter(|path| path.as_temporary().is_none()).collect();
         if !targets.is_empty() {
             let nothing = || PathScope::new(Arc::clone(policy), alloc::vec![Vec::new()]);
             written = Some(written.unwrap_or_else(nothing).with_extra_paths(targets));

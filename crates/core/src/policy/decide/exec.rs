@@ -15,7 +15,7 @@ use crate::policy::decide::files::{self, check_path_argument, outside_finding};
 use crate::policy::decide::flags::{check_flag_effect, check_flags};
 use crate::policy::decide::variables::{is_refused, variable_finding};
 use crate::policy::decide::workspace_wipe::{check_whole_walk, whole_workspace};
-use crate::policy::decide::{hosts, instructions, sandbox};
+use crate::policy::decide::{hosts, instructions, sandbox, temporary};
 use crate::policy::model::{Policy, ToolRule};
 use crate::tool::ToolName;
 use capsule_base::code::Code;
@@ -92,6 +92,7 @@ fn check_program(
             .flat_map(|argv| &argv.modules)
             .filter_map(|name| module(exec, name, tool)),
     );
+    found.extend(temporary::check_program(command.line, &input.facts.root_names));
     let hosts = command.line.parsed_argvs().filter_map(|argv| hosts::check(policy, argv));
     found.extend(hosts.filter(|finding| finding.verdict == Verdict::Deny));
     let program = exec.program(command.line.argv);
@@ -258,6 +259,9 @@ fn check_argument(
     used: &PathUse,
     (path, fact): &LocatedPath<'_>,
 ) -> Option<Finding> {
+    if let Some(temporary) = path.as_temporary() {
+        return temporary::check_path(&temporary, used);
+    }
     if used.access == PathAccess::Delete && path.is_root() {
         return Some(whole_workspace(&used.path));
     }

@@ -264,7 +264,9 @@ pub(super) fn outside_finding(asked: &str, problem: PathProblem) -> Finding {
         PathProblem::UncertainParent => {
             "name the path without `..`, from the workspace or the real folder"
         }
-        _ if asked.starts_with("/tmp") => "use the workspace: `/tmp` lasts for one command",
+        _ if asked.starts_with("/tmp") => {
+            "use the workspace: `/tmp` is for files that the parts of one command name plainly"
+        }
         _ => "name a path in the workspace, such as `src/main.rs`",
     };
     Finding::deny(code, format!("the path `{shown}` {}", problem.reason()))

@@ -22,6 +22,7 @@ mod git_and_tests;
 mod hard_deny;
 mod hosts;
 mod instead;
+mod instruction_files;
 mod instructions;
 mod judgement;
 mod layers;
@@ -29,6 +30,7 @@ mod questions;
 mod quota;
 mod risk;
 mod sandbox;
+mod temporary;
 mod variables;
 mod workspace_wipe;
 

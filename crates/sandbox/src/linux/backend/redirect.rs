@@ -7,10 +7,11 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, open, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, open, openat2};
 use rustix::io::Errno;
 
 use super::host_path;
+use super::system::TMP;
 use crate::{RedirectTarget, StandardDevice, StandardStream, StreamRedirect};
 
 /// How often a path is looked up anew that was renamed meanwhile.
@@ -79,15 +80,22 @@ impl ProgramStreams {
     }
 }
 
-/// Opens a plain file beneath the workspace. It never waits: not for the other end of a pipe either.
+/// Opens a plain file in the workspace, or in the `/tmp` of the sandbox by an absolute path. It never waits: not for the
+/// other end of a pipe either.
 fn open_regular(folder: &[u8], path: &OsStr, how: OFlags) -> Result<OwnedFd, RedirectError> {
     let flags = how | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // The mask of permissions takes away what it takes from all that programs make.
     let mode = if how.contains(OFlags::CREATE) { 0o666 } else { 0 };
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // A path from the root takes the place of the folder's, and leads out of the workspace.
+    // Another path from the root takes the place of the folder's, and leads out of the workspace.
     let path = host_path::bytes_to_path(folder).join(path);
-    let look = || openat2(CWD, &path, flags, Mode::from_raw_mode(mode), beneath);
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let (from, path, resolve) = match path.strip_prefix(TMP) {
+        // No link there leads into a workspace that lies below it.
+        Ok(rest) => (open(TMP, directory, Mode::empty())?, rest, beneath | ResolveFlags::NO_XDEV),
+        Err(_) => (open(".", directory, Mode::empty())?, path.as_path(), beneath),
+    };
+    let look = || openat2(&from, path, flags, Mode::from_raw_mode(mode), resolve);
     let mut found = look();
     for _ in 1..ATTEMPTS {
         if !matches!(found, Err(Errno::AGAIN | Errno::INTR)) {

@@ -128,7 +128,7 @@ pub(crate) fn mount_conflict(root: &Path, is_direct: bool) -> Option<&'static st
     others.find(|mount| root.starts_with(mount) || Path::new(mount).starts_with(root))
 }
 
-/// The directory in which all calls of a run keep what is gone at its end.
+/// The directory in which all calls of a run keep what is removed at its end.
 pub(crate) const TMP: &str = "/tmp";
 
 /// The home directory of a call, which no other call sees: programs take orders from files in it.

@@ -163,7 +163,10 @@ fn resolve_redirects(
 fn path_from_cwd((cwd, names): (&PathTarget, &RootNames), path: &str) -> OsString {
     let (Some(folder), true) = (cwd.inside(), path.starts_with('/')) else { return path.into() };
     match folder.resolve_named(path, names) {
-        Ok(path) => format!("{}{path}", "../".repeat(folder.components().count())).into(),
+        Ok(path) => {
+            let climbed = || format!("{}{path}", "../".repeat(folder.components().count()));
+            path.as_temporary().unwrap_or_else(climbed).into()
+        }
         Err(_) => path.into(),
     }
 }

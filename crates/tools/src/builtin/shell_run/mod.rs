@@ -51,7 +51,7 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
             name: "command",
             kind: ArgumentKind::Text,
             required: false,
-            about: "a text of the command language, in place of `argv`",
+            about: "a text of the command language, in place of `argv`; its parts share a `/tmp`, which is empty for the next call",
         },
         ToolArgument {
             name: "part",

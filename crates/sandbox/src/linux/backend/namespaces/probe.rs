@@ -4,6 +4,7 @@
 //! it will run.
 
 use std::fs;
+use std::path::Path;
 
 use capsule_core::confinement::{
     EnforcementLevel, LayerStatus, LimitStatus, ResourceLimit, SandboxLayer, SandboxStatus,
@@ -18,7 +19,9 @@ use super::accounts::{self, HOST_NAME};
 use super::isolate::{self, NamespaceHolder, RunNetwork};
 use super::machine_files;
 use super::root::{HostView, Root};
+use super::shared_tmp::SharedTmp;
 use crate::linux::backend::mountinfo::{self, Mount};
+use crate::linux::backend::system::HOME;
 use crate::linux::backend::{capabilities, limit_status, rlimits};
 use crate::linux::executor::cgroup::Cgroups;
 use crate::linux::kernel;
@@ -160,7 +163,9 @@ fn build_root(
     }
     let mut root =
         Root::build(pid_max, HostView::Layers).or_missing(SandboxLayer::SeparateFiles)?;
-    root.share_tmp().at(Step::Tmp).or_missing(SandboxLayer::SeparateFiles)?;
+    let home = Path::new(HOME.trim_start_matches('/'));
+    let private = SharedTmp::mount(&root.tree).and_then(|()| root.make_directory(home));
+    private.at(Step::Tmp).or_missing(SandboxLayer::SeparateFiles)?;
     furnish(&mut root).or_missing(SandboxLayer::SeparateFiles)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor_filter().map_err(|seccomp::TooLong| Errno::TOOBIG);

@@ -4,7 +4,6 @@
 //! lead where they did, so folders can be bound from there, while what is made here is named
 //! relative to it. It becomes the only root later ([`super::view`]).
 
-use std::cell::RefCell;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write as _;
@@ -18,15 +17,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
-    OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount,
+    MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount_change, move_mount,
     open_tree,
 };
 
 use super::host_directories::HostDirectories;
+use super::memory_file_system::memory_file_system;
 use super::overlay;
+use super::shared_tmp::SharedTmp;
 use crate::linux::backend::system::{
-    CONFIGURATION, COVERED, DEVICES, DIRECTORIES, HOME, LINKS, TMP, VisiblePath,
+    CONFIGURATION, COVERED, DEVICES, DIRECTORIES, LINKS, VisiblePath,
 };
 use crate::linux::kernel::{errno, set_mount_attributes};
 use crate::linux::landlock::LandlockAccess;
@@ -34,8 +34,6 @@ use crate::linux::protocol::{AtStep as _, HostPath, SetupError, Step};
 
 /// The size of the root's file system: it holds names, and copies of a few small files.
 const ROOT_BYTES: &str = "16m";
-/// How many files `/tmp` may hold: names take memory too.
-const TMP_FILES: u64 = 200_000;
 /// Larger files of the configuration are bound instead of copied.
 const COPIED_BYTES: usize = 40_000;
 
@@ -68,8 +66,7 @@ pub(super) struct Root {
     /// How the directories of the host are shown in it.
     pub(super) directories: HostDirectories,
     view: HostView,
-    /// The file systems that hold what is shown beneath `/tmp`.
-    held_in_tmp: RefCell<Vec<OwnedFd>>,
+    pub(super) tmp: SharedTmp,
 }
 
 /// What is laid over hidden paths.
@@ -95,8 +92,8 @@ impl Root {
         let tree = empty_root().at(Step::Root)?;
         let cover = Cover::create(tree.as_fd()).at(Step::Root)?;
         let directories = HostDirectories::default();
-        let held_in_tmp = RefCell::default();
-        let mut root = Self { tree, cover, access: Vec::new(), directories, view, held_in_tmp };
+        let tmp = SharedTmp::default();
+        let mut root = Self { tree, cover, access: Vec::new(), directories, view, tmp };
         root.allow(".", LandlockAccess::List).at(Step::Root)?;
         for folder in DIRECTORIES {
             root.show_directory(folder).at(Step::SystemFolder)?;
@@ -131,50 +128,6 @@ impl Root {
         root.make_directory(Path::new("tmp")).at(Step::Root)?;
         root.show_proc(proc_is_writable).at(Step::Proc)?;
         Ok(root)
-    }
-
-    /// Gives all calls one `/tmp`, in memory, and each a place for a home directory. What is made beneath `/tmp` from
-    /// then on is held in its place ([`Self::hold_in_tmp`]).
-    ///
-    /// # Errors
-    /// The memory cannot be had.
-    pub(super) fn share_tmp(&self) -> Result<(), Errno> {
-        let (bytes, files) = (limits::TMP_BYTES.to_string(), TMP_FILES.to_string());
-        let settings = [("size", bytes.as_str()), ("nr_inodes", &files), ("mode", "1777")];
-        let memory = memory_file_system(&settings)?;
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(&memory, "", &self.tree, strip_slash(TMP), flags)?;
-        self.make_directory(Path::new(strip_slash(HOME)))
-    }
-
-    /// Takes from calls what could be changed of the root: all but `/tmp`.
-    ///
-    /// # Errors
-    /// The kernel refused.
-    pub(super) fn make_read_only(&self) -> Result<(), Errno> {
-        let held = self.held_in_tmp.borrow();
-        let mut mounts = core::iter::once(&self.tree).chain(held.iter());
-        mounts
-            .try_for_each(|mount| set_mount_attributes(mount.as_fd(), false, READ_ONLY_ATTRIBUTES))
-    }
-
-    /// Mounts a small file system over the first directory of a path beneath `/tmp`, which becomes read-only with the root.
-    /// A call cannot move away or replace a directory on which something is mounted, and so nothing that the path leads to:
-    /// all calls share `/tmp`, and the next one would be shown something else there.
-    fn hold_in_tmp(&self, path: &Path) -> Result<(), Errno> {
-        let Ok(beneath) = path.strip_prefix(strip_slash(TMP)) else { return Ok(()) };
-        let Some(first) = beneath.components().next() else { return Ok(()) };
-        let first = Path::new(strip_slash(TMP)).join(first);
-        match mkdirat(&self.tree, &first, Mode::from_raw_mode(0o755)) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        let memory = memory_file_system(&[("size", ROOT_BYTES), ("mode", "0755")])?;
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        move_mount(&memory, "", &self.tree, &first, flags)?;
-        self.held_in_tmp.borrow_mut().push(memory);
-        Ok(())
     }
 
     /// Lets commands reach a path of the root.
@@ -394,7 +347,7 @@ impl Root {
         if path.components().any(|component| !matches!(component, Component::Normal(_))) {
             return Err(Errno::INVAL);
         }
-        self.hold_in_tmp(path)?;
+        self.tmp.hold(&self.tree, path)?;
         match (make(), path.parent()) {
             (Err(Errno::NOENT), Some(parent)) if !parent.as_os_str().is_empty() => {
                 self.make_directory(parent)?;
@@ -478,17 +431,6 @@ fn bind_over(source: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
 pub(super) fn attach_over(copy: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(copy, "", target, "", flags)
-}
-
-/// A file system in memory, which is mounted nowhere so far.
-pub(super) fn memory_file_system(settings: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
-    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in [("source", "capsule")].iter().chain(settings) {
-        fsconfig_set_string(context.as_fd(), *key, *value)?;
-    }
-    fsconfig_create(context.as_fd())?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// A file system in memory, laid over the root.

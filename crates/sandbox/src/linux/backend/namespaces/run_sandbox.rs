@@ -18,6 +18,7 @@ use crate::linux::backend::InitProcess;
 use crate::linux::backend::host_path::{self, reopen};
 use crate::linux::backend::system::{DIRECTORIES, private_directory};
 use crate::linux::executor::cgroup::Cgroups;
+use crate::linux::kernel::set_mount_attributes;
 use crate::linux::landlock::LandlockAccess;
 use crate::linux::protocol::{
     AtStep as _, EnterRequest, ExecutorError, HostPath, SetupError, StagingPaths, Step,
@@ -208,5 +209,6 @@ pub(super) fn make_only_root(root: &Root) -> Result<(), Errno> {
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     chdir("/")?;
-    root.make_read_only()
+    set_mount_attributes(root.tree.as_fd(), false, READ_ONLY_ATTRIBUTES)?;
+    root.tmp.set_attributes(READ_ONLY_ATTRIBUTES)
 }

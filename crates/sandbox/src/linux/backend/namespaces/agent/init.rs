@@ -23,8 +23,9 @@ use rustix::thread::remove_capability_from_bounding_set;
 use capsule_base::root_names::WORKSPACE_MOUNT;
 
 use crate::linux::backend::namespaces::isolate::PROCESSES;
+use crate::linux::backend::namespaces::memory_file_system::memory_file_system;
 use crate::linux::backend::namespaces::probe::{ROOT_AGENT_CAPABILITY, SETUP_CAPABILITIES};
-use crate::linux::backend::namespaces::root::{READ_ONLY_ATTRIBUTES, memory_file_system};
+use crate::linux::backend::namespaces::root::READ_ONLY_ATTRIBUTES;
 use crate::linux::backend::{capabilities, rlimits};
 use crate::linux::kernel::{self, ExecRequest, set_mount_attributes};
 use crate::linux::landlock;

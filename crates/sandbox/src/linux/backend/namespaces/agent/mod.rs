@@ -25,6 +25,7 @@ use rustix::thread::set_no_new_privs;
 use super::accounts::HOST_NAME;
 use super::isolate::{NamespaceHolder, PROCESSES, RunNetwork, is_read_only, write_setting};
 use super::machine_files;
+use super::memory_file_system::memory_file_system;
 use super::probe::{ROOT_AGENT_CAPABILITY, SETUP_CAPABILITIES, covered_proc};
 use super::root::{self, HostView, READ_ONLY_ATTRIBUTES, Root, Submounts};
 use super::run_sandbox::make_only_root;
@@ -218,7 +219,7 @@ fn make_private_directories(root: &Root, request: &AgentRequest) -> Result<(), S
     };
     for (path, mode, bytes) in [first, (home, "0700", MEMORY_BYTES)] {
         root.make_directory(path).at(Step::Tmp)?;
-        let memory = root::memory_file_system(&[("size", bytes), ("mode", mode)]).at(Step::Tmp)?;
+        let memory = memory_file_system(&[("size", bytes), ("mode", mode)]).at(Step::Tmp)?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&memory, "", &root.tree, path, flags).at(Step::Tmp)?;
     }
@@ -230,7 +231,7 @@ struct Layers(OwnedFd);
 
 impl Layers {
     fn mount(root: &Root) -> Result<Self, Errno> {
-        let memory = root::memory_file_system(&[("size", MEMORY_BYTES), ("mode", "0700")])?;
+        let memory = memory_file_system(&[("size", MEMORY_BYTES), ("mode", "0700")])?;
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&memory, "", &root.tree, "dev/pts", flags)?;
         Ok(Self(memory))
