@@ -20,6 +20,7 @@ mod macos;
 mod models;
 mod repository;
 mod rust;
+mod test_programs;
 mod tidy;
 mod tree;
 
@@ -31,6 +32,7 @@ pub(crate) type TaskResult<T> = Result<T, String>;
 
 /// The tasks, for the usage text and for documents that name one.
 pub(crate) const TASKS: &[(&str, &str)] = &[
+    ("test", "run every test, as many test programs at a time as there are processors"),
     ("tidy", "check the rules of the house; every finding is reported"),
     ("docs", "write the generated pages; with --check only say which are out of date"),
     ("coverage", "measure the lines of policy and replay that tests run; 90 % are wanted"),
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
 fn run_task(words: &[&str]) -> TaskResult<bool> {
     let root = repository_root()?;
     match words {
+        ["test"] => test_programs::run(&root),
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
