@@ -149,8 +149,8 @@ fn exact_parts(question: &ApprovalRequest<'_>) -> Vec<CardField> {
         Action::Run { argv, .. } => program_parts(argv.iter().map(word).collect(), question),
         Action::Command { steps, timeout_ms, text, .. } => {
             let mut all = Vec::new();
-            // Where there is more than one program with its words, the text says what.
-            if !is_single_command(text) {
+            // Where there is more than one program with its words, the text says what, unless the headline has all of it.
+            if !is_single_command(text) && headline(question) != text.trim() {
                 let text = text.clone();
                 all.push(CardField { name: Some("command".into()), text, note: None });
             }
