@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use capsule_base::escape;
+use capsule_base::root_names::RootNames;
 use capsule_core::action::Facts;
 use capsule_core::confinement::{
     EnforcementLevel, LayerStatus, SandboxFailure, SandboxLayer, SandboxStatus, SandboxTier,
@@ -203,7 +204,9 @@ fn bound(text: &str, place: &str, may_drop_base_rules: bool) -> Arc<Policy> {
 
 /// What a policy says on the text of a call alone, so that the table is the same on every machine.
 fn decide(policy: &Arc<Policy>, row: &Row) -> Decision {
-    decide_on(policy, row, &Facts::default())
+    // As where the sandbox is complete.
+    let root_names = RootNames::default().with_shared_tmp();
+    decide_on(policy, row, &Facts { root_names, ..Facts::default() })
 }
 
 /// What it says where this was found.

@@ -21,12 +21,12 @@ pub(super) fn check_path(temporary: &str, used: &PathUse) -> Option<Finding> {
 /// there, where they are lost with it; and one that makes a link there, by which the next one would reach what its words do
 /// not name.
 pub(super) fn check_program(line: &CommandLine<'_>, names: &RootNames) -> Option<Finding> {
-    let paths: Vec<&PathUse> = line.parsed_argvs().flat_map(|argv| &argv.paths).collect();
+    let paths: Vec<&PathUse> = line.parsed_argvs().flat_map(certain_paths).collect();
     let (inside, others): (Vec<&PathUse>, Vec<_>) =
         paths.iter().partition(|used| used.is_temporary(names));
     let is_target = |used: &&&PathUse| used.is_option_value || paths.last() == Some(*used);
     let runs = |argv: &ParsedArgv| argv.effects().intersects(Effects::BY_FILES);
-    let orders = line.parsed_argvs().filter(|argv| runs(argv)).flat_map(|argv| &argv.paths);
+    let orders = line.parsed_argvs().filter(|argv| runs(argv)).flat_map(certain_paths);
     let is_order = |used: &PathUse| {
         let names_program = line.argv.first() == Some(&used.path);
         let is_read = matches!(used.access, PathAccess::Read | PathAccess::ReadTree);
@@ -44,4 +44,9 @@ pub(super) fn check_program(line: &CommandLine<'_>, names: &RootNames) -> Option
     };
     let hint = "copy the files with `cp`";
     Some(Finding::deny(Code::PathOutside, reason).with_suggestion(Some(hint)))
+}
+
+/// The paths that words name, and not only a program text.
+fn certain_paths(argv: &ParsedArgv) -> impl Iterator<Item = &PathUse> {
+    argv.paths.iter().filter(|used| !used.guessed)
 }
