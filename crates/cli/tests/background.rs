@@ -63,6 +63,21 @@ fn replays(capsule: &Capsule) {
     assert!(replayed.stderr.contains("nothing was executed"), "{replayed:?}");
 }
 
+/// As `jobs` of a shell tells them.
+#[test]
+fn jobs_are_listed() {
+    let capsule = capsule();
+    let policy = capsule.write_policy(OPEN);
+    let told =
+        call(&capsule, &policy, "sleep 9 & true & wait %2; sleep 8 | cat & jobs; kill %1 %3");
+    let running =
+        "[1]-  Running                 sleep 9 &\n[3]+  Running                 sleep 8 | cat &\n";
+    assert_eq!(told["result"]["stdout"], running, "{told}");
+    let told = call(&capsule, &policy, "sleep 9 & jobs > /dev/null && kill %1");
+    assert_eq!(told["status"], "ok", "{told}");
+    replays(&capsule);
+}
+
 /// A server is started, asked and ended, and its log is among the changes.
 #[test]
 fn a_server_is_tried_in_one_list() {
@@ -212,7 +227,9 @@ fn what_cannot_be_held_in_the_background_is_refused() {
         ("sleep 1 & echo x > $!", "which file a stream leads to"),
         ("sleep 1 & rm $!", "what `rm` works on"),
         ("sleep 1 & cd $!", "`cd`"),
-        ("sleep 1 & jobs", "only inside of a shell"),
+        ("jobs", "no background part"),
+        ("sleep 1 & jobs | wc -l", "no background part"),
+        ("sleep 1 & jobs -p", "not known here"),
         ("sleep 1 & kill -USR1 %1", "not known here"),
         ("sleep 1 & wait 77", "not known here"),
         ("kill %1", "no background part"),

@@ -298,7 +298,8 @@ impl Parser {
 fn runs_programs(element: &ScriptElement) -> bool {
     let mut names =
         element.pipeline.stages.iter().filter_map(|stage| stage.words.first()?.literal());
-    element.kind == ElementKind::Run && !names.any(|name| matches!(name, "cd" | "kill" | "wait"))
+    element.kind == ElementKind::Run
+        && !names.any(|name| matches!(name, "cd" | "jobs" | "kill" | "wait"))
 }
 
 /// The options and the text of `bash -c TEXT`.

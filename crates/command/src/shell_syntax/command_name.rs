@@ -48,12 +48,12 @@ fn is_program_name(name: &str) -> bool {
         )
 }
 
-/// Whether a stage is `wait`, or a `kill` of a background part of the list, and so no program.
+/// Whether a stage is `wait`, `jobs`, or a `kill` of a background part of the list, and so no program.
 #[must_use]
 pub fn is_about_jobs(stage: &PipelineStage) -> bool {
     let mut words = stage.words.iter().filter_map(ShellWord::literal);
     match words.next() {
-        Some("wait") => true,
+        Some("wait" | "jobs") => true,
         Some("kill") => words.any(|word| word.starts_with('%')),
         _ => false,
     }
@@ -78,8 +78,7 @@ pub(super) fn check_command_name(
         true if stages == 1 && has_jobs => return Ok(()),
         is_about if is_about || name.starts_with('%') => {
             let why = "no background part of this list is meant";
-            let hint =
-                "start one by `CMD &` before it; `wait` and `kill %1` take no pipe and no group";
+            let hint = "start one by `CMD &` before it; `wait`, `jobs` and `kill %1` take no pipe and no group";
             return refuse(UnsupportedSyntax::Builtin, why, hint);
         }
         _ => {}

@@ -89,7 +89,7 @@ pub const GRAMMAR: &[GrammarRule] = &[
     ),
     rule(
         "LIST: PIPELINE &",
-        "the list goes on while it runs, up to eight at once; it reaches no hosts, nor does any part while one runs, but what listens on \
+        "the list goes on while it runs, at most eight in a list; it reaches no hosts, nor does any part while one runs, but what listens on \
          `localhost` is reached by the parts behind it; it ends with the list, and its output comes with the call that ends it",
         "python3 server.py > log 2>&1 & sleep 1; curl -s localhost:8000; kill %1",
     ),
@@ -98,6 +98,7 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "waits for the end of all such parts, or of the Nth of the list, whose status it has",
         "make test & make docs; wait $!",
     ),
+    rule("LIST: jobs", "lists such parts, and whether they run", "make test & jobs; wait"),
     rule(
         "LIST: kill %N, kill $!, kill -9 %N, kill -0 %N",
         "ends all processes of such a part at once, whatever signal is named; 0 only asks whether it runs",

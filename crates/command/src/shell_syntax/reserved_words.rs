@@ -91,7 +91,7 @@ pub const RESERVED_COMMANDS: &[(&[&str], UnsupportedSyntax, &str)] = &[
     (
         &["jobs", "fg", "bg", "wait", "disown"],
         UnsupportedSyntax::Builtin,
-        "of a part that `CMD &` started, `wait %1` waits for the end, `kill %1` ends it, `kill -0 %1` asks whether it runs",
+        "of a part that `CMD &` started, `wait %1` waits for the end, `kill %1` ends it, `jobs` says whether it runs",
     ),
     (&["times", "caller"], UnsupportedSyntax::Builtin, "put `time` before the command"),
     (&["history", "fc"], UnsupportedSyntax::Builtin, "write the command itself"),

@@ -11,11 +11,13 @@ use std::thread::{self, JoinHandle};
 
 use capsule_base::code::Code;
 use capsule_base::limits;
+use capsule_command::argv::show_argv;
 use capsule_core::confinement::Confinement;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::PathScope;
 use capsule_sandbox::{
-    CommandResult, CommandWatcher, Executor, Launch, OutputKind, SandboxBackend as _, SandboxError,
+    CommandResult, CommandWatcher, Executor, Launch, LaunchStage, OutputKind, SandboxBackend as _,
+    SandboxError,
 };
 use capsule_workspace::Cancel;
 
@@ -26,6 +28,8 @@ pub(crate) type DescribeError = Box<dyn Fn(&SandboxError) -> CodedError>;
 pub(crate) struct BackgroundJob {
     /// Its number among the background parts of the list, from 1.
     pub(crate) number: u64,
+    /// Its words.
+    text: String,
     /// What an error of the sandbox is to a caller.
     describe: DescribeError,
     /// What bounds it.
@@ -139,9 +143,15 @@ impl BackgroundJobs {
             return Err(CodedError::new(Code::ExecNotInLanguage, message)
                 .with_suggestion("write `wait` before the next one"));
         }
+        let words = |stage: &LaunchStage| {
+            let words: Vec<_> =
+                stage.argv.iter().map(|word| word.to_string_lossy().into()).collect();
+            show_argv(&words)
+        };
+        let text = launch.stages.iter().map(words).collect::<Vec<_>>().join(" | ");
         let process = JobThread::start(copy, launch, cancel);
         let process = process.map_err(|error| describe(&error))?;
-        let job = BackgroundJob { number, describe, confinement, pipe_fail, process };
+        let job = BackgroundJob { number, text, describe, confinement, pipe_fail, process };
         self.0.borrow_mut().jobs.push(job);
         Ok(())
     }
@@ -154,6 +164,24 @@ impl BackgroundJobs {
     /// The numbers of those that were not collected.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.0.borrow().jobs.iter().map(|job| job.number).collect()
+    }
+
+    /// Those that were not collected, a line for each as `jobs` of a shell has it.
+    pub(crate) fn list(&self) -> String {
+        let table = self.0.borrow();
+        let last = table.jobs.len().saturating_sub(1);
+        let line = |(at, job): (usize, &BackgroundJob)| {
+            let mark = if at == last {
+                '+'
+            } else if at + 1 == last {
+                '-'
+            } else {
+                ' '
+            };
+            let (state, sign) = if job.is_running() { ("Running", " &") } else { ("Done", "") };
+            format!("[{}]{mark}  {state:<24}{}{sign}\n", job.number, job.text)
+        };
+        table.jobs.iter().enumerate().map(line).collect()
     }
 
     /// Whether one has not ended; none if there is no such.

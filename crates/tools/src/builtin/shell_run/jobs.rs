@@ -1,4 +1,4 @@
-//! `wait` and `kill` as parts of a list, and its end: what came of the parts that run in the background.
+//! `wait`, `kill` and `jobs` as parts of a list, and its end: what came of the parts that run in the background.
 
 use std::rc::Rc;
 use std::thread;
@@ -30,6 +30,8 @@ const LOOK: Duration = Duration::from_millis(10);
 enum JobCommand {
     /// Waits for the ends of these, or of all.
     Wait(Option<Vec<u64>>),
+    /// Lists those that were not collected.
+    List,
     /// Ends these as by this signal; 0 only asks whether they run.
     Kill(i32, Vec<u64>),
     /// Ends all that run, since the list ends.
@@ -42,12 +44,13 @@ const SIGNALS: [(&str, i32); 5] = [("TERM", 15), ("KILL", 9), ("INT", 2), ("HUP"
 /// The signal that ends what still runs when the list ends.
 const KILLED: i32 = 9;
 
-/// A form of `wait` or `kill` that is not known.
+/// A form of `wait`, `kill` or `jobs` that is not known.
 pub(super) fn unknown_form() -> CodedError {
-    CodedError::new(Code::ExecNotInLanguage, "this form of `wait` or `kill` is not known here")
-        .with_suggestion(
-            "write `wait`, `wait %1`, `kill %1` or `kill -9 $!`; `kill -0 %1` asks whether a part runs",
-        )
+    CodedError::new(
+        Code::ExecNotInLanguage,
+        "this form of `wait`, `kill` or `jobs` is not known here",
+    )
+    .with_suggestion("write `wait`, `wait %1`, `kill %1`, `kill -9 $!` or `jobs`")
 }
 
 /// What a job is named.
@@ -72,6 +75,7 @@ impl JobCommand {
             words.iter().map(|word| job_number(word)).collect()
         };
         match words.as_slice() {
+            ["jobs"] => Some(Self::List),
             ["wait"] => Some(Self::Wait(None)),
             ["wait", rest @ ..] => numbers(rest).map(|jobs| Self::Wait(Some(jobs))),
             ["kill", "-s" | "-n", name, rest @ ..] => {
@@ -86,7 +90,7 @@ impl JobCommand {
     }
 }
 
-/// Whether all of `wait` and `kill` in a list has a form that is known.
+/// Whether all of `wait`, `kill` and `jobs` in a list has a form that is known.
 pub(super) fn has_known_jobs(script: &Script) -> bool {
     script.stages().all(|stage| {
         // A value may be the name of a job, as `$!` is.
@@ -104,8 +108,8 @@ pub(super) fn has_known_jobs(script: &Script) -> bool {
 /// What a part of a list does with its jobs.
 pub(super) struct JobOperation {
     command: JobCommand,
-    /// Where its own messages go.
-    errors: Option<StdStream>,
+    /// Where what it lists goes, and its messages.
+    streams: [Option<StdStream>; 2],
     jobs: BackgroundJobs,
     sink: Rc<dyn Sink>,
     cancel: Cancel,
@@ -116,6 +120,7 @@ pub(super) struct JobOperation {
 #[derive(Default)]
 struct Collected {
     status: u8,
+    listed: String,
     messages: String,
     stdout: Vec<CapturedOutput>,
     stderr: Vec<CapturedOutput>,
@@ -136,17 +141,17 @@ impl JobOperation {
         // Such a part is only of the language behind one that runs in the background.
         let script = parse(&format!("true & {text}")).ok();
         let stage = script.as_ref().and_then(|script| script.stages().nth(1));
-        let (command, errors) = match stage.filter(|stage| is_about_jobs(stage)) {
-            _ if is_end => (JobCommand::EndAll, None),
+        let (command, streams) = match stage.filter(|stage| is_about_jobs(stage)) {
+            _ if is_end => (JobCommand::EndAll, [None; 2]),
             Some(stage) => match JobCommand::parse(stage).zip(redirect_streams(stage)) {
-                Some((command, (_, errors))) => (command, errors),
+                Some((command, (output, errors))) => (command, [output, errors]),
                 None => return Some(Err(unknown_form())),
             },
             None => return None,
         };
         Some(Ok(Self {
             command,
-            errors,
+            streams,
             jobs: context.commands.jobs().clone(),
             sink: Rc::clone(context.sink),
             cancel: context.cancel.clone(),
@@ -205,6 +210,10 @@ impl JobOperation {
                     }
                 }
                 ended
+            }
+            JobCommand::List => {
+                found.listed = self.jobs.list();
+                Ok(())
             }
             JobCommand::Kill(signal, numbers) => {
                 for number in numbers {
@@ -308,16 +317,16 @@ fn joined(outputs: Vec<CapturedOutput>) -> CapturedOutput {
 impl Operation for JobOperation {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         let (found, ended) = self.collect_all();
-        let Collected { status, messages, stdout, stderr, ends, enforcement } = found;
+        let Collected { status, listed, messages, stdout, stderr, ends, enforcement } = found;
         let (mut stdout, mut stderr) = (joined(stdout), joined(stderr));
-        let stream = match self.errors {
-            Some(StdStream::Out) => Some(&mut stdout),
-            Some(StdStream::Err) => Some(&mut stderr),
-            None => None,
-        };
-        if let Some(stream) = stream {
-            stream.bytes.extend(messages.as_bytes());
-            stream.total = stream.total.saturating_add(u64::try_from(messages.len()).unwrap_or(0));
+        for (stream, text) in self.streams.into_iter().zip([listed, messages]) {
+            let stream = match stream {
+                Some(StdStream::Out) => &mut stdout,
+                Some(StdStream::Err) => &mut stderr,
+                None => continue,
+            };
+            stream.bytes.extend(text.as_bytes());
+            stream.total = stream.total.saturating_add(u64::try_from(text.len()).unwrap_or(0));
         }
         self.sink.output(OutputKind::Stdout, &stdout.bytes);
         self.sink.output(OutputKind::Stderr, &stderr.bytes);
@@ -365,6 +374,8 @@ mod tests {
             ("kill -STOP %1", None),
             ("kill -term %1", None),
             ("kill %0", None),
+            ("jobs", Some(JobCommand::List)),
+            ("jobs -p", None),
         ] {
             let script = parse(&format!("sleep 1 & {text}")).unwrap();
             let stage = script.stages().nth(1).unwrap();
