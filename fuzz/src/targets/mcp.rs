@@ -92,4 +92,6 @@ impl McpHost for Host {
         let value = json!({ "status": "denied", "tool": tool, "args": args });
         Ok(CallAnswer { value, is_error: false })
     }
+
+    fn rest(&mut self) {}
 }

@@ -1,9 +1,11 @@
 //! The session of an MCP client.
 
+use std::time::{Duration, Instant};
+
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
 use capsule_core::approval::Card;
-use capsule_core::capability::Capability;
+use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_report::{network_text, policy_lines, policy_rules};
@@ -34,7 +36,20 @@ pub(super) struct McpSession<'c> {
     name: String,
     /// The full id of its run, and its label.
     run: Option<(String, String)>,
+    /// The session as the last call left it, if that only read.
+    held: Option<HeldSession>,
 }
+
+/// A session that was taken up, for the calls that come at once after the first one: to take it up and lay it down takes
+/// longer than to read a file.
+struct HeldSession {
+    session: ModelSession<'static>,
+    commands: CommandRunner,
+    since: Instant,
+}
+
+/// How long other processes wait at most for a session whose client never pauses.
+const LONGEST_HOLD: Duration = Duration::from_secs(1);
 
 impl<'c> McpSession<'c> {
     pub(super) fn new(
@@ -44,7 +59,7 @@ impl<'c> McpSession<'c> {
     ) -> Self {
         let name = format!("mcp:{}:{}", std::process::id(), now_micros());
         let cancel = signal::cancel_on_signal();
-        Self { args, bound, ctx, screen, cancel, name, run: None }
+        Self { args, bound, ctx, screen, cancel, name, run: None, held: None }
     }
 
     /// Ends the session: its run is sealed.
@@ -52,6 +67,7 @@ impl<'c> McpSession<'c> {
     /// # Errors
     /// When it cannot be.
     pub(super) fn end(&mut self) -> Result<(), Failure> {
+        self.lay_down();
         let Some((run, label)) = self.run.take() else { return Ok(()) };
         // A stop of the last call does not stop this, and a second signal of another kind does not kill it.
         signal::resume_after_interrupt();
@@ -66,35 +82,67 @@ impl<'c> McpSession<'c> {
         }
     }
 
-    /// Makes a call in the session, and leaves the session again.
+    /// Takes up the session for a call that needs these capabilities.
+    fn take_up(
+        &self,
+        needed: Capabilities,
+        prompt: Box<dyn Prompt>,
+    ) -> Result<HeldSession, Failure> {
+        let commands = CommandRunner::default();
+        if needed.contains(Capability::ProcExec) {
+            commands.start();
+        }
+        // It has no size, so nothing is lost with it.
+        let silent = Box::leak(Box::new(NullObserver));
+        // One that was ended elsewhere is followed by a new one.
+        let choice = SessionChoice::Named(self.name.clone());
+        let (place, steered) = ((self.bound, self.ctx), (&commands, &self.cancel));
+        let how = (RunKind::Mcp, self.args.layer, needed);
+        let session =
+            open_model_session(how, place, &choice, steered, prompt, silent, self.screen)?;
+        Ok(HeldSession { session, commands, since: Instant::now() })
+    }
+
+    /// Leaves a session that is held. What only read left nothing to be told of.
+    fn lay_down(&mut self) {
+        if let Some(HeldSession { session, commands, .. }) = self.held.take() {
+            // Where its end cannot be written, the next call finds it as a process that was killed leaves it.
+            let _ = session.leave(Exit::Ok);
+            commands.detach();
+        }
+    }
+
+    /// Makes a call in the session. After one that changes something, or is waited for, the session is left again.
     fn call_once(
         &mut self,
         (tool, args): (&str, &str),
         prompt: Box<dyn Prompt>,
     ) -> Result<CallAnswer, Failure> {
-        let commands = CommandRunner::default();
         let needed = tool_capabilities(tool);
-        if needed.contains(Capability::ProcExec) {
-            commands.start();
+        let only_reads = !needed.have_side_effects() && !needed.contains(Capability::ProcExec);
+        let is_due = |held: &HeldSession| held.since.elapsed() >= LONGEST_HOLD;
+        if !only_reads || self.held.as_ref().is_some_and(is_due) {
+            self.lay_down();
         }
-        let mut silent = NullObserver;
-        // One that was ended elsewhere is followed by a new one.
-        let choice = SessionChoice::Named(self.name.clone());
-        let (place, steered) = ((self.bound, self.ctx), (&commands, &self.cancel));
-        let how = (RunKind::Mcp, self.args.layer, needed);
-        let screen = self.screen;
-        let mut session =
-            open_model_session(how, place, &choice, steered, prompt, &mut silent, screen)?;
+        let mut held = match self.held.take() {
+            Some(held) => held,
+            None => self.take_up(needed, prompt)?,
+        };
+        let session = &mut held.session;
         let (run, label) = (session.live().id.to_string(), session.live().label.clone());
         self.run = Some((run.clone(), label.clone()));
         let called = session.call(tool, args);
-        let made = called.map(|answer| call_answer(&session, answer.result, &answer.text));
-        let finished = session.leave(Exit::Ok)?;
-        commands.detach();
+        let made = called.map(|answer| call_answer(session, answer.result, &answer.text));
+        if only_reads && made.as_ref().is_ok_and(|answer| !answer.is_error) {
+            self.held = Some(held);
+            return made.map_err(Failure::from);
+        }
+        let finished = held.session.leave(Exit::Ok)?;
+        held.commands.detach();
         let mut answer = made?;
         if finished.staged.is_some() {
             // The result is told, whatever became of the changes.
-            let not_applied = match settle_changes(&run, self.ctx, screen) {
+            let not_applied = match settle_changes(&run, self.ctx, self.screen) {
                 Ok(settled) if settled.is_whole() => None,
                 Ok(settled) => Some(settled.to_json(&label)),
                 Err(failure) => Some(unsettled(&CodedError::from(failure), &label)),
@@ -180,6 +228,10 @@ impl McpHost for McpSession<'_> {
         prompt: Box<dyn Prompt>,
     ) -> Result<CallAnswer, CodedError> {
         self.call_once(call, prompt).map_err(CodedError::from)
+    }
+
+    fn rest(&mut self) {
+        self.lay_down();
     }
 }
 

@@ -44,7 +44,8 @@ pub trait McpHost {
     /// Says that the process is asked to stop.
     fn cancel(&self) -> Cancel;
 
-    /// Makes a call, of a tool by the name and the arguments that the client gave. The prompt asks the client's user.
+    /// Makes a call, of a tool by the name and the arguments that the client gave. The prompt asks the client's user, of
+    /// this call and of those behind it.
     ///
     /// # Errors
     /// When it cannot be judged or recorded: then nothing ran.
@@ -53,6 +54,9 @@ pub trait McpHost {
         call: (&str, &str),
         prompt: Box<dyn Prompt>,
     ) -> Result<CallAnswer, CodedError>;
+
+    /// No call has come for a moment: what is held for the next one is given back.
+    fn rest(&mut self);
 }
 
 /// Serves one client: makes its calls.
@@ -97,7 +101,7 @@ impl<'h> McpServer<'h> {
                         (self.host.resumer())();
                     }
                 }
-                Next::Idle => {}
+                Next::Idle => self.host.rest(),
                 Next::Ended => return,
             }
         }
