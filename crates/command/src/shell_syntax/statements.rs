@@ -229,7 +229,11 @@ impl Parser {
             None => {
                 let why = alloc::format!("`{word}` is missing behind this");
                 let hint = alloc::format!("write `{word}` where a command could begin");
-                let construct = UnsupportedSyntax::Keyword;
+                // It may stand behind what cannot be read.
+                let construct = match self.tokens.peek() {
+                    Some(_) => UnsupportedSyntax::Keyword,
+                    None => UnsupportedSyntax::EmptyCommand,
+                };
                 Err(SyntaxRefusal::with_reason(construct, open.clone(), &why, &hint))
             }
         }
