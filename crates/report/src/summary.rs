@@ -207,12 +207,8 @@ impl Touched {
         // Something may have kept the programs from being started.
         let has_run = call.output.as_ref().is_some_and(|output| output.get("exit_code").is_some());
         match action {
-            Action::Write { path, .. } if has_run => {
-                self.written.extend(path.inside().map(ToString::to_string));
-            }
-            Action::Read { path, .. } if has_run => {
-                self.read.extend(path.inside().map(ToString::to_string));
-            }
+            Action::Write { path, .. } if has_run => self.written.extend(file_of_workspace(path)),
+            Action::Read { path, .. } if has_run => self.read.extend(file_of_workspace(path)),
             Action::Run { argv, .. } => {
                 self.programs.extend(argv.first().cloned());
                 let facts = call.facts.as_ref().filter(|_| has_run);
@@ -221,6 +217,11 @@ impl Touched {
             _ => {}
         }
     }
+}
+
+/// The file that a stream leads to, unless it lies in the `/tmp` that commands share.
+fn file_of_workspace(path: &PathTarget) -> Option<String> {
+    path.inside().filter(|path| path.as_temporary().is_none()).map(ToString::to_string)
 }
 
 /// The files that a command line names to be read.

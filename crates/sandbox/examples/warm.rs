@@ -47,6 +47,7 @@ fn launch() -> Launch {
         direct: None,
         hidden: Vec::new(),
         is_last: false,
+        ignores_tmp_links: false,
     }
 }
 

@@ -282,6 +282,9 @@ pub struct Launch {
     pub limits: ProcessLimits,
     /// Whether it may change the staged workspace. Without a staged one, nothing may.
     pub writes: bool,
+    /// Whether links in `/tmp` lead it nowhere: for what does no more than its words say, which were judged by the names in
+    /// them. Only in the upper tier, where the calls of a run share that directory.
+    pub ignores_tmp_links: bool,
     /// What it may change in a workspace that is not staged.
     pub direct: Option<DirectWrites>,
     /// Every path that is to be hidden now. What was hidden stays hidden, unless another file was

@@ -166,7 +166,8 @@ impl<'c> CommandLine<'c> {
         self.nested.iter_mut().for_each(|inner| inner.drop_guesses(named));
     }
 
-    /// Takes removing for writing where all that is removed lies in a shared `/tmp`, of which nothing is left at the end.
+    /// Takes removing for writing where all that is removed lies in a shared `/tmp`, of which nothing is left at the end. A
+    /// command line in it may be given more words than stand here.
     pub fn drop_temporary_deletions(&mut self, names: &RootNames) {
         for (_, argv) in &mut self.interpretations {
             let mut removed = argv.paths.iter().filter(|used| used.access == PathAccess::Delete);
@@ -178,7 +179,6 @@ impl<'c> CommandLine<'c> {
                 });
             }
         }
-        self.nested.iter_mut().for_each(|inner| inner.drop_temporary_deletions(names));
     }
 
     /// It and all command lines that stand in it, itself first.

@@ -322,7 +322,7 @@ fn prevented_effects(question: &ApprovalRequest<'_>, settles: bool) -> Vec<Strin
     }];
     all.push("read what the policy never shows".into());
     all.extend(match held.workspace {
-        WorkspaceAccess::ReadOnly => Some("write anywhere but in its own /tmp".into()),
+        WorkspaceAccess::ReadOnly => Some("write anywhere but in /tmp".into()),
         WorkspaceAccess::Staged if settles => None,
         WorkspaceAccess::Staged => Some("change the workspace before you apply it".into()),
         WorkspaceAccess::Direct => Some("write outside of the workspace".into()),

@@ -353,6 +353,7 @@ impl TestSandbox {
                 ..ProcessLimits::default()
             },
             writes,
+            ignores_tmp_links: false,
             direct: None,
             hidden: hidden_paths(),
             is_last: false,

@@ -280,6 +280,7 @@ pub(crate) fn pipeline(stages: Vec<LaunchStage>) -> Launch {
         direct: None,
         hidden: Vec::new(),
         is_last: false,
+        ignores_tmp_links: false,
     }
 }
 

@@ -131,6 +131,9 @@ fn tmp_is_private_to_a_run() {
     assert_eq!(text(&planted.stdout.bytes), "x\n", "{}", text(&planted.stderr.bytes));
     let again = bed.run("/bin/sh", &["sh", "-c", "ls -A ~"]);
     assert_eq!(text(&again.stdout.bytes), "", "the next call has a fresh one");
+    // Whoever closes it closes it for itself alone.
+    let _closed = bed.run("/bin/sh", &["sh", "-c", "chmod 0 /tmp"]);
+    assert_eq!(bed.ask("read /tmp/planted"), "written");
     // Programs can be made and run there.
     let exit = bed.run("/bin/sh", &["sh", "-c", "cp /bin/true /tmp/t && /tmp/t && echo ran"]);
     assert_eq!(text(&exit.stdout.bytes), "ran\n", "{}", text(&exit.stderr.bytes));

@@ -256,7 +256,7 @@ fn files_in_tmp_are_opened_there_alone() {
     if world::current().is_lower() {
         return; // `/tmp` is the host's there, and closed
     }
-    let mut bed = writable(|_| {});
+    let mut bed = writable(|workspace| fs::write(workspace.join("file"), "content").unwrap());
     let made = "cd /tmp; mkdir d; ln -s d inner; ln -s /workspace away; ln -s /etc/hostname system; mkfifo pipe; echo x > d/x";
     let seen = bed.try_run(writing(vec![shell(made, Vec::new())])).unwrap();
     assert_eq!(text(&seen.stderr.bytes), "");
@@ -281,6 +281,13 @@ fn files_in_tmp_are_opened_there_alone() {
         let lines = vec![shell("cat", vec![read(path)])];
         let got = bed.try_run(writing(lines)).map(|got| text(&got.stdout.bytes));
         rows.check(matches!(got.as_deref(), Ok("x\n")), || format!("{path}: {got:?}"));
+    }
+    // What was judged by its words follows no link there, whoever made it; others do.
+    for (ignores_tmp_links, expected) in [(true, ""), (false, "x\ncontent")] {
+        let line = "cat /tmp/inner/x /tmp/away/file 2>/dev/null";
+        let launch = Launch { ignores_tmp_links, ..writing(vec![shell(line, Vec::new())]) };
+        let got = bed.try_run(launch).map(|got| text(&got.stdout.bytes));
+        rows.check(matches!(got.as_deref(), Ok(said) if said == expected), || format!("{got:?}"));
     }
     bed.try_run(writing(vec![shell("echo a", vec![create(OUT, "/tmp/d/y")])])).unwrap();
     bed.try_run(writing(vec![shell("echo b", vec![append("/tmp/d/y")])])).unwrap();

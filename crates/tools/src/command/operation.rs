@@ -52,6 +52,8 @@ pub(crate) struct CommandOperation {
     /// The programs, from the first to the last.
     pub(crate) stages: Vec<ReadyStage>,
     pub(crate) cwd: OsString,
+    /// Whether links in `/tmp` lead them nowhere.
+    pub(crate) ignores_tmp_links: bool,
     pub(crate) stdin: Vec<u8>,
     /// What a person is shown of it, where one may be asked.
     pub(crate) code_files: Option<CodeFiles>,
@@ -302,6 +304,7 @@ impl CommandOperation {
             stdin: self.stdin.clone(),
             limits: confinement.limits,
             writes: confinement.workspace == WorkspaceAccess::Staged,
+            ignores_tmp_links: self.ignores_tmp_links,
             direct,
             // All of them each time: what was hidden before may be another file by now.
             hidden: masks,

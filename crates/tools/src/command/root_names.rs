@@ -20,6 +20,8 @@ pub fn root_names(root: &Path, rule: &SandboxRule, spellings: &[PathBuf]) -> Roo
     let spelled = spelled
         .filter_map(|path| path.components().collect::<PathBuf>().to_str().map(String::from));
     let others = usual.into_iter().chain([real]).map(String::from).chain(spelled);
+    // The sandbox has no link directly in `/tmp`, where a call could put another one in its place.
+    let others = others.filter(|name| Path::new(name).parent() != Some(Path::new("/tmp")));
     RootNames::new(mount.to_owned(), others)
 }
 
@@ -61,7 +63,8 @@ mod tests {
             ("/workspace/p", &fixed, &["/workspace", "/workspace/p"]),
             ("/usr/src/app", &same, &["/workspace", "/usr/src/app"]),
             ("/tmp/p", &same, &["/tmp/p", "/workspace"]),
-            ("/tmp/p", &direct, &["/workspace", "/tmp/p"]),
+            ("/tmp/p", &direct, &["/workspace"]),
+            ("/tmp/a/p", &direct, &["/workspace", "/tmp/a/p"]),
             ("/", &same, &["/workspace"]),
         ] {
             assert_eq!(names(root, rule), expected, "{root} {rule:?}");

@@ -29,6 +29,7 @@ impl CommandOperation {
             direct: None,
             hidden: Vec::new(),
             is_last: true,
+            ignores_tmp_links: false,
         };
         let seen = sandbox_view(
             &self.workspace,

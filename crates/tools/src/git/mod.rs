@@ -82,6 +82,7 @@ pub(super) fn prepare(
     };
     let here = PathTarget::parse(".");
     let runner = CommandOperation {
+        ignores_tmp_links: false,
         sink: Rc::new(NullSink),
         ..command_operation(Vec::new(), &here, "", &facts, context)
     };

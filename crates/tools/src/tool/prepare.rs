@@ -7,6 +7,7 @@ use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
 use capsule_base::root_names::RootNames;
 use capsule_command::program::ProgramFact;
+use capsule_command::specs::{CommandLine, Effects};
 use capsule_core::action::{Action, Facts, PathLocation, PathTarget};
 use capsule_core::confinement::SandboxTier;
 use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
@@ -156,7 +157,17 @@ pub(crate) fn command_operation(
     facts: &Facts,
     context: &ToolContext<'_>,
 ) -> CommandOperation {
+    // Of what does no more than its words say, the paths in these were judged as they stand.
+    let is_judged_by_paths = |stage: &ReadyStage| {
+        let argv: Vec<String> =
+            stage.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let line = CommandLine::parse(&argv, Some(&stage.program.fact), false);
+        let mut paths = line.parsed_argvs().flat_map(|argv| &argv.paths);
+        let names_tmp = paths.any(|used| used.is_temporary(&facts.root_names));
+        names_tmp && !line.effects().intersects(Effects::BY_FILES)
+    };
     CommandOperation {
+        ignores_tmp_links: stages.iter().any(is_judged_by_paths),
         code_files: None,
         workspace: Rc::clone(context.workspace),
         hidden_paths: Rc::clone(context.hidden_paths),

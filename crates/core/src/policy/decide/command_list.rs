@@ -207,7 +207,7 @@ impl CombinedDecision {
                 _ => case.tool.as_str(),
             });
             let input = PolicyInput { tool: &tool, action: &part.action, ..*case };
-            // Only the parts of the list ever see what lies in `/tmp`.
+            // No rule about files of the workspace is about what lies in `/tmp`.
             let is_temporary = |path: &PathTarget| path.inside()?.as_temporary();
             let leads_to_tmp = part.action.path().is_some_and(|path| is_temporary(path).is_some());
             if let Action::Run { argv, .. } = &part.action {
@@ -226,7 +226,7 @@ impl CombinedDecision {
                 self.check_outputs(step, part.stage, &line);
             } else if !leads_to_tmp && policy.tool(&tool).is_some() {
                 self.add_part(stream_file(&input), decide_single(policy, &input));
-            } else if !leads_to_tmp {
+            } else {
                 self.add_file(policy, &input, words);
             }
         }

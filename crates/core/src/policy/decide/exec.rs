@@ -45,6 +45,7 @@ pub(super) fn check(
         start.into_iter().chain(works_in).find_map(|folder| check_work_directory(exec, folder));
     found.extend(refusal.map(|finding| finding.under_rule(tool, &rule.source)));
     found.extend(check_tokens(exec, argv, tool));
+    found.extend(temporary::check_line(command.line, &input.facts.root_names));
     for command in command.with_nested() {
         found.extend(check_program(policy, exec, rule, input, command));
     }
@@ -92,7 +93,6 @@ fn check_program(
             .flat_map(|argv| &argv.modules)
             .filter_map(|name| module(exec, name, tool)),
     );
-    found.extend(temporary::check_program(command.line, &input.facts.root_names));
     let hosts = command.line.parsed_argvs().filter_map(|argv| hosts::check(policy, argv));
     found.extend(hosts.filter(|finding| finding.verdict == Verdict::Deny));
     let program = exec.program(command.line.argv);

@@ -265,7 +265,7 @@ pub(super) fn outside_finding(asked: &str, problem: PathProblem) -> Finding {
             "name the path without `..`, from the workspace or the real folder"
         }
         _ if asked.starts_with("/tmp") => {
-            "use the workspace: `/tmp` is for files that the parts of one command name plainly"
+            "use the workspace; in the full sandbox the parts of a command share a `/tmp`, of plain files that they name themselves"
         }
         _ => "name a path in the workspace, such as `src/main.rs`",
     };

@@ -99,7 +99,9 @@ fn quoted(argv: &[String]) -> impl Iterator<Item = &str> {
 /// A path as it is remembered.
 fn named(path: &PathTarget) -> Option<String> {
     let text = path.inside().map_or(path.asked.as_str(), WorkspacePath::as_str);
-    (!base_name(text).is_empty()).then(|| text.to_string())
+    // No program looks into `/tmp` by itself, and no option names it a file there.
+    let is_temporary = path.inside().is_some_and(|path| path.as_temporary().is_some());
+    (!is_temporary && !base_name(text).is_empty()).then(|| text.to_string())
 }
 
 /// Whether a command line follows a file that was written: one that it reads by itself, or that an option names.

@@ -17,33 +17,31 @@ pub(super) fn check_path(temporary: &str, used: &PathUse) -> Option<Finding> {
     is_refused.then(|| outside_finding(&used.path, PathProblem::Absolute))
 }
 
-/// A program that lies in `/tmp`, or is told by an option to follow a file there; one that moves files of the workspace
-/// there, where they are lost with it; and one that makes a link there, by which the next one would reach what its words do
-/// not name.
-pub(super) fn check_program(line: &CommandLine<'_>, names: &RootNames) -> Option<Finding> {
-    let paths: Vec<&PathUse> = line.parsed_argvs().flat_map(certain_paths).collect();
-    let (inside, others): (Vec<&PathUse>, Vec<_>) =
-        paths.iter().partition(|used| used.is_temporary(names));
-    let is_target = |used: &&&PathUse| used.is_option_value || paths.last() == Some(*used);
-    let runs = |argv: &ParsedArgv| argv.effects().intersects(Effects::BY_FILES);
-    let orders = line.parsed_argvs().filter(|argv| runs(argv)).flat_map(certain_paths);
-    let is_order = |used: &PathUse| {
-        let names_program = line.argv.first() == Some(&used.path);
+/// What closes a command line that names a path in `/tmp`, if anything does: a program that lies there, or is told by an
+/// option to follow a file there; one that moves files of the workspace there, where they are lost with it; and one that
+/// another program starts, which may put other words into the path.
+pub(super) fn check_line(line: &CommandLine<'_>, names: &RootNames) -> Option<Finding> {
+    let temporary = |used: &&PathUse| used.is_temporary(names);
+    let inner = line.with_nested().into_iter().skip(1).flat_map(CommandLine::parsed_argvs);
+    let runs = |argv: &&ParsedArgv| argv.effects().intersects(Effects::BY_FILES);
+    let program = line.argv.first()?;
+    let is_order = |used: &&PathUse| {
+        let is_option = used.is_option_value && base_name(program) != "git";
         let is_read = matches!(used.access, PathAccess::Read | PathAccess::ReadTree);
-        is_read && (used.is_option_value || names_program) && used.is_temporary(names)
+        is_read && (is_option || *program == used.path)
     };
-    if let Some(order) = orders.into_iter().find(|used| is_order(used)) {
-        return Some(outside_finding(&order.path, PathProblem::Absolute));
+    let orders = line.parsed_argvs().filter(runs).flat_map(certain_paths).filter(is_order);
+    if let Some(used) = inner.flat_map(certain_paths).chain(orders).find(temporary) {
+        return Some(outside_finding(&used.path, PathProblem::Absolute));
     }
-    let reason = match base_name(line.argv.first()?) {
-        "mv" if inside.iter().any(|used| is_target(&used)) && !others.is_empty() => {
-            "it would move files of the workspace to `/tmp`, where they are lost"
-        }
-        "ln" | "link" if !inside.is_empty() => "it would make a link in `/tmp`, or to there",
-        _ => return None,
-    };
-    let hint = "copy the files with `cp`";
-    Some(Finding::deny(Code::PathOutside, reason).with_suggestion(Some(hint)))
+    let paths: Vec<&PathUse> = line.parsed_argvs().flat_map(certain_paths).collect();
+    let is_target = |used: &&&PathUse| used.is_option_value || paths.last() == Some(*used);
+    let moves = base_name(program) == "mv"
+        && !paths.iter().all(|used| temporary(&used))
+        && paths.iter().filter(is_target).any(|used| temporary(&used));
+    let reason = "it would move files of the workspace to `/tmp`, where they are lost";
+    let finding = moves.then(|| Finding::deny(Code::PathOutside, reason));
+    finding.map(|finding| finding.with_suggestion(Some("copy the files with `cp`")))
 }
 
 /// The paths that words name, and not only a program text.

@@ -41,6 +41,8 @@ pub(crate) struct InitOptions {
     pub(crate) memory_bytes: u64,
     /// Whether its program may change the staged workspace.
     pub(crate) writes: bool,
+    /// Whether links in `/tmp` lead it nowhere.
+    pub(crate) ignores_tmp_links: bool,
 }
 
 /// The first process of a call. When it is dropped, it and all processes of the call are ended.

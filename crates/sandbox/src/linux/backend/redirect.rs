@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, open, openat2};
@@ -92,7 +93,10 @@ fn open_regular(folder: &[u8], path: &OsStr, how: OFlags) -> Result<OwnedFd, Red
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let (from, path, resolve) = match path.strip_prefix(TMP) {
         // No link there leads into a workspace that lies below it.
-        Ok(rest) => (open(TMP, directory, Mode::empty())?, rest, beneath | ResolveFlags::NO_XDEV),
+        Ok(rest) => {
+            let rest = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
+            (open(TMP, directory, Mode::empty())?, rest, beneath | ResolveFlags::NO_XDEV)
+        }
         Err(_) => (open(".", directory, Mode::empty())?, path.as_path(), beneath),
     };
     let look = || openat2(&from, path, flags, Mode::from_raw_mode(mode), resolve);

@@ -173,10 +173,11 @@ fn handle_request(
             Err(refusal) => ExecutorReply::Refused(refusal),
         },
         (
-            ExecutorRequest::Run { writes, direct, hidden: masks, is_last: last, run },
+            ExecutorRequest::Run { writes, ignores_tmp_links, direct, hidden: masks, is_last, run },
             ExecutorState::Entered(mut view),
         ) => {
             let built = init_options(&run.limits, writes);
+            let built = InitOptions { ignores_tmp_links, ..built };
             let paths = CommandPaths { hidden: &masks, direct: direct.as_ref() };
             let started = take_streams(descriptors).and_then(|streams| {
                 let first = view.spawn(paths, &run, built, &streams)?;
@@ -184,7 +185,7 @@ fn handle_request(
             });
             let alive = match started {
                 Ok(begun) => {
-                    let next = (!last).then_some(built);
+                    let next = (!is_last).then_some(built);
                     supervise_command(&mut view, socket, (&run.limits, next), begun)
                 }
                 Err(refusal) => send_reply(socket, &ExecutorReply::Refused(refusal)).is_ok(),
@@ -267,5 +268,5 @@ fn send_reply(socket: &OwnedFd, reply: &ExecutorReply) -> Result<(), Errno> {
 /// What is built into the first process of a call with these limits.
 fn init_options(limits: &ProcessLimits, writes: bool) -> InitOptions {
     let ProcessLimits { tmp_bytes, memory_bytes, .. } = *limits;
-    InitOptions { tmp_bytes, memory_bytes, writes }
+    InitOptions { tmp_bytes, memory_bytes, writes, ignores_tmp_links: false }
 }

@@ -35,6 +35,8 @@ pub(crate) enum ExecutorRequest {
     Run {
         /// Whether it may change the staged workspace.
         writes: bool,
+        /// Whether links in `/tmp` lead it nowhere.
+        ignores_tmp_links: bool,
         /// What it may change in the workspace itself.
         direct: Option<DirectPaths>,
         /// Every path that is hidden now.
@@ -202,8 +204,11 @@ impl ExecutorRequest {
                 let [config, ignored] = &enter.git_files;
                 writer.bytes(config).bytes(ignored);
             }
-            Self::Run { writes, direct, hidden: masks, is_last: last, run } => {
-                writer.byte(1).byte(u8::from(*writes)).byte(u8::from(*last));
+            Self::Run { writes, ignores_tmp_links, direct, hidden: masks, is_last, run } => {
+                writer.byte(1);
+                for flag in [writes, ignores_tmp_links, is_last] {
+                    writer.byte(u8::from(*flag));
+                }
                 writer.list(
                     direct.as_slice(),
                     |writer, DirectPaths { writable: open, read_only: held, pinned }| {
@@ -251,6 +256,7 @@ impl ExecutorRequest {
             }),
             1 => Self::Run {
                 writes: reader.byte()? == 1,
+                ignores_tmp_links: reader.byte()? == 1,
                 is_last: reader.byte()? == 1,
                 direct: read_direct(&mut reader)?,
                 hidden: read_texts(&mut reader)?,

@@ -22,6 +22,7 @@ pub(super) fn build_request(
         stdin: _,
         limits,
         writes,
+        ignores_tmp_links,
         direct: open,
         hidden,
         is_last: last,
@@ -40,7 +41,8 @@ pub(super) fn build_request(
     });
     let run = CommandMessage { stages: stages.collect(), cwd: cwd.into_vec(), limits };
     let direct = open.as_ref().map(direct_paths).transpose()?;
-    Ok(ExecutorRequest::Run { writes, direct, hidden: hidden_paths(&hidden)?, is_last: last, run })
+    let hidden = hidden_paths(&hidden)?;
+    Ok(ExecutorRequest::Run { writes, ignores_tmp_links, direct, hidden, is_last: last, run })
 }
 
 fn encode_variable((name, value): &(OsString, OsString)) -> Vec<u8> {

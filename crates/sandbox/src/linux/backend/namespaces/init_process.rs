@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatFs, open, statat, statfs};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatFs, chmod, open, stat, statat, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::process::{WaitOptions, fchdir, setsid, umask, wait};
@@ -42,6 +42,8 @@ const MACHINE_BYTES: u64 = 1 << 20;
 const TERMINALS: u32 = 64;
 /// How many files a home directory may hold: names take memory too.
 const HOME_FILES: u64 = 200_000;
+/// What the kernel needs for a file in memory besides its content: its inode and its name, in bytes.
+const NAME_BYTES: u64 = 1_024;
 /// Processes that count for an ordinary user besides the command's: the executor, this one, and the
 /// one that stands by for the next call.
 const OWN_PROCESSES: u64 = 3;
@@ -78,6 +80,7 @@ fn raise_sandbox(
     // Its programs are no group of the executor's. Made here and not for each of them, since the kernel
     // has more to do for a session than for a group.
     setsid().at(Step::Lifeline)?;
+    open_tmp().at(Step::Tmp)?;
     view.cgroups.join().at(Step::Cgroup)?;
     hide_cgroup_path().at(Step::Cgroup)?;
     if view.pid_max {
@@ -96,6 +99,9 @@ fn raise_sandbox(
     show_processes_alone().at(Step::Proc)?;
     mount_memory(HOME, built.tmp_bytes).at(Step::Tmp)?;
     bound_tmp(built.tmp_bytes).at(Step::Tmp)?;
+    if built.ignores_tmp_links {
+        ignore_tmp_links().at(Step::Tmp)?;
+    }
     let written = if built.writes { Some(view.mount.open().at(Step::Staging)?) } else { None };
     if let Some(workspace) = &written {
         // In this call's own mounts: no other call's workspace becomes writable by it.
@@ -130,6 +136,8 @@ fn execute_request(
     direct: bool,
 ) -> Result<InitReport, ExecutorError> {
     let order = program::receive_request(own_end)?;
+    // A call before it may have closed it since.
+    open_tmp().at(Step::Tmp)?;
     // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
     // going up from there would lead past those of this call.
     view.mount.open().and_then(fchdir).at(Step::Folder)?;
@@ -217,13 +225,30 @@ fn bound_tmp(bytes: u64) -> Result<(), Errno> {
     }
 }
 
-/// How much memory is used by what calls before left in `/tmp`, in bytes.
+/// Gives the shared `/tmp` back its permissions, which any call may take from it: its processes own it.
+fn open_tmp() -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o1777);
+    match Mode::from_raw_mode(stat(TMP)?.st_mode) == mode {
+        true => Ok(()),
+        false => chmod(TMP, mode),
+    }
+}
+
+/// Has links in the shared `/tmp` lead nowhere, in the mounts of this call.
+fn ignore_tmp_links() -> Result<(), Errno> {
+    // The kernel takes it since Linux 5.10 (mount(2)).
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOSYMFOLLOW;
+    mount_remount(TMP, MountFlags::BIND | flags, c"")
+}
+
+/// How much memory is used by what calls before left in `/tmp`, in bytes: its content and its names.
 ///
 /// # Errors
 /// It cannot be looked at.
 pub(super) fn tmp_memory() -> Result<u64, Errno> {
     let found = statfs(TMP)?;
-    Ok(used_blocks(&found).saturating_mul(found.f_bsize.unsigned_abs()))
+    let content = used_blocks(&found).saturating_mul(found.f_bsize.unsigned_abs());
+    Ok(content.saturating_add(used_names(&found).saturating_mul(NAME_BYTES)))
 }
 
 fn used_blocks(found: &StatFs) -> u64 {
