@@ -37,8 +37,8 @@ pub(super) fn check_line(line: &CommandLine<'_>, names: &RootNames) -> Option<Fi
     let paths: Vec<&PathUse> = line.parsed_argvs().flat_map(certain_paths).collect();
     let is_target = |used: &&&PathUse| used.is_option_value || paths.last() == Some(*used);
     let moves = base_name(program) == "mv"
-        && !paths.iter().all(|used| temporary(&used))
-        && paths.iter().filter(is_target).any(|used| temporary(&used));
+        && !paths.iter().all(temporary)
+        && paths.iter().filter(is_target).any(temporary);
     let reason = "it would move files of the workspace to `/tmp`, where they are lost";
     let finding = moves.then(|| Finding::deny(Code::PathOutside, reason));
     finding.map(|finding| finding.with_suggestion(Some("copy the files with `cp`")))
