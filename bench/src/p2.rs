@@ -225,6 +225,7 @@ impl Walls {
             direct: None,
             hidden: Vec::new(),
             is_last: false,
+            ignores_tmp_links: false,
         };
         match self.executor.run(launch, &mut Nobody) {
             Ok(exit) if exit.termination == Termination::Exited(0) => Ok(()),
