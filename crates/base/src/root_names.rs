@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// cannot see it at its own path.
 pub const WORKSPACE_MOUNT: &str = "/workspace";
 
-/// What stands among the names where commands share a `/tmp`, in which paths lead to nothing of the host's.
+/// The sign among the names that commands share a `/tmp`, in which paths lead to nothing of the host's.
 const SHARED_TMP: &str = "/tmp/*";
 
 /// The absolute names of a workspace's root, the mount first.

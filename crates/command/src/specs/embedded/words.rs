@@ -1,6 +1,6 @@
 //! The words of interpreted languages: what program texts are known by.
 
-/// What starts another program, in the languages that interpreters take.
+/// Words that start another program, in the languages that interpreters take.
 pub(super) const STARTS_PROGRAM: &[&str] = &[
     "system(",
     "system ",
@@ -35,7 +35,7 @@ pub(super) const STARTS_PROGRAM: &[&str] = &[
     "$(shell",
 ];
 
-/// What talks to another computer.
+/// Words that talk to another computer.
 pub(super) const USES_NETWORK: &[&str] = &[
     "http://",
     "https://",

@@ -9,15 +9,15 @@ use capsule_base::path::PathProblem;
 use capsule_base::root_names::RootNames;
 use capsule_command::specs::{CommandLine, Effects, ParsedArgv, PathAccess, PathUse, base_name};
 
-/// What closes a path in `/tmp` to a word, if anything does: what a program finds in a directory that it is told to work
-/// in may be orders to it.
+/// The reason why a word may not name a path in `/tmp`, if there is one: a directory that a program is told to work in may
+/// hold orders to it.
 pub(super) fn check_path(temporary: &str, used: &PathUse) -> Option<Finding> {
     let is_whole = temporary == "/tmp" && used.access == PathAccess::Delete;
     let is_refused = used.is_work_directory || is_whole;
     is_refused.then(|| outside_finding(&used.path, PathProblem::Absolute))
 }
 
-/// What closes a command line that names a path in `/tmp`, if anything does: a program that lies there, or is told by an
+/// The reason why a command line may not name a path in `/tmp`, if there is one: a program that lies there, or is told by an
 /// option to follow a file there; one that moves files of the workspace there, where they are lost with it; and one that
 /// another program starts, which may put other words into the path.
 pub(super) fn check_line(line: &CommandLine<'_>, names: &RootNames) -> Option<Finding> {

@@ -21,6 +21,7 @@ use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 use super::NamespaceSandbox;
 use super::direct_writes;
 use super::machine_files;
+use super::memory_file_system::MOST_FILES;
 use super::probe::{CommandFilters, MIN_PID_MAX, SETUP_CAPABILITIES};
 use crate::linux::backend::capabilities;
 use crate::linux::backend::init_process::InitOptions;
@@ -40,9 +41,7 @@ use crate::linux::seccomp;
 const MACHINE_BYTES: u64 = 1 << 20;
 /// How many terminals a call may have open.
 const TERMINALS: u32 = 64;
-/// How many files a home directory may hold: names take memory too.
-const HOME_FILES: u64 = 200_000;
-/// What the kernel needs for a file in memory besides its content: its inode and its name, in bytes.
+/// The memory that a file in memory takes besides its content: its inode and its name, in bytes.
 const NAME_BYTES: u64 = 1_024;
 /// Processes that count for an ordinary user besides the command's: the executor, this one, and the
 /// one that stands by for the next call.
@@ -219,7 +218,7 @@ fn bound_tmp(bytes: u64) -> Result<(), Errno> {
     let settings = CString::new(format!("size={}", pages.saturating_mul(page)));
     let settings = settings.map_err(|_| Errno::INVAL)?;
     match mount_remount(TMP, MountFlags::NOSUID | MountFlags::NODEV, settings.as_c_str()) {
-        // What runs beside it writes there meanwhile.
+        // A part that runs beside it writes there meanwhile.
         Err(Errno::INVAL) => Ok(()),
         bounded => bounded,
     }
@@ -258,7 +257,7 @@ fn used_blocks(found: &StatFs) -> u64 {
 pub(super) fn mount_memory(place: &str, bytes: u64) -> Result<(), Errno> {
     // A size of 0 would mean no bound at all.
     let size = bytes.max(1);
-    let settings = format!("mode=1777,size={size},nr_inodes={HOME_FILES}");
+    let settings = format!("mode=1777,size={size},nr_inodes={MOST_FILES}");
     let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmp", place, c"tmpfs", flags, settings.as_c_str())

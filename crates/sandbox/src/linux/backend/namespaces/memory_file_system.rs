@@ -8,6 +8,9 @@ use rustix::mount::{
     fsopen,
 };
 
+/// How many files `/tmp` and a home directory may hold: names take memory too.
+pub(super) const MOST_FILES: u64 = 200_000;
+
 /// A file system in memory, which is mounted nowhere so far.
 pub(super) fn memory_file_system(settings: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;

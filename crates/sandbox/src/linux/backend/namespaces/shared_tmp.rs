@@ -9,12 +9,10 @@ use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, move_mount};
 
-use super::memory_file_system::memory_file_system;
+use super::memory_file_system::{MOST_FILES, memory_file_system};
 use crate::linux::backend::system::TMP;
 use crate::linux::kernel::set_mount_attributes;
 
-/// How many files it may hold: names take memory too.
-const FILES: u64 = 200_000;
 /// The size of a file system that holds the names on the way to a mount.
 const HELD_BYTES: &str = "1m";
 
@@ -32,7 +30,7 @@ impl SharedTmp {
     /// # Errors
     /// The memory cannot be had.
     pub(super) fn mount(tree: &OwnedFd) -> Result<(), Errno> {
-        let (bytes, files) = (limits::TMP_BYTES.to_string(), FILES.to_string());
+        let (bytes, files) = (limits::TMP_BYTES.to_string(), MOST_FILES.to_string());
         let settings = [("size", bytes.as_str()), ("nr_inodes", &files), ("mode", "1777")];
         put(&memory_file_system(&settings)?, tree, relative_to_root())
     }

@@ -50,7 +50,7 @@ impl NamespaceSandbox {
             self.standby = None;
         }
         let _any = hidden?;
-        // What lies in `/tmp` counts for the group, and not for this command.
+        // The content of `/tmp` counts for the group, and not for this command.
         let memory_bytes =
             run.limits.memory_bytes.saturating_add(init_process::tmp_memory().at(Step::Tmp)?);
         let limits = ProcessLimits { memory_bytes, ..run.limits };
