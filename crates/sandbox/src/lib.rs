@@ -15,6 +15,7 @@ mod backend;
 mod error;
 mod launch;
 pub mod remove_tree;
+mod system;
 
 #[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
 mod linux;
@@ -32,6 +33,7 @@ pub use launch::{
 };
 #[cfg(all(target_os = "linux", not(feature = "unsupported-os")))]
 pub use linux::{Executor, PreparedCommand, RunningAgent, RunningCommand};
+pub use system::{make_named_pipe, open_place};
 #[cfg(any(not(target_os = "linux"), feature = "unsupported-os"))]
 pub use unsupported_os::{Executor, PreparedCommand, RunningAgent, RunningCommand};
 

@@ -50,7 +50,7 @@ pub fn read_entries(
     _: &mut [MaybeUninit<u8>],
     see: &mut EntryVisitor<'_>,
 ) -> Result<(), Errno> {
-    for entry in rustix::fs::Dir::read_from(handle)? {
+    for entry in Dir::read_from(handle)? {
         let entry = entry?;
         if !visit_entry(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
             break;

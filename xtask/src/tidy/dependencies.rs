@@ -40,6 +40,7 @@ const SANDBOX_USERS: &[&str] = &[
     "crates/cli/src/main.rs",
     "crates/cli/src/command/doctor.rs",
     "crates/cli/src/sandbox/attach.rs",
+    "crates/cli/src/sandbox/docker.rs",
     "crates/cli/src/sandbox/namespaces.rs",
     "crates/cli/src/sandbox/recorded.rs",
 ];

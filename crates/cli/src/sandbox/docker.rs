@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 use capsule_base::code::Code;
 use capsule_base::root_names::WORKSPACE_MOUNT;
 use capsule_core::outcome::CodedError;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use capsule_sandbox::make_named_pipe;
 use rustix::process::{Pid, Signal, getgid, getuid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -191,7 +191,7 @@ impl Lease {
             }
         }
         let path = directory.join(std::process::id().to_string());
-        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
+        make_named_pipe(&path)?;
         // With both ends it does not wait for the other side.
         let pipe = File::options().read(true).write(true).custom_flags(0).open(&path)?;
         (&pipe).write_all(b"!")?;

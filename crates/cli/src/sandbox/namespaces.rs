@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use capsule_base::code::Code;
@@ -11,8 +10,8 @@ use capsule_core::outcome::CodedError;
 use capsule_runtime::{ToolchainDirectory, well_known_toolchains};
 use capsule_sandbox::{
     AgentEvent, AgentLaunch, AgentMount, AgentNetwork, Executor, SandboxBackend as _, SandboxError,
+    open_place,
 };
-use rustix::fs::{Mode, OFlags};
 
 use super::attach;
 use super::lease::SIGNAL_STATUS;
@@ -96,7 +95,8 @@ pub(super) fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, 
     let path = program_path(plan, &view);
     view.mounts.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(AgentLaunch {
-        workspace: open(&plan.workspace).map_err(|error| cannot_open(&plan.workspace, &error))?,
+        workspace: open_place(&plan.workspace)
+            .map_err(|error| cannot_open(&plan.workspace, &error))?,
         read_only: read_only(plan, ctx),
         mounts: view.mounts,
         links: view.links,
@@ -118,11 +118,6 @@ pub(super) fn launch(plan: &AgentPlan, ctx: &CliContext) -> Result<AgentLaunch, 
 fn cannot_open(path: &Path, error: &std::io::Error) -> Failure {
     CodedError::new(Code::SandboxFailed, format!("`{}` cannot be opened: {error}", path.display()))
         .into()
-}
-
-fn open(path: &Path) -> std::io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(Into::into)
 }
 
 /// The home directory inside: at the path of the user's, so that what is installed there is where it was.
@@ -209,7 +204,7 @@ impl View {
         if self.mounts.iter().any(covers) || Executor::is_system_path(path) {
             return;
         }
-        if let Ok(source) = source.canonicalize().and_then(|real| open(&real)) {
+        if let Ok(source) = source.canonicalize().and_then(|real| open_place(&real)) {
             let (path, hidden) = (path.to_owned(), hidden.to_vec());
             self.mounts.push(AgentMount { path, source, hidden, discards_writes });
         }

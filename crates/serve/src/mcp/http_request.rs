@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 use capsule_base::limits;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 /// What a request says before its body.
 #[derive(Debug, Default, PartialEq)]
@@ -104,10 +103,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
 /// When the system gives none.
 pub(super) fn random_text() -> io::Result<String> {
     let mut bytes = [0_u8; 32];
-    let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
-    if count != bytes.len() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

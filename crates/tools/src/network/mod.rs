@@ -16,6 +16,7 @@ mod upstream;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::pipe;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -31,9 +32,8 @@ use capsule_core::lifecycle::{AllowedBy, ConnectionRecord, Permit};
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{HostQuestion, HostScope};
 use capsule_sandbox::{CommandListeners, Launch, LaunchStage};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
@@ -63,6 +63,8 @@ pub(crate) struct CommandNetwork {
     messages: Receiver<Message>,
     /// Ends the threads that accept connections when it is closed.
     stop: Option<OwnedFd>,
+    /// Has a byte for each message.
+    attention: OwnedFd,
     /// How many connections were written down.
     recorded: u64,
     /// The answers about hosts that hold for the whole command.
@@ -97,19 +99,21 @@ impl CommandNetwork {
             CodedError::new(Code::SandboxFailed, format!("the proxy cannot be started: {error}"))
         };
         // Each attention is for one message, so that the command's time and output are looked at in between.
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
-        let wake = eventfd(0, flags).map_err(|errno| unable(errno.into()))?;
-        let (ended, stop) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| unable(errno.into()))?;
+        let (attention, wake) = pipe().map_err(unable)?;
+        ioctl_fionbio(&attention, true).map_err(|errno| unable(errno.into()))?;
+        ioctl_fionbio(&wake, true).map_err(|errno| unable(errno.into()))?;
+        let (ended, stop) = pipe().map_err(unable)?;
         let shared = Arc::new(Shared::new(
             scope.clone(),
             UpstreamProxy::from_variables(variable),
-            (wake, ended),
+            (wake.into(), ended.into()),
         ));
         let (sender, messages) = channel();
         let network = Self {
             shared: Arc::clone(&shared),
             messages,
-            stop: Some(stop),
+            attention: attention.into(),
+            stop: Some(stop.into()),
             recorded: 0,
             answers: BTreeMap::new(),
             stopped: None,
@@ -128,12 +132,12 @@ impl CommandNetwork {
 
     /// Can be read when a thread has something to say.
     pub(crate) fn attention(&self) -> BorrowedFd<'_> {
-        self.shared.wake.as_fd()
+        self.attention.as_fd()
     }
 
     /// Writes down the next thing that a thread has to say, or asks about it; `pause` has the command's time stop.
     pub(crate) fn attend(&mut self, permit: &Permit<'_>, pause: &mut dyn FnMut()) {
-        let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
+        let _ = rustix::io::read(&self.attention, &mut [0; 1]);
         match self.messages.try_recv() {
             Ok(Message::Asked { question, reply }) => {
                 let _ = reply.send(self.ask(&question, permit, pause));

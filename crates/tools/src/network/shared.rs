@@ -46,7 +46,7 @@ pub(super) struct Shared {
     open: Mutex<OpenSockets>,
     /// The bytes that the command may receive yet.
     pub(super) bytes_left: AtomicU64,
-    /// Counts the messages that were sent.
+    /// Takes a byte for each message that was sent.
     pub(super) wake: OwnedFd,
     /// Hangs up when the command has ended.
     pub(super) ended: OwnedFd,
@@ -145,7 +145,7 @@ impl Shared {
     /// Tells the thread of the call something.
     fn send(&self, messages: &Sender<Message>, message: Message) {
         if messages.send(message).is_ok() {
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.wake, &[0]);
         }
     }
 

@@ -16,7 +16,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -429,6 +428,8 @@ fn kernel_open(
     flags: OFlags,
     links: LinkPolicy,
 ) -> Option<Result<OwnedFd, LookupError>> {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use rustix::fs::{ResolveFlags, openat2};
     let rules = match links {
         LinkPolicy::Inside => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,

@@ -24,7 +24,7 @@ use crate::git_config;
 use crate::node;
 use crate::repository::{INDEX, is_same_index, with_hidden_files, without_hidden_files};
 use crate::resolve::{LookupError, Workspace};
-use crate::system::Stat;
+use crate::system::{Stat, mode};
 
 /// What the names of indexes begin with that are kept beside the changes.
 const KEPT: &str = "index-";
@@ -260,7 +260,7 @@ fn restore(staged: &Workspace, path: &str, (kept, sha256): (&Path, Digest)) -> O
     let file = File::open(kept).ok()?;
     let recorded = read(&file).filter(|recorded| Digest::of(recorded) == sha256)?;
     is_same_index(&recorded, &now).then_some(())?;
-    fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777)).ok()?;
+    fchmod(&file, mode(stat.st_mode & 0o777)).ok()?;
     renameat(CWD, kept, &parent, name).ok()
 }
 
@@ -281,7 +281,7 @@ fn rewrite(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = File::from(openat(&directory, LOCK, flags, Mode::RUSR | Mode::WUSR).ok()?);
     let written = (&lock).write_all(&changed).ok().and_then(|()| {
-        fchmod(&lock, crate::system::mode(stat.st_mode & 0o777)).ok()?;
+        fchmod(&lock, mode(stat.st_mode & 0o777)).ok()?;
         renameat(&directory, LOCK, &directory, INDEX).ok()
     });
     if written.is_none() {
