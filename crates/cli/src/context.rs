@@ -81,23 +81,23 @@ impl CliContext {
     }
 
     /// Whether everything of the user lies in a directory, given by its real path: such a one is no workspace. The home
-    /// directory is one where the user names it.
+    /// directory, and one above it, is one where the user names it.
     pub(crate) fn is_too_wide(&self, real: &Path) -> bool {
-        let is_home = || self.home.canonicalize().is_ok_and(|home| home == real);
-        real == Path::new("/") || self.workspace.is_none() && is_home()
+        let holds_home = || self.home.canonicalize().is_ok_and(|home| home.starts_with(real));
+        real == Path::new("/") || self.workspace.is_none() && holds_home()
     }
 
     /// Refuses such a directory as the workspace of an agent, with a way on.
     ///
     /// # Errors
-    /// [`Code::Usage`].
+    /// [`Code::WorkspaceRefused`].
     pub(crate) fn refuse_too_wide(&self, real: &Path, hint: &str) -> Result<(), CodedError> {
         if !self.is_too_wide(real) {
             return Ok(());
         }
         let shown = escape::line(&real.display().to_string()).into_owned();
         let message = format!("`{shown}` is no workspace: everything of the user lies in it");
-        Err(CodedError::new(Code::Usage, message).with_suggestion(hint))
+        Err(CodedError::new(Code::WorkspaceRefused, message).with_suggestion(hint))
     }
 
     /// The folder that was named.

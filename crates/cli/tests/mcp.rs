@@ -10,7 +10,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,12 @@ use serde_json::{Value, json};
 mod exfiltration;
 #[path = "mcp/hostile.rs"]
 mod hostile;
+#[path = "mcp/policy_changes.rs"]
+mod policy_changes;
+#[path = "mcp/resources.rs"]
+mod resources;
+#[path = "mcp/roots.rs"]
+mod roots;
 
 const POLICY: &str = "version: 1
 name: mcp
@@ -59,7 +65,12 @@ impl Client {
         capsule.write_file("a.txt", "one\ntwo\n");
         capsule.write_file("closed/b.txt", "three\n");
         let policy = format!("--policy={}", capsule.write_policy(policy));
-        let mut command = capsule.command(&["mcp", "serve", &policy]);
+        let command = capsule.command(&["mcp", "serve", &policy]);
+        Self::of_server(capsule, command)
+    }
+
+    /// A client of the server that a command starts.
+    fn of_server(capsule: Capsule, mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = command.spawn().unwrap();
         let input = server.stdin.take();
@@ -828,7 +839,10 @@ fn over_http_only_the_holder_of_the_token_is_served() {
         ("a form", "POST /mcp", ("Content-Type", "text/plain".into()), &list, "415"),
         ("chunks", "POST /mcp", ("Transfer-Encoding", "chunked".into()), &list, "501"),
         ("another path", "POST /", ("Origin", String::new()), &list, "404"),
-        ("a look", "GET /mcp", ("Origin", String::new()), "", "405"),
+        ("another method", "PUT /mcp", ("Origin", String::new()), "", "405"),
+        ("a stream without a session", "GET /mcp", ("Mcp-Session-Id", String::new()), "", "400"),
+        ("the stream of another", "GET /mcp", ("Mcp-Session-Id", "x".into()), "", "404"),
+        ("a stream without the token", "GET /mcp", ("Authorization", other()), "", "401"),
         ("a huge body", "POST /mcp", ("Origin", String::new()), &huge, "413"),
         ("a huge head", "POST /mcp", ("X", "x".repeat(20_000)), &list, "431"),
         ("no JSON", "POST /mcp", ("Origin", String::new()), "{", "400"),

@@ -8,17 +8,13 @@ use std::sync::Arc;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::digest::Digest;
-use capsule_base::limits;
-use capsule_base::suggestion::closest;
 use capsule_base::yaml::{self, POLICY_DIALECT};
 use capsule_core::journal::{
     Document, LayerOpened, PayloadRef, RunKind, RunOpened, WorkspaceIdentity,
 };
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{BindRoots, Policy, PolicyLayer};
-use capsule_policy::{
-    ExtendedPolicy, LoadedPolicy, PolicyDraft, SourceText, builtin_names, builtin_text,
-};
+use capsule_policy::{ExtendedPolicy, LoadedPolicy, PolicyDraft, SourceText, builtin_text};
 use capsule_redact::holds_mask;
 use capsule_tools::{CATALOGUE, Toolchains, root_names};
 use capsule_workspace::Workspace;
@@ -26,28 +22,8 @@ use capsule_workspace::Workspace;
 use crate::layers::{self, LayerText};
 use crate::policy_load_error::PolicyLoadError;
 use crate::realpath::{links_to, real_path, real_path_of_missing, real_paths, spellings};
-use crate::source_text::{read_text, shown_name};
+use crate::source_text::{PolicySource, read_policy, shown_name};
 use crate::toolchains;
-
-/// Where a policy comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PolicySource {
-    /// A file.
-    File(PathBuf),
-    /// One that this build carries.
-    Builtin(String),
-}
-
-impl PolicySource {
-    /// Reads `builtin:NAME` or a path.
-    #[must_use]
-    pub fn from_argument(text: &str) -> Self {
-        match text.strip_prefix("builtin:") {
-            Some(name) => Self::Builtin(name.into()),
-            None => Self::File(text.into()),
-        }
-    }
-}
 
 /// A policy that is bound to a workspace, and everything around it.
 #[derive(Clone, Debug)]
@@ -68,6 +44,8 @@ pub struct BoundPolicy {
     pub toolchains: Rc<Toolchains>,
     /// What it is bound to.
     pub roots: BindRoots,
+    /// Whether neither the user nor the policy named the workspace.
+    pub is_workspace_assumed: bool,
     /// The folder that `~` stands for.
     pub home: String,
     /// What its author probably did not mean.
@@ -117,17 +95,18 @@ impl BoundPolicy {
             .map_err(|problems| PolicyLoadError::Invalid(text.clone(), problems))?;
         let extended = draft.extended().cloned();
         let root = workspace_root(lookup, draft.root(), file.as_deref())?;
+        let names_root = draft.root().is_some();
         let workspace =
             Workspace::open(&root).map_err(|error| no_workspace(lookup, &text, &root, &error))?;
         let mut layers =
             layers::read_layers(lookup.user_layer, &workspace, (file.as_deref(), &home))?;
-        let item = real_paths(lookup.own_files).into_iter().chain(file.clone());
-        let item = item.chain(layers.iter().map(|layer| layer.path.clone()));
-        let item = item.chain(draft.anchors().map(|path| real_path_of_missing(Path::new(path))));
-        let item = item.chain(own_file_links(lookup));
+        let runtime_files = (real_paths(lookup.own_files).into_iter().chain(file.clone()))
+            .chain(layers.iter().map(|layer| layer.path.clone()))
+            .chain(draft.anchors().map(|path| real_path_of_missing(Path::new(path))))
+            .chain(own_file_links(lookup));
         let roots = BindRoots {
             workspace: workspace.path().to_string_lossy().into_owned(),
-            runtime_files: item.map(|path| path.to_string_lossy().into_owned()).collect(),
+            runtime_files: runtime_files.map(|path| path.to_string_lossy().into_owned()).collect(),
             spelling: workspace.spelling(),
             // A policy that came with the workspace only tightens.
             may_drop_base_rules: file
@@ -155,6 +134,7 @@ impl BoundPolicy {
             workspace: Rc::new(workspace),
             toolchains: Rc::new(toolchains),
             roots,
+            is_workspace_assumed: lookup.workspace.is_none() && !names_root,
             home: home.into_owned(),
             warnings,
         })
@@ -245,6 +225,7 @@ impl BoundPolicy {
                     Path::new(&item.path),
                 ),
             },
+            is_workspace_assumed: false,
             home: opened.home.clone(),
             warnings: Diagnostics::default(),
         })
@@ -443,29 +424,6 @@ fn own_file_links(lookup: &PolicyLoadOptions<'_>) -> BTreeSet<PathBuf> {
     let folders: BTreeSet<&Path> = named.iter().filter_map(|path| path.parent()).collect();
     let links = named.iter().map(PathBuf::as_path).filter(|path| path.read_link().is_ok());
     folders.into_iter().chain(links).flat_map(links_to).collect()
-}
-
-fn read_policy(source: &PolicySource) -> Result<(SourceText, Option<PathBuf>), CodedError> {
-    match source {
-        PolicySource::Builtin(name) => {
-            let text = builtin_text(name).ok_or_else(|| {
-                let message = format!("this build carries no policy `builtin:{name}`");
-                let names: Vec<String> =
-                    builtin_names().map(|name| format!("`builtin:{name}`")).collect();
-                let suggestion = match closest(name, builtin_names()) {
-                    Some(near) => format!("did you mean `builtin:{near}`?"),
-                    None => format!("it carries {}", names.join(", ")),
-                };
-                CodedError::new(Code::PolicyMissing, message).with_suggestion(suggestion)
-            })?;
-            Ok((SourceText { name: format!("builtin:{name}"), text: text.into() }, None))
-        }
-        PolicySource::File(path) => {
-            let text = read_text(path, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
-            let name = shown_name(&path.to_string_lossy());
-            Ok((SourceText { name, text }, Some(real_path(path))))
-        }
-    }
 }
 
 /// The workspace: the one that was named, else the policy's, else the current folder. The home

@@ -22,6 +22,12 @@ use crate::source_text::read_text;
 /// Where a workspace has its layer: at the place where `capsule init` writes a policy.
 const WORKSPACE_LAYER_PATH: &str = ".capsule/policy.yaml";
 
+/// Where the layer of a workspace lies.
+#[must_use]
+pub fn workspace_layer(workspace: &Path) -> PathBuf {
+    workspace.join(WORKSPACE_LAYER_PATH)
+}
+
 /// A layer as it was read.
 #[derive(Clone, Debug)]
 pub struct LayerText {
@@ -66,7 +72,7 @@ pub(crate) fn read_layers(
         let text = read_text(user, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
         add(LayerKind::User, real_path(user), text)?;
     }
-    let path = workspace.path().join(WORKSPACE_LAYER_PATH);
+    let path = workspace_layer(workspace.path());
     if !is_policy(&path)
         && let Some(text) = workspace_text(workspace)?
     {

@@ -48,7 +48,7 @@ pub use approval::{
     QuestionState, StoredAnswer, active_grants, clear_grants, not_waiting, revoke_grant,
 };
 pub use backend::{CallBackend, EnvLookup, LiveBackend, SystemHost};
-pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicySource, PolicyTexts};
+pub use bound_policy::{BoundPolicy, PolicyLoadOptions, PolicyTexts};
 pub use call_result::CallResult;
 pub use capsule_store::StoreError;
 pub use capsule_tools::{
@@ -64,7 +64,7 @@ pub use erase::{EraseError, Erased, Eraser, due_runs};
 pub use explain::{explain, explain_call};
 pub use feedback::FeedbackRequest;
 pub use layer_history::LayerChange;
-pub use layers::LayerText;
+pub use layers::{LayerText, workspace_layer};
 pub use lifecycle::submit;
 pub use live_run::{FinishedRun, LiveRun, LiveRunOptions, OpenError};
 pub use masked_stream::{MaskedStream, MaskedText};
@@ -84,7 +84,7 @@ pub use session::{
     EndedSession, HeldSession, OpenSession, SessionChoice, SessionError, SessionRequest,
     end_session, open_sessions,
 };
-pub use source_text::{read_text, shown_name};
+pub use source_text::{PolicySource, read_text, shown_name};
 pub use tool_schema::ModelTool;
 pub use toolchains::{survey_toolchains, well_known_toolchains};
 pub use unconfined::allows_unconfined;

@@ -3,6 +3,7 @@
 //! an object with one reading.
 
 use std::io::{self, Cursor, Write};
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use capsule_base::{json as strict, limits};
@@ -21,14 +22,19 @@ pub(super) fn run(bytes: &[u8]) {
     let lines = bytes.split(|byte| *byte == b'\n').count();
     assert!(host.calls <= lines);
     let output = output.0.lock().expect("nothing panicked");
-    let answers: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
-    assert!(answers.len() <= lines + 1, "more answers than lines");
-    for answer in answers.iter().filter(|answer| !answer.is_empty()) {
-        let answer = strict::parse(answer).expect("an answer is JSON");
+    let mut answers = 0;
+    for message in output.split(|byte| *byte == b'\n').filter(|message| !message.is_empty()) {
+        let answer = strict::parse(message).expect("a message is JSON");
         assert_eq!(answer["jsonrpc"], "2.0");
+        if let Some(method) = answer.get("method") {
+            assert!(method.as_str().is_some_and(|method| method.starts_with("notifications/")));
+            continue;
+        }
+        answers += 1;
         assert!(answer.get("id").is_some());
         assert_ne!(answer.get("result").is_some(), answer.get("error").is_some(), "{answer}");
     }
+    assert!(answers <= lines, "more answers than lines");
 }
 
 #[derive(Clone, Default)]
@@ -56,13 +62,20 @@ struct Host {
 }
 
 impl McpHost for Host {
-    fn tools(&self) -> Vec<ModelTool> {
-        TOOLS.clone()
+    /// Another list after every call.
+    fn offer(&self) -> Result<(Vec<ModelTool>, String), CodedError> {
+        Ok((TOOLS.iter().take(self.calls % 2).cloned().collect(), "a policy".into()))
     }
 
-    fn policy_text(&self) -> String {
-        "a policy".into()
+    fn refresh(&mut self) -> bool {
+        true
     }
+
+    fn awaits_root(&self) -> bool {
+        false
+    }
+
+    fn take_root(&mut self, _root: Option<&Path>) {}
 
     fn card_text(&self) -> fn(&Card) -> Option<String> {
         |_| None
@@ -90,7 +103,7 @@ impl McpHost for Host {
         let args = strict::parse(args.as_bytes()).expect("arguments have one reading");
         assert!(args.is_object());
         let value = json!({ "status": "denied", "tool": tool, "args": args });
-        Ok(CallAnswer { value, is_error: false })
+        Ok(CallAnswer { value, is_error: false, call: Some(format!("r-1:{}", self.calls)) })
     }
 
     fn rest(&mut self) {}

@@ -15,7 +15,6 @@ use capsule_core::outcome::CodedError;
 use capsule_serve::{HttpDoor, serve_http, serve_stdio};
 
 use crate::args::{McpCommand, McpServeArgs};
-use crate::command::load_session_policy;
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::mcp::session::McpSession;
@@ -30,9 +29,7 @@ pub(crate) fn run(of: &McpCommand, ctx: &CliContext, screen: &Screen) -> Result<
 
 /// Serves the client at standard input and output until it goes.
 fn serve(args: &McpServeArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let bound = load_session_policy(&args.policy, ctx, ctx.has_user_policy())?;
-    let hint = "name the directory of a project: `capsule mcp serve --workspace DIR`";
-    ctx.refuse_too_wide(bound.roots.workspace.as_ref(), hint)?;
+    let mut session = McpSession::new(args, ctx, screen)?;
     let door = args.listen.as_deref().map(HttpDoor::open).transpose()?;
     if let Some(door) = &door {
         tell_door(door, args.token_file.as_deref(), screen)?;
@@ -40,7 +37,6 @@ fn serve(args: &McpServeArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, F
         let text = "an MCP client speaks here, a message of JSON a line; Ctrl+C ends the server";
         screen.eprint(&format!("{HINT}serving{HINT:#}: {text}"));
     }
-    let mut session = McpSession::new(args, (&bound, ctx), screen);
     let served = match door {
         Some(door) => serve_http(&mut session, door),
         None => serve_stdio(&mut session),

@@ -120,7 +120,10 @@ fn a_hook_refuses_a_workspace_that_holds_everything() {
             let mut input = agent.input((host.read)("a.txt"));
             input["cwd"] = json!(directory);
             let reason = agent.reason(&answered(agent.hook(), input.to_string().as_bytes()));
-            assert!(reason.contains("[usage]: ") && reason.contains("is no workspace"), "{reason}");
+            assert!(
+                reason.contains("[workspace.refused]: ") && reason.contains("is no workspace"),
+                "{reason}"
+            );
         }
     });
 }

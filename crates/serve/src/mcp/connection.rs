@@ -11,7 +11,11 @@ use capsule_base::limits;
 use capsule_runtime::Cancel;
 use serde_json::{Map, Value, json};
 
+use crate::mcp::host::McpHost;
+use crate::mcp::kept_results::KeptResults;
+use crate::mcp::listeners::Listeners;
 use crate::mcp::message::{BUSY, INVALID_REQUEST, Request, RpcError};
+use crate::mcp::offer::Offer;
 use crate::mcp::outlet::Outlet;
 use crate::mcp::revision::Client;
 
@@ -62,6 +66,8 @@ struct State {
     questions: u64,
     /// The client, once it began with `initialize`.
     client: Option<Client>,
+    /// Whether the client is still to be asked which directory it works in.
+    awaits_root: bool,
     has_ended: bool,
 }
 
@@ -69,6 +75,12 @@ struct State {
 pub(crate) struct Connection {
     state: Mutex<State>,
     changed: Condvar,
+    /// What the policy offers.
+    pub(crate) offer: Offer,
+    /// Where changes of it are told.
+    pub(crate) listeners: Listeners,
+    /// Long results of calls.
+    pub(crate) results: KeptResults,
     /// Stops the call that goes on.
     interrupt: fn(),
     /// Says that the process is asked to stop.
@@ -79,8 +91,17 @@ pub(crate) struct Connection {
 const QUESTION: &str = "approval";
 
 impl Connection {
-    pub(crate) fn new(interrupt: fn(), cancel: Cancel) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), interrupt, cancel }
+    pub(crate) fn new(host: &dyn McpHost) -> Self {
+        let state = State { awaits_root: host.awaits_root(), ..State::default() };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            offer: Offer::of(host),
+            listeners: Listeners::default(),
+            results: KeptResults::default(),
+            interrupt: host.interrupter(),
+            cancel: host.cancel(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,8 +124,20 @@ impl Connection {
         }
     }
 
+    /// Whether a client is still to be asked which directory it works in: then what it is told of the policy waits for its turn.
+    pub(crate) fn awaits_root(&self, client: Client) -> bool {
+        client.has_roots && self.state().awaits_root
+    }
+
+    /// Says that the workspace is settled from now on.
+    pub(crate) fn settle_root(&self) {
+        self.state().awaits_root = false;
+    }
+
     /// Lets another client begin. What was asked of the user of the one before has no answer.
     pub(crate) fn forget_client(&self) {
+        self.listeners.forget_client();
+        self.results.clear();
         let state = &mut *self.state();
         state.client = None;
         if state.running.as_ref().is_some_and(|running| !running.client.is_stateless) {
@@ -121,7 +154,11 @@ impl Connection {
         let state = self.state();
         let mut ids =
             state.running.iter().filter(|running| !running.is_answered).map(|running| &running.id);
-        if ids.any(|used| used == id) || state.queue.iter().any(|(waiting, _)| waiting.id == *id) {
+        let mut waiting = state.queue.iter().map(|(waiting, _)| &waiting.id);
+        if ids.any(|used| used == id)
+            || waiting.any(|used| used == id)
+            || self.listeners.has_subscription(id)
+        {
             return Err(RpcError::new(INVALID_REQUEST, "the id is that of a request that goes on"));
         }
         Ok(())
@@ -146,6 +183,7 @@ impl Connection {
 
     /// Cancels a request.
     pub(crate) fn cancel(&self, id: &Value) {
+        self.listeners.end_subscription(id);
         let state = &mut *self.state();
         state.queue.retain(|(waiting, _)| waiting.id != *id);
         if let Some(running) = state.running.as_mut().filter(|running| running.id == *id) {
@@ -233,8 +271,13 @@ impl Connection {
             && !state.has_ended
     }
 
-    /// Asks the user of the client, and waits for the answer.
-    pub(crate) fn ask(&self, params: &Value, chance: u64) -> Reply {
+    /// Asks the client, and waits this long for the answer.
+    pub(crate) fn ask(
+        &self,
+        (method, params): (&str, &Value),
+        chance: u64,
+        time: Duration,
+    ) -> Reply {
         let mut state = self.state();
         let number = state.questions;
         state.questions += 1;
@@ -247,7 +290,6 @@ impl Connection {
         let key = format!("capsule-{number}-{chance:016x}");
         let (id, outlet, client) = (running.id.clone(), running.outlet.clone(), running.client);
         running.is_answered = client.is_stateless;
-        let method = "elicitation/create";
         let message = match client.is_stateless {
             false => json!({ "jsonrpc": "2.0", "id": key, "method": method, "params": params }),
             true => crate::mcp::message::result(
@@ -262,7 +304,7 @@ impl Connection {
         state.question = Some(Question { key: key.clone(), reply: None });
         drop(state);
         outlet.send(&message);
-        let reply = self.wait_for_reply();
+        let reply = self.wait_for_reply(time);
         if !client.is_stateless && !matches!(reply, Reply::Given(_)) {
             // The form decides nothing any more: the client may close it.
             let params = json!({ "requestId": key });
@@ -272,8 +314,8 @@ impl Connection {
         reply
     }
 
-    fn wait_for_reply(&self) -> Reply {
-        let deadline = Instant::now() + limits::MCP_ANSWER_TIME;
+    fn wait_for_reply(&self, time: Duration) -> Reply {
+        let deadline = Instant::now() + time;
         let mut state = self.state();
         loop {
             if let Some(reply) = state.question.as_ref().and_then(|question| question.reply.clone())

@@ -35,7 +35,11 @@ impl Prompt for ClientPrompt {
         let began = Instant::now();
         let text = (self.card_text)(card).filter(|text| text.len() <= limits::MCP_QUESTION_BYTES);
         let answer = match text {
-            Some(text) => answer(&self.connection.ask(&form(&text), random_number())),
+            Some(text) => {
+                let question = ("elicitation/create", &form(&text));
+                let time = limits::MCP_ANSWER_TIME;
+                answer(&self.connection.ask(question, random_number(), time))
+            }
             // A terminal shows all of it.
             None => PromptAnswer::Postpone,
         };

@@ -16,11 +16,12 @@ use capsule_core::outcome::CodedError;
 use serde_json::Value;
 
 use crate::mcp::connection::Connection;
+use crate::mcp::host::McpHost;
 use crate::mcp::http_request::{Head, random_text, read_head};
 use crate::mcp::message::{Message, parse};
 use crate::mcp::outlet::{MessageSink, Outlet};
-use crate::mcp::reception::Reception;
-use crate::mcp::server::{McpHost, McpServer};
+use crate::mcp::reception;
+use crate::mcp::server::McpServer;
 
 /// A place where clients are served over HTTP.
 #[derive(Debug)]
@@ -76,10 +77,9 @@ impl HttpDoor {
 /// # Errors
 /// When no thread can be started.
 pub fn serve_http(host: &mut dyn McpHost, door: HttpDoor) -> Result<(), CodedError> {
-    let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
+    let connection = Arc::new(Connection::new(host));
     let HttpDoor { listener, port, token } = door;
     let state = Arc::new(HttpState {
-        reception: Reception::new(host),
         connection: Arc::clone(&connection),
         names: [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")],
         authorization: format!("Bearer {token}"),
@@ -92,7 +92,6 @@ pub fn serve_http(host: &mut dyn McpHost, door: HttpDoor) -> Result<(), CodedErr
 
 /// What the threads of requests share.
 struct HttpState {
-    reception: Reception,
     connection: Arc<Connection>,
     /// What this server is called.
     names: [String; 3],
@@ -139,6 +138,9 @@ impl HttpState {
             Ok(length) => length,
             Err(status) => return refuse(&mut stream, status),
         };
+        if head.method == "GET" {
+            return self.listen(&head, stream);
+        }
         if head.method == "DELETE" {
             let ended = self.end_session(head.session.as_deref());
             return refuse(&mut stream, if ended { "204 No Content" } else { NO_SESSION });
@@ -174,7 +176,7 @@ impl HttpState {
             return Err("404 Not Found");
         }
         match head.method.as_str() {
-            "DELETE" => return Ok(0),
+            "DELETE" | "GET" => return Ok(0),
             "POST" => {}
             _ => return Err("405 Method Not Allowed"),
         }
@@ -197,7 +199,7 @@ impl HttpState {
             return refuse(&mut stream, NO_SESSION);
         }
         let Message::Request { id, method, params } = &message else {
-            self.reception.receive(message, &self.connection, &Outlet::new(Nowhere));
+            reception::receive(message, &self.connection, &Outlet::new(Nowhere));
             return refuse(&mut stream, "202 Accepted");
         };
         let speaks_for_itself =
@@ -210,7 +212,20 @@ impl HttpState {
             _ => None,
         };
         let sink = HttpSink { stream, id: id.clone(), session, is_stream: false };
-        self.reception.receive(message, &self.connection, &Outlet::new(sink));
+        reception::receive(message, &self.connection, &Outlet::new(sink));
+        Ok(())
+    }
+
+    /// Opens the stream in which the client that began hears of changes.
+    fn listen(&self, head: &Head, mut stream: TcpStream) -> io::Result<()> {
+        match (&head.session, &*self.session.lock().unwrap_or_else(PoisonError::into_inner)) {
+            (None, _) => return refuse(&mut stream, "400 Bad Request"),
+            (given, current) if given != current => return refuse(&mut stream, NO_SESSION),
+            _ => {}
+        }
+        stream.write_all(STREAM_HEAD)?;
+        let sink = HttpSink { stream, id: Value::Null, session: None, is_stream: true };
+        self.connection.listeners.add(Outlet::new(sink), None);
         Ok(())
     }
 
@@ -242,9 +257,13 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differences == 0
 }
 
+/// The head of an answer that is a stream of events.
+const STREAM_HEAD: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
+
 /// An answer without a body.
 fn refuse(stream: &mut TcpStream, status: &str) -> io::Result<()> {
-    let allow = if status.starts_with("405") { "Allow: POST, DELETE\r\n" } else { "" };
+    let allow = if status.starts_with("405") { "Allow: POST, GET, DELETE\r\n" } else { "" };
     let text =
         format!("HTTP/1.1 {status}\r\n{allow}Content-Length: 0\r\nConnection: close\r\n\r\n");
     stream.write_all(text.as_bytes())?;
@@ -301,9 +320,7 @@ impl MessageSink for HttpSink {
         }
         if !self.is_stream {
             self.is_stream = true;
-            self.stream.write_all(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
-            )?;
+            self.stream.write_all(STREAM_HEAD)?;
         }
         self.stream.write_all(format!("event: message\ndata: {message}\n\n").as_bytes())?;
         if is_last { self.stream.shutdown(Shutdown::Write) } else { Ok(()) }

@@ -13,6 +13,10 @@ pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// The parameters do not fit the method.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// The server cannot do what it is there for.
+pub(crate) const INTERNAL_ERROR: i64 = -32603;
+/// There is no such resource, in the revisions that begin with `initialize`.
+pub(crate) const NO_RESOURCE: i64 = -32002;
 /// The server has too much to do.
 pub(crate) const BUSY: i64 = -32000;
 /// The revision of the protocol is not known.

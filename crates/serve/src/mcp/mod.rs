@@ -2,9 +2,13 @@
 
 mod connection;
 mod elicitation;
+mod host;
 mod http;
 mod http_request;
+mod kept_results;
+mod listeners;
 mod message;
+mod offer;
 mod outlet;
 mod progress;
 mod reception;
@@ -13,7 +17,8 @@ mod server;
 mod stdio;
 mod tool_list;
 
+pub use host::{CallAnswer, McpHost};
 pub use http::{HttpDoor, serve_http};
 pub use http_request::head_bytes;
-pub use server::{CallAnswer, McpHost, McpServer};
+pub use server::McpServer;
 pub use stdio::{serve_lines, serve_stdio};

@@ -13,6 +13,11 @@ pub(crate) trait MessageSink: Send {
     /// # Errors
     /// When the client cannot be reached any more.
     fn send(&mut self, message: &Value) -> io::Result<()>;
+
+    /// Whether it takes messages for as long as the client is there, and not for one request.
+    fn is_lasting(&self) -> bool {
+        false
+    }
 }
 
 /// Where messages to a client go, from any thread.
@@ -30,9 +35,14 @@ impl Outlet {
         Self(Arc::new(Mutex::new(sink)))
     }
 
-    /// Sends a message. A client that is not there any more ends its connection where it is read from.
-    pub(crate) fn send(&self, message: &Value) {
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).send(message);
+    /// Sends a message; whether it went. A client that is not there any more ends its connection where it is read from.
+    pub(crate) fn send(&self, message: &Value) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).send(message).is_ok()
+    }
+
+    /// Whether it takes messages for as long as the client is there, and not for one request.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_lasting()
     }
 }
 
@@ -43,5 +53,9 @@ impl<W: Write + Send> MessageSink for LineSink<W> {
     fn send(&mut self, message: &Value) -> io::Result<()> {
         self.0.write_all(format!("{message}\n").as_bytes())?;
         self.0.flush()
+    }
+
+    fn is_lasting(&self) -> bool {
+        true
     }
 }

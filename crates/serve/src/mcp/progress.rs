@@ -24,7 +24,7 @@ impl Progress {
         let tell = move || {
             for count in 1_u64.. {
                 match stopped.recv_timeout(limits::MCP_PROGRESS_EVERY) {
-                    Err(RecvTimeoutError::Timeout) => outlet.send(&progress(&token, count)),
+                    Err(RecvTimeoutError::Timeout) if outlet.send(&progress(&token, count)) => {}
                     _ => break,
                 }
             }

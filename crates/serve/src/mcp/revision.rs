@@ -12,6 +12,8 @@ use crate::mcp::message::{Request, RpcError, UNSUPPORTED_VERSION};
 const WITH_INITIALIZE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// The revision in which each request speaks for itself.
 const STATELESS: &str = "2026-07-28";
+/// The first revision with links in results.
+const FIRST_WITH_LINKS: &str = "2025-06-18";
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -23,15 +25,25 @@ pub(crate) struct Client {
     pub(crate) is_stateless: bool,
     /// Whether it can ask its user with a form.
     pub(crate) has_forms: bool,
+    /// Whether it tells on request which directories it works in, and can be asked.
+    pub(crate) has_roots: bool,
+    /// Whether it knows links in results.
+    pub(crate) has_links: bool,
 }
 
 impl Client {
-    fn new(is_stateless: bool, capabilities: Option<&Value>) -> Self {
+    /// A client of a revision, with these capabilities.
+    fn new(revision: &str, capabilities: Option<&Value>) -> Self {
+        let is_stateless = revision == STATELESS;
         let elicitation = capabilities.and_then(|all| all.get("elicitation")?.as_object());
         // A client that names no mode has forms.
         let has_forms =
             elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"));
-        Self { is_stateless, has_forms }
+        // Roots are withdrawn in the newest revision.
+        let roots = capabilities.and_then(|all| all.get("roots")?.as_object());
+        let has_roots = !is_stateless && roots.is_some();
+        // Revisions are named by their days.
+        Self { is_stateless, has_forms, has_roots, has_links: revision >= FIRST_WITH_LINKS }
     }
 
     /// The client of a request that speaks for itself; none of any other.
@@ -51,7 +63,7 @@ impl Client {
             let message = format!("`_meta` lacks `{CAPABILITIES_KEY}`");
             return Err(RpcError::params(message));
         }
-        Ok(Some(Self::new(true, capabilities)))
+        Ok(Some(Self::new(STATELESS, capabilities)))
     }
 
     /// The client that begins with `initialize`, and the revision that it is answered in.
@@ -59,7 +71,7 @@ impl Client {
         let asked = request.text("protocolVersion")?;
         let [newest, ..] = WITH_INITIALIZE;
         let version = WITH_INITIALIZE.into_iter().find(|known| *known == asked).unwrap_or(newest);
-        Ok((Self::new(false, request.params.get("capabilities")), version))
+        Ok((Self::new(version, request.params.get("capabilities")), version))
     }
 
     /// The same answer with what the newest revision wants beside it: that it is complete.

@@ -1,63 +1,25 @@
 //! Makes the calls of a client, one after another.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
 use capsule_base::limits;
-use capsule_core::approval::Card;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::{Cancel, ModelTool, Prompt, bounded_text};
+use capsule_runtime::bounded_text;
 use serde_json::{Map, Value, json};
+use url::Url;
 
-use crate::mcp::connection::{Connection, Next};
+use crate::mcp::connection::{Connection, Next, Reply};
 use crate::mcp::elicitation::ClientPrompt;
+use crate::mcp::host::{CallAnswer, McpHost};
+use crate::mcp::kept_results::KeptResults;
 use crate::mcp::message::{Request, RpcError, result};
 use crate::mcp::progress::Progress;
-
-/// What came of a call, for the client.
-#[derive(Clone, Debug)]
-pub struct CallAnswer {
-    /// The result as a model gets it: `status`, and what belongs to it.
-    pub value: Value,
-    /// Whether the call did not go as asked.
-    pub is_error: bool,
-}
-
-/// Makes the calls of a client.
-pub trait McpHost {
-    /// The tools that may be called.
-    fn tools(&self) -> Vec<ModelTool>;
-
-    /// What a model may do under the policy, in plain words.
-    fn policy_text(&self) -> String;
-
-    /// The whole of a card as text that cannot act; none where a part of it cannot be shown.
-    fn card_text(&self) -> fn(&Card) -> Option<String>;
-
-    /// Stops the call that goes on, from any thread.
-    fn interrupter(&self) -> fn();
-
-    /// Lets the next call go on after one that was stopped.
-    fn resumer(&self) -> fn();
-
-    /// Says that the process is asked to stop.
-    fn cancel(&self) -> Cancel;
-
-    /// Makes a call, of a tool by the name and the arguments that the client gave. The prompt asks the client's user, of
-    /// this call and of those behind it.
-    ///
-    /// # Errors
-    /// When it cannot be judged or recorded: then nothing ran.
-    fn call(
-        &mut self,
-        call: (&str, &str),
-        prompt: Box<dyn Prompt>,
-    ) -> Result<CallAnswer, CodedError>;
-
-    /// No call has come for a moment: what is held for the next one is given back.
-    fn rest(&mut self);
-}
+use crate::mcp::reception::answer_from_texts;
+use crate::mcp::revision::Client;
 
 /// Serves one client: makes its calls.
 pub struct McpServer<'h> {
@@ -88,12 +50,13 @@ impl<'h> McpServer<'h> {
 
     /// Serves until nothing more comes and all is answered, or the process is asked to stop.
     fn run(mut self) {
+        let mut refreshed = Instant::now();
         while !self.host.cancel().is_set() {
             match self.connection.next(limits::MCP_POLL) {
                 Next::Request(request, client) => {
-                    let answer = self.call_tool(&request);
+                    let answer = self.answer(&request, client);
                     let is_stopped = self.connection.finish(|id| match answer {
-                        Ok(answer) => result(id, &client.complete(answer)),
+                        Ok(answer) => result(id, &answer),
                         Err(error) => error.answer(id),
                     });
                     // What the client stopped is over; what the user stopped is not.
@@ -101,13 +64,61 @@ impl<'h> McpServer<'h> {
                         (self.host.resumer())();
                     }
                 }
-                Next::Idle => self.host.rest(),
+                Next::Idle => {
+                    self.host.rest();
+                    if refreshed.elapsed() >= LOOK_EVERY {
+                        refreshed = Instant::now();
+                        self.refresh();
+                    }
+                }
                 Next::Ended => return,
             }
         }
     }
 
-    fn call_tool(&mut self, request: &Request) -> Result<Value, RpcError> {
+    /// Answers a request in its turn, under the policy as it is by then.
+    fn answer(&mut self, request: &Request, client: Client) -> Result<Value, RpcError> {
+        if self.host.awaits_root() {
+            let root = client.has_roots.then(|| self.ask_for_root()).flatten();
+            self.host.take_root(root.as_deref());
+            self.connection.settle_root();
+            self.renew_offer();
+        }
+        self.refresh();
+        match request.method.as_str() {
+            "tools/call" => self.call_tool(request, client).map(|answer| client.complete(answer)),
+            _ => answer_from_texts(request, client, &self.connection),
+        }
+    }
+
+    /// Takes the policy as it is now, and tells the client where its tools are others.
+    fn refresh(&mut self) {
+        if self.host.refresh() {
+            // What was seen under another policy is not given under this one.
+            self.connection.results.clear();
+            self.renew_offer();
+        }
+    }
+
+    fn renew_offer(&self) {
+        if self.connection.offer.renew(self.host) {
+            self.connection.listeners.tell_of_change();
+        }
+    }
+
+    /// The directory that the client works in: the first one that it names. A client that does not answer in time has none.
+    fn ask_for_root(&self) -> Option<PathBuf> {
+        let question = ("roots/list", &json!({}));
+        let Reply::Given(Some(reply)) = self.connection.ask(question, 0, limits::MCP_PEER_TIME)
+        else {
+            return None;
+        };
+        let roots = reply.get("roots")?.as_array()?;
+        let path = |root: &Value| Url::parse(root.get("uri")?.as_str()?).ok()?.to_file_path().ok();
+        roots.iter().find_map(path)
+    }
+
+    fn call_tool(&mut self, request: &Request, client: Client) -> Result<Value, RpcError> {
         let tool = request.text("name")?;
         let args = match request.params.get("arguments") {
             None => Map::new(),
@@ -122,9 +133,14 @@ impl<'h> McpServer<'h> {
         let args = Value::Object(args).to_string();
         let answer = self.host.call((tool, &args), Box::new(prompt));
         drop(progress);
-        Ok(call_result(answer.unwrap_or_else(|problem| unable(&problem))))
+        let answer = answer.unwrap_or_else(|problem| unable(&problem));
+        let results = client.has_links.then_some(&self.connection.results);
+        Ok(call_result(answer, results))
     }
 }
+
+/// How often an idle server looks whether the policy was changed; each call looks, too.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A call that could not be judged or recorded.
 fn unable(problem: &CodedError) -> CallAnswer {
@@ -135,23 +151,26 @@ fn unable(problem: &CodedError) -> CallAnswer {
         "reason": problem.message,
         "suggestion": problem.suggestion,
     });
-    CallAnswer { value, is_error: true }
+    CallAnswer { value, is_error: true, call: None }
 }
 
 /// The result of a call: as text, and as it is. Where that is too long, without what it is that makes it so: what is small
-/// says what became of the call.
-fn call_result(answer: CallAnswer) -> Value {
-    let CallAnswer { mut value, is_error } = answer;
+/// says what became of the call. A client that knows links gets one to the whole.
+fn call_result(answer: CallAnswer, results: Option<&KeptResults>) -> Value {
+    let CallAnswer { mut value, is_error, call } = answer;
     let text = bounded_text(&value);
     // A text that was cut is longer, by what it says of that.
-    if text.len() > limits::MODEL_RESULT_BYTES
-        && let Some(map) = value.as_object_mut()
-    {
+    let is_cut = text.len() > limits::MODEL_RESULT_BYTES;
+    let mut content = vec![json!({ "type": "text", "text": text })];
+    if let (true, Some(results), Some(call)) = (is_cut, results, call) {
+        content.push(results.keep(&call, value.to_string()));
+    }
+    if is_cut && let Some(map) = value.as_object_mut() {
         map.retain(|_, field| field.to_string().len() <= MOST_OF_A_FIELD);
         map.insert("truncated".into(), true.into());
     }
     json!({
-        "content": [{ "type": "text", "text": text }],
+        "content": content,
         "structuredContent": value,
         "isError": is_error,
     })
@@ -170,9 +189,16 @@ mod tests {
         let small = json!({ "status": "tool_error", "code": "exec.failed", "not_applied": { "dropped": ["a"] } });
         let mut value = small.clone();
         value["result"] = json!({ "stdout": long });
-        let shown = call_result(CallAnswer { value, is_error: true });
+        let whole = value.to_string();
+        let answer = CallAnswer { value, is_error: true, call: Some("r-1:2".into()) };
+        let results = KeptResults::default();
+        let shown = call_result(answer.clone(), Some(&results));
         let mut kept = small;
         kept["truncated"] = true.into();
         assert_eq!(shown.get("structuredContent"), Some(&kept));
+        let uri = shown.pointer("/content/1/uri").and_then(Value::as_str).unwrap_or_default();
+        let read = results.read(uri).unwrap_or_default();
+        assert_eq!(read.pointer("/contents/0/text"), Some(&whole.into()));
+        assert_eq!(call_result(answer, None).pointer("/content/1"), None);
     }
 }

@@ -11,17 +11,18 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::mcp::connection::Connection;
+use crate::mcp::host::McpHost;
 use crate::mcp::message::{INVALID_REQUEST, RpcError, parse};
 use crate::mcp::outlet::{LineSink, Outlet};
-use crate::mcp::reception::Reception;
-use crate::mcp::server::{McpHost, McpServer};
+use crate::mcp::reception;
+use crate::mcp::server::McpServer;
 
 /// Serves the client at the other end of standard input and output until it goes, or the process is asked to end.
 ///
 /// # Errors
 /// When no thread can be started.
 pub fn serve_stdio(host: &mut dyn McpHost) -> Result<(), CodedError> {
-    let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
+    let connection = Arc::new(Connection::new(host));
     let reader = Arc::clone(&connection);
     let when_ended = move || {
         wait_for_hangup(&io::stdout());
@@ -41,7 +42,7 @@ pub fn serve_lines(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<(), CodedError> {
-    let connection = Arc::new(Connection::new(host.interrupter(), host.cancel()));
+    let connection = Arc::new(Connection::new(host));
     serve_connection(host, connection, (input, output, || ()))
 }
 
@@ -55,9 +56,9 @@ fn serve_connection(
     ),
 ) -> Result<(), CodedError> {
     let outlet = Outlet::new(LineSink(output));
-    let (reader, reception) = (Arc::clone(&connection), Reception::new(host));
+    let reader = Arc::clone(&connection);
     let read = move || {
-        read_lines(&mut input, &reception, (&reader, &outlet));
+        read_lines(&mut input, (&reader, &outlet));
         reader.end();
         when_ended();
     };
@@ -71,21 +72,17 @@ fn wait_for_hangup(output: &impl AsFd) {
     while let Err(Errno::INTR) | Ok(0) = poll(&mut watched, None) {}
 }
 
-fn read_lines(
-    input: &mut dyn BufRead,
-    reception: &Reception,
-    (connection, outlet): (&Connection, &Outlet),
-) {
+fn read_lines(input: &mut dyn BufRead, (connection, outlet): (&Connection, &Outlet)) {
     let mut line = Vec::new();
     loop {
         match read_line(input, &mut line) {
             Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
-            Line::Whole => receive(&line, reception, (connection, outlet)),
+            Line::Whole => receive(&line, (connection, outlet)),
             Line::TooLong => {
                 let most = limits::ARGUMENT_BYTES;
                 let error =
                     RpcError::new(INVALID_REQUEST, format!("a message has at most {most} bytes"));
-                outlet.send(&error.answer(&Value::Null));
+                let _ = outlet.send(&error.answer(&Value::Null));
             }
             Line::End => return,
         }
@@ -130,14 +127,10 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>) -> Line {
 }
 
 /// Takes one message.
-pub(crate) fn receive(
-    bytes: &[u8],
-    reception: &Reception,
-    (connection, outlet): (&Connection, &Outlet),
-) {
+fn receive(bytes: &[u8], (connection, outlet): (&Connection, &Outlet)) {
     match parse(bytes) {
-        Err((id, error)) => outlet.send(&error.answer(&id)),
-        Ok(message) => reception.receive(message, connection, outlet),
+        Err((id, error)) => drop(outlet.send(&error.answer(&id))),
+        Ok(message) => reception::receive(message, connection, outlet),
     }
 }
 
