@@ -143,6 +143,8 @@ tools:
       processes_max: 64
       cpu: 5s
       memory: 1GiB
+      tmp: 64MiB
+      file: 64MiB
 sandbox:
   require: true
   floor: landlock
@@ -285,6 +287,19 @@ fn every_policy_of_ours_fits_the_schema() {
     let full = as_json(FULL);
     assert_eq!(parsed(&full), Vec::new());
     assert!(fits(&schema, &schema, &full));
+}
+
+/// Every limit of a command stands in that policy: a key that nothing reads would be taken for a limit that holds, and is found
+/// where the parser is given a wrong value for it.
+#[test]
+fn every_limit_of_a_command_stands_in_the_full_policy() {
+    let schema = policy_schema(CATALOGUE);
+    let limits = schema.pointer("/$defs/processLimits/properties").and_then(Value::as_object);
+    let used = as_json(FULL).pointer("/tools/shell.run/limits").cloned().unwrap();
+    assert_eq!(
+        used.as_object().unwrap().keys().collect::<Vec<_>>(),
+        limits.unwrap().keys().collect::<Vec<_>>()
+    );
 }
 
 /// What a text means beyond its form, which no schema says.

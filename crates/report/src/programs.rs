@@ -35,17 +35,32 @@ fn duration_text(millis: u64) -> String {
     show_span(millis)
 }
 
-pub(crate) fn limit_texts(limits: &ProcessLimits) -> [String; 6] {
+/// The limits that a policy can set, each by its key.
+pub(crate) fn limit_texts(limits: &ProcessLimits) -> [String; 8] {
+    // Without `..`, so that a new one is not forgotten.
+    let ProcessLimits {
+        timeout_ms,
+        cpu_ms,
+        memory_bytes,
+        processes,
+        open_files: _,
+        file_bytes,
+        tmp_bytes,
+        stdout_bytes,
+        stderr_bytes,
+    } = *limits;
     [
-        format!("timeout {}", duration_text(limits.timeout_ms)),
-        format!("cpu {}", duration_text(limits.cpu_ms)),
-        format!("memory {}", show_size(limits.memory_bytes)),
-        match limits.processes {
+        format!("timeout {}", duration_text(timeout_ms)),
+        format!("cpu {}", duration_text(cpu_ms)),
+        format!("memory {}", show_size(memory_bytes)),
+        match processes {
             1 => "1 process".into(),
             some => format!("{some} processes"),
         },
-        format!("stdout {}", show_size(limits.stdout_bytes)),
-        format!("stderr {}", show_size(limits.stderr_bytes)),
+        format!("tmp {}", show_size(tmp_bytes)),
+        format!("file {}", show_size(file_bytes)),
+        format!("stdout {}", show_size(stdout_bytes)),
+        format!("stderr {}", show_size(stderr_bytes)),
     ]
 }
 

@@ -11,7 +11,8 @@ const MAX_FILE_LINES: usize = 500;
 /// Lines of a function, from its signature to its brace.
 const MAX_FUNCTION_LINES: usize = 60;
 /// Crates that must stay small, each with the most lines of code that it may have, without tests, blank
-/// lines, comments and tables. A number here may only fall: one that is far above what is there is a finding.
+/// lines, comments and tables. A number here falls with the code, since one that is far above what is there is a finding; only a new
+/// tool, key or limit raises one, by what it adds, and that of `core` never above 10,000.
 const MAX_CRATE_LINES: &[(&str, usize)] =
     &[("base", 2_681), ("command", 7_741), ("core", 9_925), ("policy", 3_273)];
 
