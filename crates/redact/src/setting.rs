@@ -17,8 +17,10 @@ use crate::quoted_value::{
 };
 use crate::setting_names::{self, SecretCategory};
 use crate::text_window::{Lookahead, TextWindow};
-use crate::value::ValueLook;
+use crate::value::{ValueLook, is_binary};
 
+/// How far before a name is looked whether it stands in text.
+const BINARY_LOOKBACK: usize = 96;
 /// The longest name that is looked at.
 const MAX_NAME: usize = 80;
 
@@ -48,7 +50,9 @@ pub(super) fn find_value(view: &TextWindow<'_>, at: usize) -> Lookahead<Option<S
         }
         _ => is_secret(holds, text, &wording),
     };
-    Ok((cut || secret).then(|| SecretMatch {
+    let before = view.run_start(name.start, BINARY_LOOKBACK, |_| true)..name.start;
+    let is_text = !is_binary(text) && !is_binary(view.bytes(before));
+    Ok((is_text && (cut || secret)).then(|| SecretMatch {
         label: label(holds),
         range: value.range,
         continues: value.continues,

@@ -153,6 +153,15 @@ fn is_number(value: &[u8], count: &CharCounts) -> bool {
     count.digit * 4 > value.len() && value.iter().all(plain)
 }
 
+/// Whether bytes are no text in any coding: an archive or a picture holds the letters of a name and anything behind them by
+/// chance, and would be destroyed by a mask. What terminals and lists are written with is text: colours, bells, backspaces and zeros.
+pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    let is_strange = |byte: &&u8| matches!(byte, 1..=6 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f);
+    let strange = bytes.iter().filter(is_strange).count();
+    let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    strange >= 1 && invalid * 4 > bytes.len() || strange >= 3 && invalid > 0
+}
+
 /// Whether a value in which no mask of ours stands is there for another one.
 pub(super) fn is_unmasked_placeholder(value: &[u8]) -> bool {
     value.is_empty()

@@ -276,3 +276,40 @@ proptest! {
         }
     }
 }
+
+/// An archive or a picture goes through as it is: the letters of a name stand in it by chance, and a mask would destroy it.
+#[test]
+fn bytes_that_are_no_text_are_kept() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes = vec![0x89, b'P', b'N', b'G'];
+    for name in ["Pw=", "pwd:", "\"pass\":\"", "--token ", "password = "] {
+        for _ in 0..400 {
+            bytes.extend(name.bytes());
+            bytes.extend((0..5).flat_map(|_| random()));
+        }
+    }
+    let mut masked = Vec::new();
+    let mut stream = MaskingStream::new(Redactor::builtin());
+    stream.push(&bytes, &mut masked);
+    stream.finish(false, &mut masked);
+    assert!(masked == bytes, "{} of {} bytes", masked.len(), bytes.len());
+    // What a person wrote is text in any coding, with colours too.
+    for text in [
+        &b"Passwort=geh\xf6rt-Mir-9\n"[..],
+        "password=gehört-Mir-9\n".as_bytes(),
+        "password=\u{1b}[32mhunter-Z2-k9\u{1b}[0m\n".as_bytes(),
+        "\u{1b}]0;имя окна\u{7}_\u{8}пароль\0PASSWORD=hunter-Z2-k9\0".as_bytes(),
+    ] {
+        let mut masked = Vec::new();
+        let mut stream = MaskingStream::new(Redactor::builtin());
+        stream.push(text, &mut masked);
+        stream.finish(false, &mut masked);
+        assert!(masked != text, "{}", String::from_utf8_lossy(text));
+    }
+}
