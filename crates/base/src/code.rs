@@ -514,7 +514,7 @@ codes! {
     ChangeTooMany = "change.too-many", Environment, ToolFailed,
         "The command changed more paths, or wrote more, than a run may stage.",
         "A build in the workspace, or a program that fills the disk.",
-        "Change less at once, or build outside of the workspace.";
+        "Change less at once, or raise `sandbox.changes` of the policy.";
     ChangeConflict = "change.conflict", Environment, ToolFailed,
         "The workspace is not what it was when the command ran.",
         "Somebody changed the same paths meanwhile.",

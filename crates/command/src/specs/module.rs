@@ -12,7 +12,8 @@ pub(super) fn find_module_spec(name: &str) -> Option<&'static CommandSpec> {
     let first = name.split('.').next().unwrap_or_default();
     find_spec(name)
         .or_else(|| find_spec(&name.replace('_', "-")))
-        .or_else(|| find_spec(first).filter(|_| first != name))
+        // `http.server` of the standard library is no part of the program `http`.
+        .or_else(|| find_spec(first).filter(|_| first != name && first != "http"))
         .or_else(|| find_spec(&name.to_ascii_lowercase()))
         // A script of the folder: `python -m setup upload`.
         .or_else(|| find_spec(&alloc::format!("{name}.py")))
@@ -41,6 +42,19 @@ mod tests {
     use alloc::vec::Vec;
 
     use crate::specs::{CommandLine, Effect};
+
+    /// W8: a server of the standard library is no client that sends.
+    #[test]
+    fn a_module_is_not_judged_by_a_program_of_its_first_name() {
+        for line in
+            ["python3 -m http.server --bind 127.0.0.1 8123", "python -m http.server -d dist 8123"]
+        {
+            let argv: Vec<_> = line.split(' ').map(Into::into).collect();
+            let effects = CommandLine::parse(&argv, None, false).effects();
+            assert!(effects.contains(Effect::Network) && !effects.contains(Effect::Publishes));
+            assert!(!effects.contains(Effect::Sends), "{line}");
+        }
+    }
 
     /// L5: a program is what it is, whoever runs it.
     #[test]

@@ -23,9 +23,9 @@ const SELF_LIMITS: &[Clause] =
 /// As on a file system without attributes, so that nobody complains.
 const NO_ATTRIBUTES: Rule = When(&[], libc::EOPNOTSUPP);
 
-/// Answered as done, and not done: Landlock judges neither dates nor owners, so none may be changed, and programs
-/// that set them after they wrote a file (`touch`, `tar`) take a refusal for a failure. Permissions are refused: a
-/// file without them would be another one than the program means.
+/// Answered as done, and not done: Landlock judges neither dates, owners nor permissions, so none may be changed, and programs
+/// that set them on what they just wrote (`touch`, `tar`, `cp -p`, `git init`) take a refusal for a failure. The call that `chmod` itself
+/// makes, by a path from a directory, is refused: who asks for nothing but permissions is told.
 const PRETENDED: Rule = When(&[], 0);
 
 /// A row: the number of a call, its rule, why.
@@ -47,20 +47,20 @@ pub(crate) const ROWS: &[OverrideRow] = &[
     (libc::SYS_msgctl, Refuse, "the host's queues"),
     (libc::SYS_mq_open, Refuse, "the host's queues"),
     (libc::SYS_mq_unlink, Refuse, "the host's queues"),
-    (libc::SYS_fchmod, Refuse, "Landlock does not judge permissions"),
+    (libc::SYS_fchmod, PRETENDED, "Landlock does not judge permissions"),
     (libc::SYS_fchmodat, Refuse, "Landlock does not judge permissions"),
     (452, Refuse, "fchmodat2; Landlock does not judge permissions"),
     (libc::SYS_fchown, PRETENDED, "Landlock does not judge owners"),
     (libc::SYS_fchownat, PRETENDED, "Landlock does not judge owners"),
     (libc::SYS_utimensat, PRETENDED, "Landlock does not judge dates"),
-    (libc::SYS_setxattr, Refuse, "Landlock does not judge attributes"),
-    (libc::SYS_lsetxattr, Refuse, "Landlock does not judge attributes"),
-    (libc::SYS_fsetxattr, Refuse, "Landlock does not judge attributes"),
-    (libc::SYS_removexattr, Refuse, "Landlock does not judge attributes"),
-    (libc::SYS_lremovexattr, Refuse, "Landlock does not judge attributes"),
-    (libc::SYS_fremovexattr, Refuse, "Landlock does not judge attributes"),
-    (463, Refuse, "setxattrat; Landlock does not judge attributes"),
-    (466, Refuse, "removexattrat; Landlock does not judge attributes"),
+    (libc::SYS_setxattr, NO_ATTRIBUTES, "Landlock does not judge attributes"),
+    (libc::SYS_lsetxattr, NO_ATTRIBUTES, "Landlock does not judge attributes"),
+    (libc::SYS_fsetxattr, NO_ATTRIBUTES, "Landlock does not judge attributes"),
+    (libc::SYS_removexattr, NO_ATTRIBUTES, "Landlock does not judge attributes"),
+    (libc::SYS_lremovexattr, NO_ATTRIBUTES, "Landlock does not judge attributes"),
+    (libc::SYS_fremovexattr, NO_ATTRIBUTES, "Landlock does not judge attributes"),
+    (463, NO_ATTRIBUTES, "setxattrat; Landlock does not judge attributes"),
+    (466, NO_ATTRIBUTES, "removexattrat; Landlock does not judge attributes"),
     (libc::SYS_getxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
     (libc::SYS_lgetxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
     (libc::SYS_fgetxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
@@ -85,7 +85,9 @@ pub(crate) const ROWS: &[OverrideRow] = &[
     (libc::SYS_sched_setscheduler, When(SELF_ONLY, libc::EPERM), "other processes of the user"),
     (libc::SYS_sched_setattr, When(SELF_ONLY, libc::EPERM), "other processes of the user"),
     #[cfg(target_arch = "x86_64")]
-    (libc::SYS_chmod, Refuse, "Landlock does not judge permissions"),
+    (libc::SYS_inotify_init, Refuse, "Landlock does not judge who watches a folder"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, PRETENDED, "Landlock does not judge permissions"),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chown, PRETENDED, "Landlock does not judge owners"),
     #[cfg(target_arch = "x86_64")]

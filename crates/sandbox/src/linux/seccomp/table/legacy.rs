@@ -46,7 +46,7 @@ pub(super) const CALLS: &[Call] = &[
     call!(SYS_epoll_wait, Allow, "epoll_pwait"),
     call!(SYS_eventfd, Allow, "eventfd2"),
     call!(SYS_signalfd, Allow, "signalfd4"),
-    call!(SYS_inotify_init, Absent, "inotify_init1"),
+    call!(SYS_inotify_init, Allow, "inotify_init1"),
     call!(SYS_fork, Allow, "clone"),
     call!(SYS_vfork, Allow, "clone"),
     call!(SYS_pause, Allow, "ppoll"),
