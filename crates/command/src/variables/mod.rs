@@ -6,7 +6,7 @@ use alloc::string::String;
 
 use table::{
     ALWAYS_DENIED, ALWAYS_DENIED_PREFIXES, CODE, CODE_PREFIXES, HARMLESS_NAMES, HARMLESS_VALUES,
-    LOCATIONS, NODE_HARMLESS, OFFLINE, STARTING_PREFIXES,
+    LOCATIONS, MAKE_HARMLESS, MODULE_DIRECTORIES, NODE_HARMLESS, OFFLINE, STARTING_PREFIXES,
 };
 
 use crate::specs::matches_wildcard;
@@ -52,6 +52,11 @@ pub fn variable_kind_with_value(name: &str, value: &str) -> VariableKind {
     let plain_words = match name {
         "NODE_OPTIONS" => value.split(' ').all(is_plain_for_node),
         "RUSTFLAGS" | "RUSTDOCFLAGS" => is_plain_for_rustc(value),
+        "PYTHONPATH" => value.split(':').all(|part| MODULE_DIRECTORIES.contains(&part)),
+        "MAKEFLAGS" => value.split(' ').all(|word| {
+            let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            MAKE_HARMLESS.contains(&word) || word.strip_prefix("-j").is_some_and(is_number)
+        }),
         _ => false,
     };
     match variable_kind(name) {
@@ -143,6 +148,12 @@ mod tests {
             ("NODE_OPTIONS", "--unhandled-rejections=none", VariableKind::Code),
             ("PYTHONSTARTUP", "x.py", VariableKind::StartsProgram),
             ("PYTHONPATH", "src", VariableKind::Plain),
+            ("PYTHONPATH", "src:lib:.", VariableKind::Plain),
+            ("PYTHONPATH", "src:/tmp", VariableKind::Code),
+            ("MAKEFLAGS", "-j4 -k", VariableKind::Plain),
+            ("MAKEFLAGS", "-j", VariableKind::Plain),
+            ("MAKEFLAGS", "-j4 SHELL=x", VariableKind::StartsProgram),
+            ("MAKEFLAGS", "CC=evil", VariableKind::Code),
             ("PYTHONPATH", "./evil", VariableKind::Code),
             ("CC", "clang", VariableKind::Plain),
             ("CC", "ccache gcc", VariableKind::Plain),

@@ -6,8 +6,6 @@ pub(super) const HARMLESS_VALUES: &[(&[&str], &[&str])] = &[
     (&["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"], &["true", ":"]),
     (&["BROWSER"], &["", "none", "true", "false"]),
     (&["PYTHONBREAKPOINT"], &["0"]),
-    // The directories in which projects keep their own modules.
-    (&["PYTHONPATH"], &[".", "src", "lib", "tests", ".:src", "src:.", "src:tests", "tests:src"]),
     (&["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"], &["/dev/null"]),
     (&["GOPROXY"], &["off"]),
     (
@@ -168,6 +166,12 @@ pub(super) const LOCATIONS: &[&str] = &[
     "KUBECONFIG",
     "AWS_PROFILE",
 ];
+
+/// The directories in which projects keep their own modules.
+pub(super) const MODULE_DIRECTORIES: &[&str] = &["", ".", "src", "lib", "test", "tests"];
+
+/// Options of make that only say how many recipes run at a time, and how much is printed.
+pub(super) const MAKE_HARMLESS: &[&str] = &["", "-k", "-s", "-w", "-O", "--no-print-directory"];
 
 /// Options of node that load nothing and start nothing.
 pub(super) const NODE_HARMLESS: &[&str] = &[

@@ -60,7 +60,7 @@ pub(super) fn variable_finding(exec: Option<&ExecRule>, name: &str, value: &str)
         }
         _ => format!("the policy does not list the variable `{name}` for commands to set"),
     };
-    let hint = format!("leave `{name}` out");
+    let hint = format!("leave `{name}` out, or let the user list it in `env.accept`");
     match verdict {
         Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::with_verdict(verdict, reason),
         _ => Finding::deny(Code::ExecVariable, reason),
