@@ -96,6 +96,20 @@ fn commands_do_what_they_say() {
         ("echo x > new; { echo y; echo z; } >> new; cat new", "x\ny\nz\n", 0),
         ("false; { echo $?; } > new; cat new", "1\n", 0),
         ("{ echo never; } > missing/new || echo $?", "1\n", 0),
+        // What a group writes goes behind what it wrote before, in whatever folder it is by now.
+        ("(cd src && cat b.txt && ls nope) > new 2>&1 || wc -l < new", "2\n", 0),
+        ("{ cd src; cat b.txt; } >> new; cat ../new; pwd | tail -c 4", "c\nsrc\n", 0),
+        ("{ echo a; cat new; } > new 2>/dev/null; cat new", "a\n", 0),
+        ("n=new; { n=other; echo a; wc -l < new; } > \"$n\"; cat new", "a\n1\n", 0),
+        (
+            "for f in a b nope; do cat src/$f.txt; done > new 2> errors; cat new errors | wc -l",
+            "4\n",
+            0,
+        ),
+        ("{ ls nope; echo a; } 2>&1 | wc -l; (ls nope; ls nope) |& wc -l", "2\n2\n", 0),
+        ("for i in 1 2; do { echo $i; break; } > new; done; cat new; { exit 3; } >> new", "1\n", 3),
+        ("{ cat src/b.txt | sort; X=$(cat src/b.txt); echo \"$X\"; } > new; cat new", "c\nc\n", 0),
+        ("{ ls nope; echo a >&2; } 2>/dev/null; { echo b; } >&2; { echo c >&2; } 2>&1", "c\n", 0),
         (
             "head -c 5 < /dev/zero | wc -c; tr -dc a-z < /dev/urandom | head -c 7 | wc -c",
             "5\n7\n",
@@ -109,6 +123,27 @@ fn commands_do_what_they_say() {
         assert_eq!(answer["result"]["exit_code"], status, "{command}: {answer}");
     }
     assert!(!capsule.workspace().join("new").exists());
+}
+
+/// A file that a group keeps open is written to by nothing else in it: it is said before anything runs, or where it is
+/// found out.
+#[test]
+fn the_file_of_a_group_is_its_own() {
+    let capsule = capsule();
+    for (command, why) in [
+        ("{ echo a; echo b >> new; } > new", "as the group itself does"),
+        ("{ echo a; cat src/b.txt > ./new; } >> new", "as the group itself does"),
+        ("cd src; { echo a; (cd ..; echo b > src/new); } > new", "as the group itself does"),
+        ("v=new; { echo a; echo b 2> \"$v\"; } > new", "as the group itself does"),
+        ("{ { echo a; } > new; echo b; } 2> new", "as the group itself does"),
+        ("{ for v in *; do echo b > \"$v\"; done; } > new", "as the group itself does"),
+        ("{ echo a; mv new other; echo b; } > new", "not there any more"),
+        ("{ ls nope | cat; } 2>&1 | wc -l", "cannot follow a group"),
+    ] {
+        let answer = call(&capsule, "builtin:developer", command);
+        assert_eq!(answer["code"], "exec.not-in-language", "{command}: {answer}");
+        assert!(answer["reason"].as_str().unwrap().contains(why), "{command}: {answer}");
+    }
 }
 
 /// A script of the workspace is read in the language, and each of its commands is a call of its own.

@@ -137,9 +137,7 @@ pub enum ElementKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupScope {
-    /// All of it.
-    Shared,
-    /// It begins with the same and leaves nothing behind.
+    /// It begins with all of it and leaves nothing behind.
     Subshell,
     /// The same without `-e`, as in bash.
     Substitution,
@@ -283,11 +281,38 @@ pub enum Redirection {
     },
 }
 
+impl PipelineStage {
+    /// A program with plain words.
+    pub(super) fn of<const N: usize>(words: [&str; N], span: &Span) -> Self {
+        let words = words.map(ShellWord::text).into();
+        Self { words, span: span.clone(), ..Self::default() }
+    }
+
+    /// Puts a redirection before its others, and the word that its empty text stands for.
+    pub(super) fn redirect_first(&mut self, redirect: Redirection, text: Option<ShellWord>) {
+        self.redirects.insert(0, redirect);
+        for (place, _) in &mut self.templates {
+            if let TextPlace::Redirect(index) = place {
+                *index += 1;
+            }
+        }
+        self.templates.extend(text.map(|text| (TextPlace::Redirect(0), text)));
+    }
+}
+
 impl Redirection {
+    /// The stream that it leads somewhere; none where it is what the program reads.
+    pub(super) const fn stream(&self) -> Option<StdStream> {
+        match self {
+            Self::File { stream, .. } | Self::Duplicate { stream, .. } => Some(*stream),
+            Self::Input { .. } | Self::Here { .. } => None,
+        }
+    }
+
     /// Whether it is what the program reads.
     #[must_use]
     pub const fn is_input(&self) -> bool {
-        matches!(self, Self::Input { .. } | Self::Here { .. })
+        self.stream().is_none()
     }
 }
 
@@ -298,6 +323,12 @@ impl ShellWord {
         let pieces =
             if text.is_empty() { Vec::new() } else { [WordPiece::Text(text.into())].into() };
         Self { pieces, ..Self::default() }
+    }
+
+    /// A word that is the value of a variable, whatever that holds.
+    pub(super) fn value_of(name: &str) -> Self {
+        let pieces = [WordPiece::Variable { name: name.into(), quoted: true }].into();
+        Self { pieces, quoted: true, ..Self::default() }
     }
 
     /// The text of a word that stands for itself; none where it is a pattern.
@@ -425,7 +456,7 @@ impl ScriptElement {
                 *number += first;
                 rename(name);
             }
-            ElementKind::Leave(Some(name)) => rename(name),
+            ElementKind::Leave(Some(name)) | ElementKind::Assign { name, .. } => rename(name),
             _ => {}
         }
         let words = match &mut self.kind {
@@ -452,6 +483,12 @@ impl Script {
     #[must_use]
     pub fn is_single(&self) -> bool {
         matches!(self.elements.as_slice(), [one] if one.kind == ElementKind::Run)
+    }
+
+    /// The stage that it is, if it is no more than one.
+    pub(super) fn only_stage(&self) -> Option<&PipelineStage> {
+        let mut stages = self.stages();
+        stages.next().filter(|_| self.is_single() && stages.next().is_none())
     }
 
     /// Every stage, from left to right.

@@ -73,13 +73,8 @@ impl BraceParser<'_> {
     ) -> Result<(), SyntaxRefusal> {
         let first = self.at;
         let Some(open) = self.units.get(first).copied() else { return Ok(()) };
-        if depth > limits::BRACE_DEPTH {
-            return Err(SyntaxRefusal::limit(
-                open.at..open.at + 1,
-                "levels of braces",
-                limits::BRACE_DEPTH,
-            ));
-        }
+        let (of, place) = ("levels of braces", open.at..open.at + 1);
+        SyntaxRefusal::check(depth, of, limits::BRACE_DEPTH, &place)?;
         let mut choices = Vec::new();
         let close = loop {
             self.at += 1;
@@ -87,9 +82,7 @@ impl BraceParser<'_> {
             match self.units.get(self.at) {
                 Some(unit) if unit.is(',') => {}
                 Some(unit) => break *unit,
-                None => {
-                    return Err(SyntaxRefusal::of(UnsupportedSyntax::Brace, open.at..open.at + 1));
-                }
+                None => return Err(SyntaxRefusal::of(UnsupportedSyntax::Brace, place)),
             }
         };
         let inner = self.units.get(first + 1..self.at).unwrap_or_default();
@@ -228,14 +221,8 @@ fn product(
 }
 
 fn check_count(count: usize, place: usize) -> Result<(), SyntaxRefusal> {
-    if count > limits::BRACE_WORDS {
-        return Err(SyntaxRefusal::limit(
-            place..place,
-            "words made by a brace",
-            limits::BRACE_WORDS,
-        ));
-    }
-    Ok(())
+    let most = limits::BRACE_WORDS;
+    SyntaxRefusal::check(count, "words made by a brace", most, &(place..place))
 }
 
 fn reserve(budget: &mut usize, units: usize, place: usize) -> Result<(), SyntaxRefusal> {

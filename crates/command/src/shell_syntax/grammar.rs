@@ -69,8 +69,11 @@ pub const GRAMMAR: &[GrammarRule] = &[
     ),
     rule(
         "LIST: { LIST; }",
-        "a group; behind it, as behind a loop or a condition, `> FILE`, `>> FILE` or `| STAGE` takes what all of it prints",
-        "{ date; git status; } > log",
+        "a group; behind it, as behind any group, loop or condition, `> FILE`, `>> FILE`, `2> FILE`, `2>&1` and `| STAGE` take \
+         what all of its programs print; the file is opened first, each program writes behind the one before, and nothing in \
+         the group may write to it by its name; what a `cd` says that fails, or a program that is not there, stays on standard \
+         error",
+        "{ date; git status; } > log 2>&1",
     ),
     rule(
         "LIST: NAME=VALUE",

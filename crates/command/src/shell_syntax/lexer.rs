@@ -179,15 +179,10 @@ impl Lexer<'_, '_> {
         let construct = match last {
             _ if !opens => UnsupportedSyntax::Parenthesis,
             _ if begins && is_double => UnsupportedSyntax::Arithmetic,
-            _ if begins && self.open >= limits::STATEMENT_DEPTH => {
-                return Err(SyntaxRefusal::limit(
-                    span,
-                    "groups in one another",
-                    limits::STATEMENT_DEPTH,
-                ));
-            }
             _ if begins && !is_empty => {
                 self.open += 1;
+                let (of, most) = ("groups in one another", limits::STATEMENT_DEPTH);
+                SyntaxRefusal::check(self.open, of, most, &span)?;
                 self.tokens.push((Token::Open, start..before));
                 return Ok(());
             }
@@ -267,12 +262,10 @@ impl Lexer<'_, '_> {
         at: usize,
     ) -> Result<(String, Vec<Unit>), SyntaxRefusal> {
         let span = self.source.range_since(at);
-        match units.iter().any(|unit| matches!(unit.kind, CharKind::Variable { .. })) {
-            true => {
-                wildcards::parse_template(&units, span)?;
-                Ok((String::new(), units))
-            }
-            false => Ok((wildcards::parse_literal(&units, span)?, Vec::new())),
+        let word = wildcards::parse_template(&units, span)?;
+        match word.literal() {
+            Some(text) => Ok((text.into(), Vec::new())),
+            None => Ok((String::new(), units)),
         }
     }
 
@@ -355,14 +348,8 @@ impl Lexer<'_, '_> {
                 } else {
                     self.here_line(&document, &mut units)?;
                 }
-                if body.len().max(units.len()) > limits::STDIN_BYTES {
-                    let most = limits::STDIN_BYTES;
-                    return Err(SyntaxRefusal::limit(
-                        document.span,
-                        "bytes of a here-document",
-                        most,
-                    ));
-                }
+                let (bytes, most) = (body.len().max(units.len()), limits::STDIN_BYTES);
+                SyntaxRefusal::check(bytes, "bytes of a here-document", most, &document.span)?;
             }
             if !units.iter().any(|unit| matches!(unit.kind, CharKind::Variable { .. })) {
                 body.extend(units.drain(..).filter_map(Unit::char));

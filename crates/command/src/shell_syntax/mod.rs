@@ -19,6 +19,7 @@ mod builtins;
 mod command_name;
 mod cursor;
 mod grammar;
+mod group_streams;
 mod lexer;
 mod parser;
 mod quotes;
@@ -57,17 +58,9 @@ pub fn parse(text: &str) -> Result<Script, SyntaxRefusal> {
 /// Whether a text is one program with its words, and nothing besides: no list, loop, redirection or variable.
 #[must_use]
 pub fn is_single_command(text: &str) -> bool {
-    parse(text).is_ok_and(|script| match script.elements.as_slice() {
-        [ScriptElement { kind: ElementKind::Run, pipeline, .. }] => {
-            match pipeline.stages.as_slice() {
-                [stage] => {
-                    let has_more = !stage.variables.is_empty() || !stage.redirects.is_empty();
-                    !has_more && stage.templates.is_empty()
-                }
-                _ => false,
-            }
-        }
-        _ => false,
+    parse(text).ok().as_ref().and_then(Script::only_stage).is_some_and(|stage| {
+        let has_more = !stage.variables.is_empty() || !stage.redirects.is_empty();
+        !has_more && stage.templates.is_empty()
     })
 }
 
@@ -279,8 +272,8 @@ mod tests {
             ),
             (
                 "for f in *.c; do x; done",
-                "Subshell captured ; [printf][%s\\0]<*.c> ; leave *1 ; items 1 *.c ; Note(2) ; Succeed ; Note(1) ; \
-                 Recall(2) ; f of 1 else 12 ; [x] ; Note(1) ; Jump(8) ; Recall(1)",
+                "Note(2) ; Subshell captured ; [printf][%s\\0]<*.c> ; leave *1 ; Recall(2) ; items 1 *.c ; Note(3) ; Succeed ; \
+                 Note(1) ; Recall(3) ; f of 1 else 14 ; [x] ; Note(1) ; Jump(10) ; Recall(1)",
             ),
             (
                 "a && x \"$(b | c)\"",
@@ -296,8 +289,34 @@ mod tests {
             ("A=1; cat <<< $A", "A=1 ; [cat]<<\"\"Redirect(0)=${A}\n"),
             (
                 "{ a; b; } > c",
-                "Note(2) ; [true]Out>c || Jump(11) ; Recall(2) ; Shared captured ; [a] ; [b] ; leave |1 ; Note(3) ; \
-                 [cat]<<\"\"Out>cRedirect(0)=${|1} ; Recall(3)",
+                "|1=c ; Note(2) ; [true]Out>cRedirect(0)=c || Jump(7) ; Recall(2) ; [a]Out>>Redirect(0)=${|1} ; \
+                 [b]Out>>Redirect(0)=${|1}",
+            ),
+            (
+                "{ cd a; b | c; } > d 2>&1",
+                "|1=${PWD}/d ; Note(2) ; [true]Out>dErr>&OutRedirect(0)=${PWD}/d || Jump(7) ; Recall(2) ; [cd][a] ; \
+                 [b]Err>>Redirect(0)=${|1} | [c]Out>>Err>&OutRedirect(0)=${|1}",
+            ),
+            (
+                "V=x; { a >&2; } 2>> $V",
+                "V=x ; |1=${V} ; Note(2) ; [true]Err>>Redirect(0)=${V} || Jump(7) ; Recall(2) ; \
+                 [a]Err>>Out>&ErrRedirect(0)=${|1}",
+            ),
+            (
+                "for f in a; do x; done 2>/dev/null",
+                "items 1 a ; Note(2) ; Succeed ; Note(1) ; Recall(2) ; f of 1 else 9 ; [x]Err>/dev/null ; Note(1) ; Jump(5) ; Recall(1)",
+            ),
+            (
+                "(a; b | c) 2>/dev/null | wc",
+                "Subshell captured ; Subshell ; [a]Err>/dev/null ; [b]Err>/dev/null | [c]Err>/dev/null ; leave  ; leave |1 ; [wc]<<\"\"Redirect(0)=${|1}",
+            ),
+            (
+                "{ a; b; } |& wc",
+                "Subshell captured ; [a]Err>&Out ; [b]Err>&Out ; leave |1 ; [wc]<<\"\"Redirect(0)=${|1}",
+            ),
+            (
+                "{ a; } 2>&1 >c",
+                "|1=c ; Note(2) ; [true]Err>&OutOut>cRedirect(1)=c || Jump(6) ; Recall(2) ; [a]Err>&OutOut>>Redirect(1)=${|1}",
             ),
             (
                 "(a) | cat",
@@ -520,8 +539,12 @@ mod tests {
             ("( a", C::Parenthesis, "("),
             ("( a; b ) c", C::Group, "c"),
             ("{ a; } < b", C::Group, "< b"),
-            ("{ exit 1; } > b", C::Group, "{"),
-            ("{ cd a; b; } > c", C::Group, "{"),
+            ("V=x; { cd a; b; } > $V", C::Group, "> $V"),
+            ("{ a; } > $(b)", C::Group, "> $(b)"),
+            ("{ a; } > b | c", C::Group, "{"),
+            // What leads into a pipe cannot say that it goes behind all of it.
+            ("{ a | b; } 2>&1 | c", C::Group, "{"),
+            ("{ A=$(a); b; } > c 2>&1", C::Group, "{"),
             ("for f in a; do { break; } | c; done", C::Group, "{"),
             ("! ! x", C::Keyword, "!"),
             ("x | { y; }", C::Keyword, "{"),

@@ -233,8 +233,8 @@ impl Parser {
                 && let Some(place) = self.take_word("while")
             {
                 let start = self.next_index();
-                self.loop_over_output(stages, &place)?;
-                return self.lead_output(start, &place);
+                let body = self.loop_over_output(stages, &place)?;
+                return self.lead_streams((start, body), &place);
             }
         }
         self.run_stages(stages, input)
@@ -265,13 +265,7 @@ impl Parser {
         }
         if let (Some(input), Some(first)) = (input, stages.first_mut()) {
             // Whatever else leads to the first program's input comes later and holds.
-            first.redirects.insert(0, Redirection::Here { text: String::new() });
-            for (place, _) in &mut first.templates {
-                if let TextPlace::Redirect(index) = place {
-                    *index += 1;
-                }
-            }
-            first.templates.push((TextPlace::Redirect(0), input));
+            first.redirect_first(Redirection::Here { text: String::new() }, Some(input));
         }
         for stage in &stages {
             self.captures(stage)?;
@@ -467,10 +461,7 @@ pub(super) fn check_count(
     most: usize,
     place: &Span,
 ) -> Result<(), SyntaxRefusal> {
-    if count >= most {
-        return Err(SyntaxRefusal::limit(place.clone(), of, most));
-    }
-    Ok(())
+    SyntaxRefusal::check(count + 1, of, most, place)
 }
 
 /// `NAME=value` with a bare name; none for any other word.

@@ -7,9 +7,7 @@ use alloc::string::String;
 use alloc::vec::{IntoIter, Vec};
 use core::iter::Peekable;
 
-use super::ast::{
-    ElementKind, GroupScope, ListOperator, PipelineStage, ShellWord, Span, TextPlace,
-};
+use super::ast::{ElementKind, GroupScope, ListOperator, PipelineStage, Span, TextPlace};
 use super::parser::{Parser, ends_command};
 use super::refusal::SyntaxRefusal;
 use super::reserved_words::is_assignable;
@@ -105,12 +103,12 @@ impl Parser {
         Ok(Some(ReadCommand { names, separators, keeps_last }))
     }
 
-    /// A loop over the lines of what its redirection names.
+    /// A loop over the lines of what its redirection names. Gives where it begins behind what reads the file.
     pub(super) fn loop_over_file(
         &mut self,
         read: ReadCommand,
         place: &Span,
-    ) -> Result<(), SyntaxRefusal> {
+    ) -> Result<usize, SyntaxRefusal> {
         let start = self.next_index();
         let output = self.loop_over_lines(read, place)?;
         let input = self.tokens.next_if(
@@ -128,13 +126,8 @@ impl Parser {
             let word = super::wildcards::parse_template(&units, span)?;
             templates.push((TextPlace::Redirect(0), word));
         }
-        let stage = PipelineStage {
-            words: [ShellWord::text("cat")].into(),
-            redirects: [redirect].into(),
-            templates,
-            span: place.clone(),
-            ..PipelineStage::default()
-        };
+        let redirects = [redirect].into();
+        let stage = PipelineStage { redirects, templates, ..PipelineStage::of(["cat"], place) };
         let behind = self.next_index();
         self.captures(&stage)?;
         self.begin_capture(place)?;
@@ -145,17 +138,17 @@ impl Parser {
         }
         // A file that cannot be read is a failure of the loop.
         let fails = self.jump(ListOperator::Or, place)?;
-        self.move_to_front(start, behind);
+        let body = self.move_to_front(start, behind);
         self.land(&[fails - (behind - start)]);
-        Ok(())
+        Ok(body)
     }
 
-    /// A loop over the lines that the stages print.
+    /// A loop over the lines that the stages print. Gives where it begins behind them.
     pub(super) fn loop_over_output(
         &mut self,
         stages: Vec<PipelineStage>,
         place: &Span,
-    ) -> Result<(), SyntaxRefusal> {
+    ) -> Result<usize, SyntaxRefusal> {
         let read = self.take_read()?;
         let Some(read) = read.filter(|_| !self.fails_with_pipes()) else {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
@@ -169,9 +162,9 @@ impl Parser {
         self.begin_capture(place)?;
         self.run_stages(stages, None)?;
         self.end_capture(output, place)?;
-        self.move_to_front(start, behind);
+        let body = self.move_to_front(start, behind);
         self.groups -= 1;
-        self.leave(place)
+        self.leave(place).map(|()| body)
     }
 
     /// The loop itself, and the name under which it finds what it reads.
@@ -205,8 +198,8 @@ impl Parser {
         self.emit(ElementKind::Leave(Some(name)), place.clone())
     }
 
-    /// Has the elements from `behind` on run before those from `start` on.
-    fn move_to_front(&mut self, start: usize, behind: usize) {
+    /// Has the elements from `behind` on run before those from `start` on. Gives where these begin then.
+    pub(super) fn move_to_front(&mut self, start: usize, behind: usize) -> usize {
         let (first, second) = (behind - start, self.next_index() - behind);
         let moved = |index: usize| index + if index >= start { second } else { 0 };
         for (at, element) in self.elements.iter_mut().enumerate().skip(start) {
@@ -222,6 +215,7 @@ impl Parser {
         for frame in &mut self.loops {
             frame.breaks.iter_mut().for_each(|index| *index = moved(*index));
         }
+        start + second
     }
 }
 

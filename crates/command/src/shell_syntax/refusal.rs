@@ -40,13 +40,14 @@ impl SyntaxRefusal {
     }
 
     pub(super) fn limit(span: Span, of: &str, most: usize) -> Self {
-        let why = alloc::format!("a command has at most {most} {of}");
-        Self::with_reason(
-            UnsupportedSyntax::TooMuch,
-            span,
-            &why,
-            UnsupportedSyntax::TooMuch.suggestion(),
-        )
+        let (why, construct) =
+            (alloc::format!("a command has at most {most} {of}"), UnsupportedSyntax::TooMuch);
+        Self::with_reason(construct, span, &why, construct.suggestion())
+    }
+
+    /// Refuses more than there may be.
+    pub(super) fn check(count: usize, of: &str, most: usize, place: &Span) -> Result<(), Self> {
+        if count > most { Err(Self::limit(place.clone(), of, most)) } else { Ok(()) }
     }
 
     /// The refusal as a problem of the text.

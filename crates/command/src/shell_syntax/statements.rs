@@ -4,37 +4,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::ast::{
-    ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, Redirection, ScriptElement,
-    ShellWord, Span, StdStream, TextPlace, WordPiece,
+    ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, ScriptElement, ShellWord,
+    Span,
 };
 use super::parser::{LoopFrame, Parser, check_count, ends_command};
 use super::refusal::SyntaxRefusal;
 use super::reserved_words::is_assignable;
 use super::tokens::{Token, is_bare};
 use super::unsupported::UnsupportedSyntax;
-use crate::specs::{CommandLine, Effect, Effects};
-use crate::steps::DEV_NULL;
 use capsule_base::limits;
-
-/// What a program may do that takes what a group prints.
-const FILTER_EFFECTS: Effects = Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Writes);
-
-/// What a stage does by its words, and whether it starts other programs.
-fn judge_stage(stage: &PipelineStage) -> (Effects, bool) {
-    let argv: Vec<String> = stage.words.iter().map(ShellWord::unexpanded).collect();
-    let line = CommandLine::parse(&argv, None, false);
-    (line.effects(), !line.nested.is_empty())
-}
-
-/// Whether a stage does nothing but look at text, and write it.
-fn filters(stage: &PipelineStage) -> bool {
-    let (effects, starts_others) = judge_stage(stage);
-    !starts_others && effects.is_subset_of(FILTER_EFFECTS)
-}
-
-fn has_effect(element: &ScriptElement, effect: Effect) -> bool {
-    element.pipeline.stages.iter().any(|stage| judge_stage(stage).0.contains(effect))
-}
 
 impl Parser {
     /// A command with what is built of commands.
@@ -53,6 +31,7 @@ impl Parser {
         let (start, place) = (self.next_index(), self.place());
         check_count(self.depth, "statements in one another", limits::STATEMENT_DEPTH, &place)?;
         self.depth += 1;
+        let mut body = start;
         let is_group = self.tokens.next_if(|(token, _)| matches!(token, Token::Open)).is_some();
         if is_group {
             self.subshell(&place)?;
@@ -60,7 +39,7 @@ impl Parser {
             self.condition(&place)?;
         } else if self.take_word("while").is_some() {
             match self.take_read()? {
-                Some(read) => self.loop_over_file(read, &place)?,
+                Some(read) => body = self.loop_over_file(read, &place)?,
                 None => self.conditional_loop(&place, ListOperator::Or)?,
             }
         } else if self.take_word("until").is_some() {
@@ -75,145 +54,13 @@ impl Parser {
             return self.pipeline(None);
         }
         self.depth -= 1;
-        self.lead_output(start, &place)
-    }
-
-    /// Leads what a statement prints where its redirection or its pipe says.
-    pub(super) fn lead_output(&mut self, start: usize, place: &Span) -> Result<(), SyntaxRefusal> {
-        let mut redirects = Vec::new();
-        while let Some((token, place)) =
-            self.tokens.next_if(|(token, _)| matches!(token, Token::Redirect(..)))
-        {
-            match token {
-                Token::Redirect(
-                    redirect @ Redirection::File { stream: StdStream::Out, .. },
-                    units,
-                ) if units.is_empty() => redirects.push(redirect),
-                _ => return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place)),
-            }
-        }
-        let is_piped = self.tokens.next_if(|(token, _)| matches!(token, Token::Pipe)).is_some();
-        if redirects.is_empty() && !is_piped {
-            return Ok(());
-        }
-        let is_one = redirects.len() + usize::from(is_piped) == 1;
-        let group = self.elements.get(start..).unwrap_or_default();
-        let mut inner = group.iter().flat_map(|element| &element.pipeline.stages);
-        // Two that write to one file write over one another.
-        let is_shared =
-            inner.any(|stage| stage.redirects.iter().any(|inner| leads_to_same(inner, &redirects)));
-        if !is_one || is_shared || !self.is_leadable(start, is_piped) {
-            return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
-        }
-        let name = alloc::format!("|{}", self.number());
-        let scope = if is_piped { GroupScope::Subshell } else { GroupScope::Shared };
-        self.insert(start, ElementKind::Enter { captures: true, scope }, place)?;
-        self.emit(ElementKind::Leave(Some(name.clone())), place.clone())?;
-        let pieces = [WordPiece::Variable { name, quoted: true }].into();
-        let text = ShellWord { pieces, quoted: true, ..ShellWord::default() };
-        if is_piped {
-            self.skip_lines();
-            self.uncheck_since(start);
-            return self.filter_output(text, place);
-        }
-        let jump = self.open_first(start, &redirects, place)?;
-        let note = self.number();
-        self.emit(ElementKind::Note(note), place.clone())?;
-        redirects.insert(0, Redirection::Here { text: String::new() });
-        let stage = PipelineStage {
-            words: [ShellWord::text("cat")].into(),
-            redirects,
-            templates: [(TextPlace::Redirect(0), text)].into(),
-            span: place.clone(),
-            ..PipelineStage::default()
-        };
-        self.emit_run([stage].into(), false, place.clone())?;
-        self.emit(ElementKind::Recall(note), place.clone())?;
-        self.land(jump.as_slice());
-        Ok(())
-    }
-
-    /// Has the file of a statement be opened before anything of it runs, as a shell does. Gives the jump that leaves
-    /// the statement out where that fails.
-    fn open_first(
-        &mut self,
-        start: usize,
-        redirects: &[Redirection],
-        place: &Span,
-    ) -> Result<Option<usize>, SyntaxRefusal> {
-        if matches!(redirects, [Redirection::File { path, .. }] if path == DEV_NULL) {
-            return Ok(None);
-        }
-        let before = self.number();
-        let (note, recall) = (ElementKind::Note(before), ElementKind::Recall(before));
-        for kind in [recall, ElementKind::Jump(0), ElementKind::Run, note] {
-            self.insert(start, kind, place)?;
-        }
-        let (words, redirects) = ([ShellWord::text("true")].into(), redirects.to_vec());
-        let stage =
-            PipelineStage { words, redirects, span: place.clone(), ..PipelineStage::default() };
-        if let Some([run, jump]) = self.elements.get_mut(start + 1..start + 3) {
-            run.pipeline.stages.push(stage);
-            (run.is_checked, jump.join) = (true, ListOperator::Or);
-        }
-        Ok(Some(start + 2))
-    }
-
-    /// Whether what the elements since one print can be led elsewhere.
-    fn is_leadable(&self, start: usize, is_piped: bool) -> bool {
-        // What leaves it before its end would leave its output behind.
-        let leaves = self.loops.iter().any(|frame| frame.breaks.iter().any(|jump| *jump >= start));
-        let leads_out = |element: &ScriptElement| match element.kind {
-            ElementKind::Jump(to) => to < start,
-            ElementKind::Exit(_) => !is_piped,
-            // The file would be looked for in another directory.
-            ElementKind::Run => !is_piped && element.pipeline.stages.iter().any(changes_directory),
-            _ => false,
-        };
-        let group = self.elements.get(start..).unwrap_or_default();
-        let fetches = group.iter().any(|element| has_effect(element, Effect::Network));
-        // The status of a group in front of a pipe is not kept.
-        let loses_status = is_piped && self.fails_with_pipes();
-        !(leaves || group.iter().any(leads_out) || loses_status || fetches && !is_piped)
+        self.lead_streams((start, body), &place)
     }
 
     /// Whether an option before has a pipeline fail with any of its programs.
     pub(super) fn fails_with_pipes(&self) -> bool {
         let option = ElementKind::Option(ListOption::PipeFail, true);
         self.elements.iter().any(|element| element.kind == option)
-    }
-
-    /// The pipeline that takes what a group prints. Of that nothing says any more which programs made it, so only
-    /// what looks at text may take it.
-    fn filter_output(&mut self, text: ShellWord, place: &Span) -> Result<(), SyntaxRefusal> {
-        let behind = self.next_index();
-        self.pipeline(Some(text))?;
-        let behind = self.elements.get(behind..).unwrap_or_default();
-        match behind.iter().flat_map(|element| &element.pipeline.stages).all(filters) {
-            true => Ok(()),
-            false => Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone())),
-        }
-    }
-
-    /// Puts an element before others, which thereby lie one further.
-    fn insert(&mut self, at: usize, kind: ElementKind, place: &Span) -> Result<(), SyntaxRefusal> {
-        let last = self.emit(kind, place.clone())?;
-        if let Some(rows) = self.elements.get_mut(at..=last) {
-            rows.rotate_right(1);
-        }
-        let moved = |index: &mut usize| *index += usize::from(*index >= at);
-        for (index, element) in self.elements.iter_mut().enumerate().skip(at) {
-            if index == at {
-                element.otherwise = at + 1;
-                continue;
-            }
-            moved(&mut element.otherwise);
-            element.kind.target_mut().map(moved);
-        }
-        for frame in &mut self.loops {
-            frame.breaks.iter_mut().for_each(moved);
-        }
-        Ok(())
     }
 
     /// Takes this word, if it comes next and nothing of it is quoted.
@@ -409,21 +256,16 @@ impl Parser {
         place: &Span,
     ) -> Result<(), SyntaxRefusal> {
         let (captures, scope) = (true, GroupScope::Subshell);
+        let before = self.number();
+        self.emit(ElementKind::Note(before), place.clone())?;
         self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
-        let printf = ["printf", "%s\\0"].map(ShellWord::text).into_iter();
-        let (words, span) = (printf.chain(words.iter().cloned()).collect(), place.clone());
-        let stage = PipelineStage { words, span, ..PipelineStage::default() };
+        let mut stage = PipelineStage::of(["printf", "%s\\0"], place);
+        stage.words.extend(words.iter().cloned());
         self.emit_run([stage].into(), false, place.clone())?;
         self.emit(ElementKind::Leave(Some(alloc::format!("*{number}"))), place.clone())?;
+        self.emit(ElementKind::Recall(before), place.clone())?;
         Ok(())
     }
-}
-
-/// Whether a redirection leads to the file of one of the others.
-fn leads_to_same(one: &Redirection, others: &[Redirection]) -> bool {
-    let Redirection::File { path, .. } = one else { return false };
-    let is_same = |other: &Redirection| matches!(other, Redirection::File { path: known, .. } if known == path);
-    path != DEV_NULL && others.iter().any(is_same)
 }
 
 pub(super) fn changes_directory(stage: &PipelineStage) -> bool {

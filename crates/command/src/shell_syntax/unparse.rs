@@ -23,14 +23,9 @@ pub fn quote_argv(argv: &[String]) -> Result<String, SyntaxRefusal> {
         quote(word, &mut text);
     }
     let script = super::parse(&text)?;
-    let read: Option<Vec<&str>> = match script.elements.as_slice() {
-        [one] => match one.pipeline.stages.as_slice() {
-            [stage] => stage.words.iter().map(ShellWord::literal).collect(),
-            _ => None,
-        },
-        _ => None,
-    };
-    let is_same = read.is_some_and(|read| read.iter().eq(argv.iter()));
+    let is_same = script.only_stage().is_some_and(|stage| {
+        stage.words.iter().map(ShellWord::literal).eq(argv.iter().map(|word| Some(word.as_str())))
+    });
     if is_same { Ok(text) } else { Err(SyntaxRefusal::of(UnsupportedSyntax::EmptyCommand, 0..0)) }
 }
 

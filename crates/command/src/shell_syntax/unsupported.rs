@@ -154,8 +154,9 @@ constructs! {
         "cd web && npm start &" => "cd web; npm start &";
     Group = "group",
         "this cannot follow a group, a condition or a loop",
-        "join it by `;`, `&&`, `||` or one `|`; one `> file` or `>> file` takes what all of it prints",
-        "{ make; ls; } 2> log" => "{ make; ls; } > log";
+        "join it by `;`, `&&`, `||` or one `|`; `> file`, `2> file` and `2>&1` lead what all of it prints, where each of \
+         its programs can be led there",
+        "{ sort; ls; } < a.txt" => "{ sort < a.txt; ls; } > log 2>&1";
     Parenthesis = "parenthesis",
         "a parenthesis is not part of the language",
         "quote it if it is text",

@@ -99,16 +99,7 @@ fn is_ambiguous_recursion(pieces: &[WordPiece]) -> bool {
     folders > limits::PATTERN_WALKS || typed.split('/').any(stays)
 }
 
-/// Reads a word that must name one thing: a file, or text.
-pub(super) fn parse_literal(units: &[Unit], span: Span) -> Result<String, SyntaxRefusal> {
-    let refusal = || SyntaxRefusal::of(UnsupportedSyntax::TargetPattern, span.clone());
-    if braces::contain_braces(units) {
-        return Err(refusal());
-    }
-    parse_word(units, span.clone())?.literal().map(Into::into).ok_or_else(refusal)
-}
-
-/// The same where values are still to be put in.
+/// Reads a word that must name one thing: a file, or text. Values may still be to be put in.
 pub(super) fn parse_template(units: &[Unit], span: Span) -> Result<ShellWord, SyntaxRefusal> {
     let refusal = || SyntaxRefusal::of(UnsupportedSyntax::TargetPattern, span.clone());
     if braces::contain_braces(units) {
@@ -221,28 +212,18 @@ fn is_range(low: char, high: char) -> bool {
 fn could_match_dots(pieces: &[WordPiece]) -> bool {
     let mut components: Vec<Vec<WordPiece>> = [Vec::new()].into();
     for piece in pieces {
-        if *piece == WordPiece::Directories {
-            components.push(Vec::new());
-            continue;
-        }
-        let WordPiece::Text(text) = piece else {
-            components
-                .iter_mut()
-                .last()
-                .into_iter()
-                .for_each(|component| component.push(piece.clone()));
-            continue;
+        let text = match piece {
+            WordPiece::Directories => "/",
+            WordPiece::Text(text) => text,
+            _ => "",
         };
         for (index, part) in text.split('/').enumerate() {
             if index > 0 {
                 components.push(Vec::new());
             }
             let part = (!part.is_empty()).then(|| WordPiece::Text(part.into()));
-            components
-                .iter_mut()
-                .last()
-                .into_iter()
-                .for_each(|component| component.extend(part.clone()));
+            let part = part.or_else(|| text.is_empty().then(|| piece.clone()));
+            components.last_mut().into_iter().for_each(|component| component.extend(part.clone()));
         }
     }
     let begins = |item: &[WordPiece]| matches!(item, [WordPiece::Text(text), _, ..] if text.starts_with('.'));

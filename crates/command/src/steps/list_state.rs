@@ -192,7 +192,7 @@ impl<F: Clone> ListState<F> {
     /// Notes how the pipeline ended that was next, and what it printed, if that is known.
     ///
     /// # Errors
-    /// The list ends in a group whose output would be lost, or has printed too much into it.
+    /// It has printed too much into a group whose output is kept.
     pub fn ended(
         &mut self,
         script: &Script,
@@ -211,35 +211,33 @@ impl<F: Clone> ListState<F> {
         }
         let is_checked = script.elements.get(self.at).is_some_and(|element| element.is_checked);
         self.at += 1;
-        if is_checked { self.check_status(script) } else { Ok(()) }
+        if is_checked {
+            self.check_status(script);
+        }
+        Ok(())
     }
 
     /// Ends the list where an option says that a failure does.
-    fn check_status(&mut self, script: &Script) -> Result<(), UnsupportedStep> {
+    fn check_status(&mut self, script: &Script) {
         let fails = self.status.is_some_and(|status| status != 0);
-        if fails && self.has_option(ListOption::ErrorExit) { self.exit(script) } else { Ok(()) }
+        if fails && self.has_option(ListOption::ErrorExit) {
+            self.exit(script);
+        }
     }
 
     /// Goes behind the innermost group that is a shell of its own, or to the end.
-    fn exit(&mut self, script: &Script) -> Result<(), UnsupportedStep> {
-        if self.groups.last().is_some_and(|group| group.scope == GroupScope::Shared) {
-            return Err(UnsupportedStep::EndsGroup);
-        }
-        if self.groups.is_empty() {
-            self.at = script.elements.len();
-            return Ok(());
-        }
-        let mut inner = 0_usize;
+    fn exit(&mut self, script: &Script) {
+        // Outside of all groups it is the end.
+        let mut inner = usize::from(self.groups.is_empty());
         while let Some(element) = script.elements.get(self.at) {
             match element.kind {
                 ElementKind::Enter { .. } => inner += 1,
-                ElementKind::Leave(_) if inner == 0 => return Ok(()),
+                ElementKind::Leave(_) if inner == 0 => return,
                 ElementKind::Leave(_) => inner -= 1,
                 _ => {}
             }
             self.at += 1;
         }
-        Ok(())
     }
 
     /// Goes on to the next pipeline. `working_directory` is the path of a directory as programs see it, and `programs` where
@@ -283,7 +281,7 @@ impl<F: Clone> ListState<F> {
                         self.status = Some(0);
                     }
                     if element.is_checked {
-                        self.check_status(script)?;
+                        self.check_status(script);
                     }
                 }
                 ElementKind::Items(number, words) => {
@@ -313,7 +311,7 @@ impl<F: Clone> ListState<F> {
                 self.leave(name.as_deref())?;
                 let index = self.at.saturating_sub(1);
                 if script.elements.get(index).is_some_and(|element| element.is_checked) {
-                    self.check_status(script)?;
+                    self.check_status(script);
                 }
             }
             ElementKind::Jump(to) => self.at = *to,
@@ -353,7 +351,7 @@ impl<F: Clone> ListState<F> {
             ElementKind::Option(option, on) => self.set_option(*option, *on),
             ElementKind::Exit(status) => {
                 self.status = status.map_or(self.status, Some);
-                self.exit(script)?;
+                self.exit(script);
             }
             _ => {}
         }
@@ -373,27 +371,26 @@ impl<F: Clone> ListState<F> {
         });
         match scope {
             GroupScope::Shell => {
-                self.values.retain(|_, value| value.is_exported);
+                // The files of groups around it stay open.
+                self.values.retain(|name, value| value.is_exported || name.starts_with('|'));
                 self.bytes =
                     self.values.iter().map(|(name, value)| name.len() + value.bytes()).sum();
                 self.options.clear();
                 self.status = Some(0);
             }
             GroupScope::Substitution => self.set_option(ListOption::ErrorExit, false),
-            GroupScope::Shared | GroupScope::Subshell => {}
+            GroupScope::Subshell => {}
         }
         Ok(())
     }
 
     fn leave(&mut self, name: Option<&str>) -> Result<(), UnsupportedStep> {
         let Some(group) = self.groups.pop() else { return Ok(()) };
-        if group.scope != GroupScope::Shared {
-            self.directory = group.directory;
-            self.values = group.values;
-            self.programs = group.programs;
-            self.options = group.options;
-            self.bytes = group.bytes;
-        }
+        self.directory = group.directory;
+        self.values = group.values;
+        self.programs = group.programs;
+        self.options = group.options;
+        self.bytes = group.bytes;
         if let Some((name, output)) = name.zip(group.output) {
             let text = output.trim_end_matches('\n');
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

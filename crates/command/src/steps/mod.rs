@@ -64,8 +64,6 @@ pub enum UnsupportedStep {
     UnsupportedCd,
     /// The list may run in more directories than are looked at.
     TooManyFolders,
-    /// It ends in a group whose output goes to a file, and would be lost.
-    EndsGroup,
     /// It may go more ways than are looked at, or goes round without running anything.
     TooManyWays,
     /// The value of a variable cannot be put in.

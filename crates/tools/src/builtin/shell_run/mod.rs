@@ -4,8 +4,10 @@ mod change;
 mod command;
 mod git_alias;
 mod git_repository;
+mod group_files;
 mod jobs;
 mod list;
+mod part_place;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
@@ -23,8 +25,10 @@ use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, Too
 use serde_json::{Map, Value};
 
 use self::change::Change;
+use self::group_files::{check_group_files, removed_group_file};
 use self::jobs::{JobOperation, has_known_jobs, unknown_form};
 use self::list::ListParts;
+use self::part_place::PartPlace;
 use crate::command::code_files::CodeFiles;
 use crate::command::operation::{CommandOperation, ReadyStage, no_background};
 use crate::command::program::{find_command, missing};
@@ -212,28 +216,6 @@ impl Tool for ShellRun {
     }
 }
 
-/// What the place of a part in its list says of it.
-struct PartPlace {
-    /// Whether it runs by itself: it is one part, or the list has no other.
-    is_single: bool,
-    /// Whether it is the end of the list.
-    is_end: bool,
-    /// Its number among the parts that run in the background.
-    job: Option<u64>,
-}
-
-impl PartPlace {
-    fn of(text: Option<&str>, part: Option<u64>) -> Self {
-        let script = text.and_then(|text| parse(text).ok()).unwrap_or_default();
-        let number = part.and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
-        let before = script.elements.iter().take(number);
-        let job = before.filter(|element| element.is_background).count();
-        let is_single = part.is_some() || script.is_single();
-        let is_end = number > script.elements.len();
-        Self { is_single, is_end, job: u64::try_from(job).ok() }
-    }
-}
-
 /// Why parts that run in the background are refused, if they are.
 fn refused_background(steps: &[CommandStep], context: &ToolContext<'_>) -> Option<CodedError> {
     if !steps.iter().any(|step| step.is_background) {
@@ -281,6 +263,9 @@ fn parse_steps(
         return one_part(&script, (cwd, &reached), number, &of);
     }
     let steps = CommandStep::of(&script, cwd, &of).map_err(unsupported)?;
+    for step in &steps {
+        check_group_files(script.elements.get(step.number - 1), step, of.names)?;
+    }
     let last = script.elements.iter().rposition(|element| element.kind == ElementKind::Run);
     let is_whole = steps.last().map(|step| step.number) == last.map(|last| last + 1);
     if is_whole && steps.iter().all(CommandStep::is_cd) {
@@ -308,10 +293,6 @@ fn unsupported(why: UnsupportedStep) -> CodedError {
         UnsupportedStep::TooManyWays => outside_language(
             "the list may go more ways than can be judged before it runs",
             "split it into several calls",
-        ),
-        UnsupportedStep::EndsGroup => outside_language(
-            "the list may end in the middle of a group whose output goes to a file",
-            "write the commands of the group one after another, each with `>> FILE`",
         ),
         UnsupportedStep::Value(ValueProblem::TooLong) => outside_language(
             "the values of variables make the command too long",
@@ -359,6 +340,7 @@ fn one_part(
         return Err(invalid_args(format!("the list has no part {number}")));
     };
     let (step, only) = CommandStep::reached(element, index, at, context).map_err(unsupported)?;
+    check_group_files(Some(element), &step, context.names)?;
     Ok((vec![step], only.to_string()))
 }
 
@@ -435,6 +417,9 @@ fn prepare_command(
     if let Some(path) = command::missing_cwd(step, &facts) {
         let message = format!("there is no folder `{path}` to run in");
         return failed_call(facts, CodedError::new(Code::FileNotFound, message));
+    }
+    if let Some(problem) = removed_group_file(place.element.as_ref(), step, &facts) {
+        return failed_call(facts, problem);
     }
     match command::ready_stages(step, &facts, (&programs, context.host.as_ref())) {
         Ok((stages, input)) => {
