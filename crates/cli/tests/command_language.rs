@@ -125,6 +125,44 @@ fn commands_do_what_they_say() {
     assert!(!capsule.workspace().join("new").exists());
 }
 
+/// What is said of a part that could not be started is shown where the list goes on, once, and its status is that of a
+/// shell.
+#[test]
+fn a_part_that_cannot_start_says_so() {
+    let capsule = capsule();
+    let (write, read) = ("cannot write to `missing/new`", "cannot read from `nope`");
+    for (command, stdout, said, status) in [
+        ("echo x > missing/new; echo $?", "1\n", vec![write], 0),
+        ("echo x > missing/new && echo never || echo or", "or\n", vec![write], 0),
+        ("ls src/b.txt; cat < nope", "src/b.txt\n", vec![read], 1),
+        ("! cat < nope", "", vec![read], 0),
+        ("{ echo x; } > missing/new; echo $?", "1\n", vec![write], 0),
+        ("X=$(cat < nope); echo \"<$X> $?\"", "<> 1\n", vec![read], 0),
+        ("for f in a b; do cat < nope; done; echo $?", "1\n", vec![read, read], 0),
+        ("while read -r f; do echo \"$f\"; done < nope; echo $?", "1\n", vec![read], 0),
+        ("cd missing; echo $?", "1\n", vec!["cd: missing: No such file"], 0),
+        ("cd missing 2>/dev/null; echo $?", "1\n", vec![], 0),
+        ("cd -; echo $?", "1\n", vec!["cd: OLDPWD not set"], 0),
+    ] {
+        let args = ["exec", "--policy", "builtin:developer", "--unattended", "--", command];
+        let done = capsule.run(&args);
+        let lines: Vec<&str> = done
+            .stderr
+            .lines()
+            .filter(|line| !line.starts_with("  capsule show-run") && !line.starts_with("hint: "))
+            .collect();
+        assert_eq!(lines.len(), said.len(), "{command}: {lines:?}");
+        assert!(
+            lines.iter().zip(&said).all(|(line, said)| line.contains(said)),
+            "{command}: {lines:?}"
+        );
+        assert_eq!(done.exits(status).stdout, stdout, "{command}");
+        let answer = call(&capsule, "builtin:developer", command);
+        let told = answer["result"]["stderr"].as_str().unwrap();
+        assert_eq!(told.lines().count(), said.len(), "{command}: {answer}");
+    }
+}
+
 /// A file that a group keeps open is written to by nothing else in it: it is said before anything runs, or where it is
 /// found out.
 #[test]

@@ -6,6 +6,8 @@
 //! ends there. The directory and the status that it runs with are those that the parts left which really
 //! ran: a `cd` that was left out or failed changes nothing.
 
+use std::rc::Rc;
+
 use capsule_base::code::Code;
 use capsule_base::limits;
 use capsule_command::shell_syntax::{
@@ -15,11 +17,12 @@ use capsule_command::steps::{ListState, NextStep, ReachedState};
 use capsule_core::action::{FolderChange, UnsupportedStep};
 use capsule_core::call::ToolCall;
 use capsule_core::outcome::{CodedError, Status};
-use capsule_tools::ListPart;
+use capsule_tools::{ListPart, OutputKind, Sink};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::call_result::CallResult;
+use crate::list_output::{join_outputs, texts};
 
 /// The directory that the list is in by now, and the one before, which `cd -` goes back to; that of the whole if it went
 /// nowhere.
@@ -44,14 +47,14 @@ impl CommandList {
     }
 
     /// Runs the parts one after the other, as they are joined. `pass` makes a call, and is told whether what it prints is
-    /// kept for a variable.
+    /// kept for a variable. What is said of parts that could not be started is shown in the sink.
     pub(crate) fn run<E>(
         self,
-        call: &ToolCall,
+        (call, sink): (&ToolCall, Rc<dyn Sink>),
         whole: CallResult,
         mut pass: impl FnMut(ToolCall, bool) -> Result<CallResult, E>,
     ) -> Result<CallResult, E> {
-        let mut sum = ListResult::new(whole, self.root.clone());
+        let mut sum = ListResult::new(whole, self.root.clone(), sink);
         let mut state = ListState::new((None, None));
         let status = self.run_parts(call, (&mut sum, &mut state), &mut pass)?;
         if !sum.jobs.is_empty() {
@@ -95,6 +98,7 @@ impl CommandList {
             let (status, output) = match self.parts.iter().find(is_noted) {
                 Some(part) if !part.changes_folder => (0, String::new()),
                 _ => {
+                    sum.tell();
                     let done = match sum.call_for((index, element), call, state) {
                         Ok(call) => pass(call, state.captures())?,
                         Err(ended) => *ended,
@@ -182,6 +186,10 @@ struct ListResult {
     jobs: Vec<u64>,
     /// Whether it ended before its end, and the last part says why.
     has_stopped: bool,
+    /// Where output is shown while it comes.
+    sink: Rc<dyn Sink>,
+    /// What is said of the last part, which could not be started, as long as the list may end with it.
+    untold: String,
 }
 
 /// What is put together of all parts.
@@ -191,10 +199,22 @@ const SUMMED_FIELDS: [&str; 4] =
     ["stdout_bytes_total", "stderr_bytes_total", "changes_total", "left_running"];
 
 impl ListResult {
-    fn new(whole: CallResult, root: Option<String>) -> Self {
-        let value = Map::new();
+    fn new(whole: CallResult, root: Option<String>, sink: Rc<dyn Sink>) -> Self {
+        let (value, untold) = (Map::new(), String::new());
         let (fed, has_stopped) = (false, false);
-        Self { whole, value, status: 0, fed, root, jobs: Vec::new(), has_stopped }
+        Self { whole, value, status: 0, fed, root, jobs: Vec::new(), has_stopped, sink, untold }
+    }
+
+    /// Shows what is said of the last part, since the list goes on.
+    fn tell(&mut self) {
+        let text = std::mem::take(&mut self.untold);
+        if text.is_empty() {
+            return;
+        }
+        self.sink.output(OutputKind::Stderr, text.as_bytes());
+        let total = self.value.get("stderr_bytes_total").and_then(Value::as_u64).unwrap_or(0);
+        let length = u64::try_from(text.len()).unwrap_or(0);
+        self.value.insert("stderr_bytes_total".into(), total.saturating_add(length).into());
     }
 
     /// The call that a part is, in the state that the parts before it left.
@@ -244,13 +264,15 @@ impl ListResult {
     /// What a part comes to that could not be started.
     fn ended(&self, code: u8, stream: Option<StdStream>, says: &str) -> CallResult {
         let mut value = json!({ "exit_code": code, "stdout": "", "stderr": "" });
-        let name = match stream {
-            Some(StdStream::Out) => "stdout",
-            Some(StdStream::Err) => "stderr",
-            None => "",
+        let text = format!("{says}\n");
+        let (name, kind) = match stream {
+            Some(StdStream::Out) => ("stdout", OutputKind::Stdout),
+            _ => ("stderr", OutputKind::Stderr),
         };
-        if let Some(text) = value.get_mut(name) {
-            *text = format!("{says}\n").into();
+        if let (Value::Object(value), Some(_)) = (&mut value, stream) {
+            self.sink.output(kind, text.as_bytes());
+            value.insert(format!("{name}_bytes_total"), text.len().into());
+            value.insert(name.into(), text.into());
         }
         let problem = Some(CodedError::new(Code::ExecFailed, says));
         let (status, value) = (Status::ToolError, Some(value));
@@ -259,7 +281,7 @@ impl ListResult {
 
     /// A program that is not there, and a stream that cannot be led to its file, end a part with a status of
     /// their own, as in a shell.
-    fn with_status(&self, done: CallResult) -> CallResult {
+    fn with_status(&mut self, done: CallResult) -> CallResult {
         let Some(problem) = done.problem.as_ref().filter(|_| done.status == Status::ToolError)
         else {
             return done;
@@ -270,7 +292,11 @@ impl ListResult {
             Code::FileSystem if is_over => 1,
             _ => return done,
         };
-        let ended = self.ended(code, Some(StdStream::Err), &problem.message);
+        let mut ended = self.ended(code, None, &problem.message);
+        self.untold = format!("{}\n", problem.message);
+        if let Some(Value::Object(value)) = &mut ended.value {
+            value.insert("stderr".into(), self.untold.clone().into());
+        }
         CallResult { problem: done.problem, decision: done.decision, ..ended }
     }
 
@@ -398,6 +424,11 @@ impl ListResult {
                 }
             };
         }
+        let is_problem =
+            |problem: &CodedError| problem.message.as_str() == self.untold.trim_end_matches('\n');
+        if !self.whole.problem.as_ref().is_some_and(is_problem) {
+            self.tell();
+        }
         let Self { mut whole, value, .. } = self;
         whole.value = Some(match value.is_empty() {
             false => Value::Object(value),
@@ -429,46 +460,6 @@ fn captured_output(value: &mut Map<String, Value>) -> Result<String, CodedError>
     Ok(text)
 }
 
-/// What a result holds of a stream: the text, and the end of one that was cut.
-fn texts(value: &Map<String, Value>, name: &str) -> [Option<String>; 2] {
-    [name.to_owned(), format!("{name}_tail")]
-        .map(|name| value.get(&name).and_then(Value::as_str).map(str::to_owned))
-}
-
-/// A text, and the end of one that was cut.
-type HeadAndTail = (Option<String>, Option<String>);
-
-/// Two outputs, one behind the other, up to the most that a command may give. Where the first was cut, all of
-/// the other lies behind the gap.
-fn join_outputs(
-    (before, before_tail): HeadAndTail,
-    (after, after_tail): HeadAndTail,
-) -> HeadAndTail {
-    let most = usize::try_from(limits::OUTPUT_BYTES_MAX).unwrap_or(usize::MAX);
-    match before_tail {
-        Some(first) => {
-            (before, after_tail.or_else(|| Some(last(first + &after.unwrap_or_default(), most))))
-        }
-        None => {
-            let text =
-                before.map(|before| first(before + after.as_deref().unwrap_or_default(), most));
-            (text.or(after), after_tail)
-        }
-    }
-}
-
-/// The first bytes of a text, as far as they are whole characters.
-fn first(mut text: String, most: usize) -> String {
-    text.truncate(text.floor_char_boundary(most));
-    text
-}
-
-/// The last ones.
-fn last(mut text: String, most: usize) -> String {
-    text.drain(..text.ceil_char_boundary(text.len().saturating_sub(most)));
-    text
-}
-
 fn is_too_long(value: &Map<String, Value>) -> bool {
     CONCATENATED_FIELDS.iter().any(|name| {
         let length = value.get(*name).and_then(Value::as_str).map_or(0, str::len);
@@ -492,6 +483,7 @@ mod tests {
     use capsule_core::capability::Capabilities;
     use capsule_core::decision::{Decision, Verdict};
     use capsule_core::risk::Risk;
+    use capsule_tools::NullSink;
     use proptest::prelude::*;
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
@@ -601,7 +593,8 @@ mod tests {
             let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
             let whole_done = delivered(json!({}), None);
             let (mut started, mut jobs) = (0_u64, Vec::new());
-            list.run(&whole, whole_done, |call, _| {
+            let sink: Rc<dyn Sink> = Rc::new(NullSink);
+            list.run((&whole, sink), whole_done, |call, _| {
                 let Some(steps) = understood(&call) else { return Err(()) };
                 assert_eq!(steps.len(), 1, "{text:?}");
                 outside |= steps[0].cwd.inside().is_none();
@@ -1096,7 +1089,8 @@ mod tests {
             let root = folder("judged");
             let parts = json!({ "parts": ListPart::of(&steps), "root": "/workspace" });
             let list = CommandList::from_result(&whole, &delivered(parts, None)).unwrap();
-            let _ = list.run(&whole, delivered(json!({}), None), |call, _| {
+            let sink: Rc<dyn Sink> = Rc::new(NullSink);
+            let _ = list.run((&whole, sink), delivered(json!({}), None), |call, _| {
                 let Some(mut reached) = understood(&call) else { return Err(()) };
                 let item = reached.remove(0);
                 let seen = |step: &CommandStep| {

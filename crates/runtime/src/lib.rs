@@ -19,6 +19,7 @@ mod layer_diff;
 mod layer_history;
 mod layers;
 mod lifecycle;
+mod list_output;
 mod live_run;
 mod masked_stream;
 mod model_call;

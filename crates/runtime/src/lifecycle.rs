@@ -30,10 +30,13 @@ pub fn submit<J: Journal, H: CallBackend>(
     let call = with_script_texts((&run.policy, &run.usage), &mut run.backend, call);
     let (call, whole) = run_call(run, call)?;
     let done = match CommandList::from_result(&call, &whole) {
-        Some(list) => list.run(&call, whole, |part, captures| {
-            run.backend.capture_output(captures);
-            run_call(run, part).map(|(_, done)| done)
-        }),
+        Some(list) => {
+            let sink = run.backend.sink();
+            list.run((&call, sink), whole, |part, captures| {
+                run.backend.capture_output(captures);
+                run_call(run, part).map(|(_, done)| done)
+            })
+        }
         None => Ok(whole),
     };
     run.backend.capture_output(false);

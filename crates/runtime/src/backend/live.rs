@@ -327,6 +327,10 @@ impl CallBackend for LiveBackend {
         }
     }
 
+    fn sink(&self) -> Rc<dyn Sink> {
+        Rc::clone(&self.sink)
+    }
+
     fn capture_output(&mut self, captures: bool) {
         self.captures_output = captures;
     }

@@ -14,6 +14,7 @@ use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
 use capsule_core::lifecycle::PreflightReport;
 use capsule_core::outcome::CodedError;
+use capsule_tools::{NullSink, Sink};
 use capsule_workspace::{HiddenPaths, Workspace};
 
 pub use live::LiveBackend;
@@ -55,6 +56,11 @@ pub trait CallBackend {
 
     /// Says whether what the next calls print is kept for a variable: then it is not shown.
     fn capture_output(&mut self, _captures: bool) {}
+
+    /// Where output is shown while it comes; nowhere in a replay.
+    fn sink(&self) -> Rc<dyn Sink> {
+        Rc::new(NullSink)
+    }
 
     /// Ends what a list still runs in the background, now that it is over.
     fn end_jobs(&mut self) {}

@@ -1,13 +1,18 @@
 //! `cd` as a part of a list: whether the folder is there, and with it how the list goes on. It changes
 //! nothing but the folder of the parts behind it.
 
+use std::rc::Rc;
+
 use capsule_base::code::Code;
 use capsule_base::path::WorkspacePath;
-use capsule_base::root_names::RootNames;
 use capsule_command::shell_syntax::{StdStream, parse};
 use capsule_core::action::{Facts, FileKind, FolderChange, PathTarget};
 use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{CodedError, Outcome, Output};
+use capsule_sandbox::OutputKind;
+
+use crate::host::Sink;
+use crate::tool::ToolContext;
 
 /// What a `cd` comes to.
 pub(super) struct Change {
@@ -15,11 +20,17 @@ pub(super) struct Change {
     to: Result<WorkspacePath, String>,
     out: String,
     err: String,
+    sink: Rc<dyn Sink>,
 }
 
 impl Change {
     /// What the text of a part comes to that goes to a folder, by what was found there.
-    pub(super) fn of(text: &str, to: &PathTarget, facts: &Facts, names: &RootNames) -> Self {
+    pub(super) fn of(
+        text: &str,
+        to: &PathTarget,
+        facts: &Facts,
+        context: &ToolContext<'_>,
+    ) -> Self {
         let script = parse(text).unwrap_or_default();
         let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
         let (named, out, err) = match &change {
@@ -27,7 +38,8 @@ impl Change {
             None => (to.asked.as_str(), Some(StdStream::Out), Some(StdStream::Err)),
         };
         let went = arrive(named, to, facts);
-        let mut change = Self { to: went, out: String::new(), err: String::new() };
+        let (sink, names) = (Rc::clone(context.sink), context.workspace.root_names());
+        let mut change = Self { to: went, out: String::new(), err: String::new(), sink };
         let (text, stream) = match &change.to {
             // The folder before is told, as it is not written.
             Ok(path) if named == "-" => (names.absolute(path.components()) + "\n", out),
@@ -56,6 +68,8 @@ fn arrive(named: &str, to: &PathTarget, facts: &Facts) -> Result<WorkspacePath, 
 impl Operation for Change {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         let code = i32::from(self.to.is_err());
+        self.sink.output(OutputKind::Stdout, self.out.as_bytes());
+        self.sink.output(OutputKind::Stderr, self.err.as_bytes());
         let [out, err] = [&self.out, &self.err].map(String::len);
         let output = Output::default()
             .with("exit_code", code)

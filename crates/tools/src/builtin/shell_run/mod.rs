@@ -402,8 +402,7 @@ fn prepare_command(
                 Some(Err(problem)) => return failed_call(facts, problem),
                 None => {}
             }
-            let operation =
-                Box::new(Change::of(text, &step.cwd, &facts, context.workspace.root_names()));
+            let operation = Box::new(Change::of(text, &step.cwd, &facts, context));
             return PreparedCall { facts, operation };
         }
         ([step], _) if !step.is_cd() && place.is_single => step,
