@@ -63,6 +63,50 @@ fn replays(capsule: &Capsule) {
     assert!(replayed.stderr.contains("nothing was executed"), "{replayed:?}");
 }
 
+/// A group whose one program is behind a `cd` is one job: it runs there, each of its parts is judged, and the list goes on
+/// where it was.
+#[test]
+fn a_group_is_one_job() {
+    let capsule = capsule();
+    capsule.write_file("web/f", "web\n");
+    let policy = capsule.write_policy(OPEN);
+    for (command, stdout, status) in [
+        ("(cd web && cat f) & wait $!; cat f", "web\nroot\n", 0),
+        ("cd web && cat f & wait; cat f", "web\nroot\n", 0),
+        ("(cd web && cat f && cat missing) 2>/dev/null & wait", "", 3),
+        (
+            "(cd web && sleep 9) & jobs; kill %1; wait %1 || echo $?",
+            "[1]+  Running                 sleep 9 &\n143\n",
+            0,
+        ),
+        ("(cd web && cat f missing) > log 2>&1 & wait $! || wc -l < log", "2\n", 0),
+        ("{ cd web; N=f; cat $N; } > log & wait; cat log", "web\n", 0),
+        ("bash -c 'cd web && cat f' & wait; cat f", "web\nroot\n", 0),
+        ("set -e; (cd missing; cat f) & echo $?; wait; echo end", "0\nend\n", 0),
+        ("(cd missing && cat f) & kill %1 || echo none", "none\n", 0),
+        ("(cd web && perl ../server.pl) & perl client.pl; kill $!", "hello\nready\nserved\n", 0),
+    ] {
+        let told = call(&capsule, &policy, command);
+        if status == 3 {
+            assert_eq!(told["code"], "exec.not-in-language", "{command}: {told}");
+            continue;
+        }
+        assert_eq!(told["result"]["stdout"], stdout, "{command}: {told}");
+        assert_eq!(told["result"]["exit_code"], status, "{command}: {told}");
+        replays(&capsule);
+    }
+    // What is denied is denied wherever it would run.
+    let careful = capsule.write_policy(&OPEN.replace("deletes: allow", "deletes: deny"));
+    for command in
+        ["(cd web && rm f) & cat f", "cd .. && cat f & cat f", "(cd web && cat f) > ../o & cat f"]
+    {
+        let told = call(&capsule, &careful, command);
+        assert_eq!(told["status"], "denied", "{command}: {told}");
+        assert_eq!(told["result"]["stdout"], Value::Null, "{command}: {told}");
+    }
+    assert!(capsule.workspace().join("web/f").exists());
+}
+
 /// As `jobs` of a shell tells them.
 #[test]
 fn jobs_are_listed() {
@@ -221,8 +265,8 @@ fn what_cannot_be_held_in_the_background_is_refused() {
     let capsule = capsule();
     let policy = capsule.write_policy(OPEN);
     for (command, reason) in [
-        ("cd a && sleep 1 &", "only one plain pipeline"),
-        ("(sleep 1 &)", "only one plain pipeline"),
+        ("true && sleep 1 &", "only one pipeline"),
+        ("(sleep 1 &)", "only one pipeline"),
         ("sleep 1 & $!", "does not say which program"),
         ("sleep 1 & echo x > $!", "which file a stream leads to"),
         ("sleep 1 & rm $!", "what `rm` works on"),

@@ -411,6 +411,11 @@ impl WordPiece {
     }
 }
 
+/// The beginning of a group.
+pub(super) const fn enter(captures: bool, scope: GroupScope) -> ElementKind {
+    ElementKind::Enter { captures, scope }
+}
+
 impl ElementKind {
     /// The index of the element at which it may go on.
     pub(super) const fn target_mut(&mut self) -> Option<&mut usize> {
@@ -483,12 +488,6 @@ impl Script {
     #[must_use]
     pub fn is_single(&self) -> bool {
         matches!(self.elements.as_slice(), [one] if one.kind == ElementKind::Run)
-    }
-
-    /// The stage that it is, if it is no more than one.
-    pub(super) fn only_stage(&self) -> Option<&PipelineStage> {
-        let mut stages = self.stages();
-        stages.next().filter(|_| self.is_single() && stages.next().is_none())
     }
 
     /// Every stage, from left to right.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::ast::{
     ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, Script, ScriptElement,
-    ShellWord, Span, TextPlace, WordPiece,
+    ShellWord, Span, TextPlace, WordPiece, enter,
 };
 use super::parser::{Parser, check_count, parse_text};
 use super::refusal::SyntaxRefusal;
@@ -90,12 +90,9 @@ impl Parser {
         let keeps_status = !is_exported && inner().any(|name| name.starts_with('('));
         let name = name.to_string();
         self.names.push(name.clone());
-        let index = self
-            .emit(ElementKind::Assign { name, value, is_exported, keeps_status }, span.clone())?;
-        if let Some(element) = self.elements.get_mut(index) {
-            element.is_checked = keeps_status;
-        }
-        Ok(())
+        let kind = ElementKind::Assign { name, value, is_exported, keeps_status };
+        let assign = ScriptElement::new(kind, self.next_index(), span.clone());
+        self.push(ScriptElement { is_checked: keeps_status, ..assign }).map(drop)
     }
 
     /// `export NAME=VALUE ..` and `export NAME ..`.
@@ -154,8 +151,7 @@ impl Parser {
         for (option, on) in found {
             self.emit(ElementKind::Option(option, on), span.clone())?;
         }
-        self.emit(ElementKind::Succeed, span.clone())?;
-        Ok(true)
+        self.emit(ElementKind::Succeed, span.clone()).map(|_| true)
     }
 
     fn leave_loop(&mut self, breaks: bool, span: &Span) -> Result<bool, SyntaxRefusal> {
@@ -167,8 +163,7 @@ impl Parser {
         self.emit(ElementKind::Succeed, span.clone())?;
         if !breaks {
             self.emit(ElementKind::Note(note), span.clone())?;
-            self.emit(ElementKind::Jump(head), span.clone())?;
-            return Ok(true);
+            return self.emit(ElementKind::Jump(head), span.clone()).map(|_| true);
         }
         let index = self.emit(ElementKind::Jump(0), span.clone())?;
         if let Some(frame) = self.loops.last_mut() {
@@ -177,16 +172,27 @@ impl Parser {
         Ok(true)
     }
 
-    /// Has the one pipeline that the elements since one are run in the background. `$!` names it from there on.
+    /// Has what the elements since one run go on in the background: one pipeline, and before it nothing but what a shell
+    /// has in itself. `$!` names it from there on.
     pub(super) fn background(&mut self, start: usize, place: Span) -> Result<(), SyntaxRefusal> {
         let jobs = self.elements.iter().filter(|element| element.is_background).count();
         check_count(jobs, "background parts", limits::BACKGROUND_JOBS, &place)?;
         let is_top = self.depth == 0 && self.groups == 0 && self.captured == 0;
-        match self.elements.get_mut(start..) {
-            Some([element]) if is_top && runs_programs(element) => {
-                (element.is_background, element.is_checked) = (true, false);
-            }
-            _ => return Err(SyntaxRefusal::of(UnsupportedSyntax::Background, place)),
+        let group = self.elements.get_mut(start..).unwrap_or_default();
+        let is_group = group.len() > 1;
+        let last = group.iter().rposition(|element| !matches!(element.kind, ElementKind::Leave(_)));
+        let (before, rest) = group.split_at_mut(last.unwrap_or_default());
+        let only_leads = before.iter().enumerate().all(|(at, item)| leads_on(item, start + at));
+        match rest.first_mut().filter(|last| is_top && only_leads && runs_programs(last)) {
+            Some(last) => last.is_background = true,
+            None => return Err(SyntaxRefusal::of(UnsupportedSyntax::Background, place)),
+        }
+        rest.iter_mut().for_each(|element| element.is_checked = false);
+        if is_group {
+            let behind = self.emit(enter(false, GroupScope::Subshell), place.clone())?;
+            self.move_to_front(start, behind);
+            self.emit(ElementKind::Leave(None), place.clone())?;
+            self.emit(ElementKind::Succeed, place.clone())?;
         }
         let job =
             ShellWord { is_opaque: true, ..ShellWord::text(&alloc::format!("%{}", jobs + 1)) };
@@ -258,8 +264,7 @@ impl Parser {
         inner: Script,
         span: &Span,
     ) -> Result<(), SyntaxRefusal> {
-        let (captures, scope) = (false, GroupScope::Shell);
-        self.emit(ElementKind::Enter { captures, scope }, span.clone())?;
+        self.emit(enter(false, GroupScope::Shell), span.clone())?;
         for option in switched {
             self.emit(ElementKind::Option(option, true), span.clone())?;
         }
@@ -279,18 +284,28 @@ impl Parser {
             if element.join == ListOperator::First {
                 element.join = ListOperator::Then;
             }
-            let index = self.emit(ElementKind::Succeed, span.clone())?;
-            let is_captured = self.elements.get(index).is_some_and(|item| item.is_captured);
-            if let Some(item) = self.elements.get_mut(index) {
-                *item = ScriptElement {
-                    is_captured: is_captured || element.is_captured,
-                    span: span.clone(),
-                    ..element
-                };
-            }
+            self.push(ScriptElement { span: span.clone(), ..element })?;
         }
         let runs = self.elements.iter().filter(|element| element.kind == ElementKind::Run).count();
         check_count(runs, "elements", limits::COMMAND_ELEMENTS + 1, span)
+    }
+}
+
+/// Whether the element with this index ends at once, and only leads on to those behind it: it is nothing that runs, but a
+/// `cd` or what opens files.
+fn leads_on(element: &ScriptElement, index: usize) -> bool {
+    let mut stages = element.pipeline.stages.iter();
+    match &element.kind {
+        ElementKind::Run => stages.all(|stage| {
+            let is_opening =
+                !stage.redirects.is_empty() && stage.words == [ShellWord::text("true")];
+            changes_directory(stage) || is_opening
+        }),
+        ElementKind::Jump(to) => *to > index,
+        ElementKind::Enter { captures, .. } => !captures,
+        ElementKind::Leave(name) => name.is_none(),
+        ElementKind::Exit(_) | ElementKind::Negate => false,
+        kind => !matches!(kind, ElementKind::Each { .. } | ElementKind::EachLine { .. }),
     }
 }
 

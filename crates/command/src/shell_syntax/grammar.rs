@@ -91,7 +91,7 @@ pub const GRAMMAR: &[GrammarRule] = &[
         "set -euo pipefail; make; make test",
     ),
     rule(
-        "LIST: PIPELINE &",
+        "LIST: PIPELINE &, ( cd DIR && PIPELINE ) &",
         "the list goes on while it runs, at most eight in a list; it reaches no hosts, nor does any part while one runs, but what listens on \
          `localhost` is reached by the parts behind it; it ends with the list, and its output comes with the call that ends it",
         "python3 server.py > log 2>&1 & sleep 1; curl -s localhost:8000; kill %1",

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::ast::{
     ElementKind, GroupScope, ListOperator, PipelineStage, Redirection, ScriptElement, ShellWord,
-    Span, StdStream, TextPlace,
+    Span, StdStream, TextPlace, enter,
 };
 use super::parser::Parser;
 use super::refusal::SyntaxRefusal;
@@ -84,8 +84,7 @@ impl Parser {
             return Ok(());
         }
         let name = alloc::format!("|{}", self.number());
-        let (captures, scope) = (true, GroupScope::Subshell);
-        let behind = self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
+        let behind = self.emit(enter(true, GroupScope::Subshell), place.clone())?;
         self.move_to_front(start, behind);
         self.emit(ElementKind::Leave(Some(name.clone())), place.clone())?;
         self.skip_lines();

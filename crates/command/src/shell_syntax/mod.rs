@@ -327,6 +327,7 @@ mod tests {
                 "Option(ErrorExit, true) ; Option(PipeFail, true) ; Succeed ; [a]",
             ),
             ("a; exit 3", "[a] ; Exit(Some(3))"),
+            ("cd a && b &", "Subshell ; [cd][a] && [b] ; leave  ; Succeed ; !=%1"),
             ("source v/bin/activate && a", "Activate(\"v/bin\") && [a]"),
             ("bash -c 'a; b' && c", "Shell ; [a] ; [b] ; leave  && [c]"),
             ("bash -lc 'a 2>&1' | b; sh -c 'c > d' > e", "[a]Err>&Out | [b] ; [c]Out>eOut>d"),
@@ -486,7 +487,13 @@ mod tests {
             ("x && y &", C::Background, "&"),
             ("x || y & z", C::Background, "&"),
             ("! x &", C::Background, "&"),
-            ("(x) &", C::Background, "&"),
+            ("(x; y) &", C::Background, "&"),
+            ("(cd a; x; cd b) &", C::Background, "&"),
+            ("(cd a && x) | wc &", C::Background, "&"),
+            ("(A=$(y); x) &", C::Background, "&"),
+            ("(cd a; x; exit 1) &", C::Background, "&"),
+            ("for f in a; do cd $f && x; done &", C::Background, "&"),
+            ("while x; do cd a; done &", C::Background, "&"),
             ("(x &)", C::Background, "&"),
             ("{ x & }", C::Background, "&"),
             ("for f in a; do x & done", C::Background, "&"),
@@ -743,6 +750,10 @@ mod tests {
             ("cat <<E & z\ntext\nE", &[true, false]),
             ("bash -c 'x | y' & z", &[true, false]),
             ("x 'a & b' \\& && y", &[false, false]),
+            ("(cd a && x) & y", &[false, true, false]),
+            ("cd a && A=1 && x | y &", &[false, true]),
+            ("{ cd a; x; } > b 2>&1 &", &[false, false, true]),
+            ("bash -c 'cd a && x' & wait", &[false, true, false]),
         ] {
             let script = parse(text).unwrap();
             let runs = script.elements.iter().filter(|element| element.kind == ElementKind::Run);

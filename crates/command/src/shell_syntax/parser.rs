@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::ast::{
     ElementKind, GroupScope, ListOperator, Pipeline, PipelineStage, Redirection, Script,
-    ScriptElement, ShellWord, Span, TextPlace, WordPiece,
+    ScriptElement, ShellWord, Span, TextPlace, WordPiece, enter,
 };
 use super::cursor::{self, Cursor};
 use super::lexer::{self, is_name};
@@ -139,10 +139,15 @@ impl Parser {
 
     /// Adds an element that always runs, and gives its index.
     pub(super) fn emit(&mut self, kind: ElementKind, span: Span) -> Result<usize, SyntaxRefusal> {
-        let index = self.elements.len();
-        check_count(index, "elements", limits::COMMAND_ELEMENTS_ALL, &span)?;
-        let element = ScriptElement::new(kind, index, span);
-        self.elements.push(ScriptElement { is_captured: self.captured > 0, ..element });
+        self.push(ScriptElement::new(kind, self.next_index(), span))
+    }
+
+    /// Adds an element, and gives its index.
+    pub(super) fn push(&mut self, mut element: ScriptElement) -> Result<usize, SyntaxRefusal> {
+        let index = self.next_index();
+        check_count(index, "elements", limits::COMMAND_ELEMENTS_ALL, &element.span)?;
+        element.is_captured |= self.captured > 0;
+        self.elements.push(element);
         Ok(index)
     }
 
@@ -282,11 +287,9 @@ impl Parser {
         is_checked: bool,
         span: Span,
     ) -> Result<(), SyntaxRefusal> {
-        let index = self.emit(ElementKind::Run, span)?;
-        if let Some(element) = self.elements.get_mut(index) {
-            (element.pipeline, element.is_checked) = (Pipeline { stages }, is_checked);
-        }
-        Ok(())
+        let run = ScriptElement::new(ElementKind::Run, self.next_index(), span);
+        let pipeline = Pipeline { stages };
+        self.push(ScriptElement { pipeline, is_checked, ..run }).map(drop)
     }
 
     /// Runs the commands whose output a stage needs, in the order of the text.
@@ -309,10 +312,9 @@ impl Parser {
             let cat = "cat".chars().map(|c| Unit { kind: CharKind::Bare(c), at: place.start });
             tokens.insert(0, (Token::Word(cat.collect()), place.clone()));
         }
-        let (captures, scope) = (true, GroupScope::Substitution);
         self.captured += 1;
         self.groups += 1;
-        self.emit(ElementKind::Enter { captures, scope }, span.clone())?;
+        self.emit(enter(true, GroupScope::Substitution), span.clone())?;
         let outer = core::mem::replace(&mut self.tokens, tokens.into_iter().peekable());
         self.list(&[])?;
         if let Some((token, place)) = self.tokens.next() {

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::{IntoIter, Vec};
 use core::iter::Peekable;
 
-use super::ast::{ElementKind, GroupScope, ListOperator, PipelineStage, Span, TextPlace};
+use super::ast::{ElementKind, GroupScope, ListOperator, PipelineStage, Span, TextPlace, enter};
 use super::parser::{Parser, ends_command};
 use super::refusal::SyntaxRefusal;
 use super::reserved_words::is_assignable;
@@ -153,9 +153,8 @@ impl Parser {
         let Some(read) = read.filter(|_| !self.fails_with_pipes()) else {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Group, place.clone()));
         };
-        let (captures, scope) = (false, GroupScope::Subshell);
         self.groups += 1;
-        self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
+        self.emit(enter(false, GroupScope::Subshell), place.clone())?;
         let start = self.next_index();
         let output = self.loop_over_lines(read, place)?;
         let behind = self.next_index();
@@ -187,10 +186,8 @@ impl Parser {
     }
 
     fn begin_capture(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
-        let (captures, scope) = (true, GroupScope::Subshell);
         self.captured += 1;
-        self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
-        Ok(())
+        self.emit(enter(true, GroupScope::Subshell), place.clone()).map(drop)
     }
 
     fn end_capture(&mut self, name: String, place: &Span) -> Result<usize, SyntaxRefusal> {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::ast::{
     ElementKind, GroupScope, ListOperator, ListOption, PipelineStage, ScriptElement, ShellWord,
-    Span,
+    Span, enter,
 };
 use super::parser::{LoopFrame, Parser, check_count, ends_command};
 use super::refusal::SyntaxRefusal;
@@ -21,8 +21,7 @@ impl Parser {
         if let Some(place) = self.take_word("!") {
             self.statement()?;
             self.uncheck_since(start);
-            self.emit(ElementKind::Negate, place)?;
-            return Ok(());
+            return self.emit(ElementKind::Negate, place).map(drop);
         }
         self.statement()
     }
@@ -91,11 +90,8 @@ impl Parser {
         join: ListOperator,
         place: &Span,
     ) -> Result<usize, SyntaxRefusal> {
-        let index = self.emit(ElementKind::Jump(0), place.clone())?;
-        if let Some(element) = self.elements.get_mut(index) {
-            element.join = join;
-        }
-        Ok(index)
+        let jump = ScriptElement::new(ElementKind::Jump(0), self.next_index(), place.clone());
+        self.push(ScriptElement { join, ..jump })
     }
 
     /// Has jumps lead to what comes next.
@@ -110,9 +106,8 @@ impl Parser {
     }
 
     fn subshell(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
-        let (captures, scope) = (false, GroupScope::Subshell);
         self.groups += 1;
-        self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
+        self.emit(enter(false, GroupScope::Subshell), place.clone())?;
         self.list(&[])?;
         if self.tokens.next_if(|(token, _)| matches!(token, Token::Close)).is_none() {
             return Err(SyntaxRefusal::of(UnsupportedSyntax::Parenthesis, place.clone()));
@@ -122,11 +117,8 @@ impl Parser {
     }
 
     pub(super) fn leave(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
-        let index = self.emit(ElementKind::Leave(None), place.clone())?;
-        if let Some(element) = self.elements.get_mut(index) {
-            element.is_checked = true;
-        }
-        Ok(())
+        let leave = ScriptElement::new(ElementKind::Leave(None), self.next_index(), place.clone());
+        self.push(ScriptElement { is_checked: true, ..leave }).map(drop)
     }
 
     fn condition(&mut self, place: &Span) -> Result<(), SyntaxRefusal> {
@@ -255,16 +247,14 @@ impl Parser {
         words: &[ShellWord],
         place: &Span,
     ) -> Result<(), SyntaxRefusal> {
-        let (captures, scope) = (true, GroupScope::Subshell);
         let before = self.number();
         self.emit(ElementKind::Note(before), place.clone())?;
-        self.emit(ElementKind::Enter { captures, scope }, place.clone())?;
+        self.emit(enter(true, GroupScope::Subshell), place.clone())?;
         let mut stage = PipelineStage::of(["printf", "%s\\0"], place);
         stage.words.extend(words.iter().cloned());
         self.emit_run([stage].into(), false, place.clone())?;
         self.emit(ElementKind::Leave(Some(alloc::format!("*{number}"))), place.clone())?;
-        self.emit(ElementKind::Recall(before), place.clone())?;
-        Ok(())
+        self.emit(ElementKind::Recall(before), place.clone()).map(drop)
     }
 }
 

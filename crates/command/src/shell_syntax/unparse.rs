@@ -29,6 +29,14 @@ pub fn quote_argv(argv: &[String]) -> Result<String, SyntaxRefusal> {
     if is_same { Ok(text) } else { Err(SyntaxRefusal::of(UnsupportedSyntax::EmptyCommand, 0..0)) }
 }
 
+impl Script {
+    /// The stage that it is, if it is no more than one.
+    pub(super) fn only_stage(&self) -> Option<&PipelineStage> {
+        let mut stages = self.stages();
+        stages.next().filter(|_| self.is_single() && stages.next().is_none())
+    }
+}
+
 /// Writes text so that no character of it means anything else.
 fn quote(text: &str, into: &mut String) {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "_-./,:+@".contains(c);

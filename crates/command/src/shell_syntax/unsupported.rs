@@ -149,9 +149,9 @@ constructs! {
 
     // ---- the shape of commands -------------------------------------------------------------------------
     Background = "background",
-        "only one plain pipeline of a list runs in the background, in no group, loop, condition or `&&`",
-        "write `CMD &` as a part of its own, `cd DIR` before it; quote an `&` that is text",
-        "cd web && npm start &" => "cd web; npm start &";
+        "only one pipeline runs in the background, with nothing but `cd` and variables before it, and not inside of a group",
+        "write `CMD &` or `(cd DIR && CMD) &` as a part of its own, and what comes first before it; quote an `&` that is text",
+        "make && ./server &" => "make; (cd web && ./server) &";
     Group = "group",
         "this cannot follow a group, a condition or a loop",
         "join it by `;`, `&&`, `||` or one `|`; `> file`, `2> file` and `2>&1` lead what all of it prints, where each of \
