@@ -8,6 +8,7 @@ use std::sync::Arc;
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::digest::Digest;
+use capsule_base::escape;
 use capsule_base::yaml::{self, POLICY_DIALECT};
 use capsule_core::journal::{
     Document, LayerOpened, PayloadRef, RunKind, RunOpened, WorkspaceIdentity,
@@ -239,7 +240,8 @@ fn no_workspace(
     root: &Path,
     error: &std::io::Error,
 ) -> PolicyLoadError {
-    let message = format!("`{}` cannot be opened: {error}", root.display());
+    let message =
+        format!("`{}` cannot be opened: {error}", escape::line(&root.display().to_string()));
     let named =
         lookup.workspace.is_none().then(|| yaml::parse(&text.text, &POLICY_DIALECT).ok().flatten());
     let named =

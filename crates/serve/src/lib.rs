@@ -8,5 +8,6 @@
 mod mcp;
 
 pub use mcp::{
-    CallAnswer, HttpDoor, McpHost, McpServer, head_bytes, serve_http, serve_lines, serve_stdio,
+    CallAnswer, HttpDoor, McpHost, McpServer, PolicyWatch, head_bytes, serve_http, serve_lines,
+    serve_stdio,
 };

@@ -10,7 +10,7 @@ use capsule_base::{json as strict, limits};
 use capsule_core::approval::Card;
 use capsule_core::outcome::CodedError;
 use capsule_runtime::{Cancel, ModelTool, Prompt, offered_tools};
-use capsule_serve::{CallAnswer, McpHost, serve_lines};
+use capsule_serve::{CallAnswer, McpHost, PolicyWatch, serve_lines};
 use serde_json::json;
 
 use crate::policy;
@@ -69,6 +69,10 @@ impl McpHost for Host {
 
     fn refresh(&mut self) -> bool {
         true
+    }
+
+    fn policy_watch(&self) -> PolicyWatch {
+        Box::new(|| false)
     }
 
     fn awaits_root(&self) -> bool {

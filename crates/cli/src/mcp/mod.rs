@@ -5,6 +5,7 @@
 //! at the workspace itself.
 
 mod card_text;
+mod followed_policy;
 mod session;
 
 use std::io;

@@ -1,10 +1,7 @@
 //! The session of an MCP client.
 
-use std::collections::BTreeMap;
-use std::mem;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use capsule_base::code::Code;
 use capsule_base::exit::Exit;
@@ -14,36 +11,28 @@ use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_report::{network_text, policy_lines, policy_rules};
 use capsule_runtime::{
-    BoundPolicy, Cancel, CommandRunner, ModelSession, ModelTool, NullObserver, Prompt,
-    SessionChoice, end_session, now_micros, offered_tools, tool_capabilities, workspace_layer,
+    Cancel, CommandRunner, ModelSession, ModelTool, NullObserver, Prompt, SessionChoice,
+    end_session, now_micros, offered_tools, tool_capabilities,
 };
-use capsule_serve::{CallAnswer, McpHost};
+use capsule_serve::{CallAnswer, McpHost, PolicyWatch};
 use serde_json::{Value, json};
 
-use crate::args::McpServeArgs;
+use crate::args::{LayerArg, McpServeArgs};
 use crate::command::run_end::show_staged;
 use crate::command::run_start::open_model_session;
-use crate::command::{SettledChanges, load_session_policy, policy_texts, settle_changes};
+use crate::command::{SettledChanges, policy_texts, settle_changes};
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::mcp::card_text::card_text;
+use crate::mcp::followed_policy::FollowedPolicy;
 use crate::screen::Screen;
 use crate::signal;
 
 /// The session of an MCP client; it is opened by the first call.
 pub(super) struct McpSession<'c> {
     args: &'c McpServeArgs,
-    /// As the server was started.
-    started: &'c CliContext,
-    /// The same with the directory that the client named.
-    ctx: CliContext,
+    policy: FollowedPolicy<'c>,
     screen: &'c Screen,
-    /// The policy in force; why there is none.
-    bound: Result<BoundPolicy, CodedError>,
-    /// The files that it was read from, there or not, and how they looked before that.
-    files: BTreeMap<PathBuf, Option<FileState>>,
-    /// Whether the client may name the workspace.
-    awaits_root: bool,
     cancel: Cancel,
     name: String,
     /// The full id of its run, and its label.
@@ -63,54 +52,25 @@ struct HeldSession {
 /// How long other processes wait at most for a session whose client never pauses.
 const LONGEST_HOLD: Duration = Duration::from_secs(1);
 
-/// By what a file is seen to be another one than before: its time, size and identity.
-type FileState = (Option<SystemTime>, u64, u64);
-
 impl<'c> McpSession<'c> {
     /// A session that no call has opened yet.
     ///
     /// # Errors
-    /// When the policy cannot be used, and the client cannot mend that by naming a workspace.
+    /// As [`FollowedPolicy::read`].
     pub(super) fn new(
         args: &'c McpServeArgs,
         started: &'c CliContext,
         screen: &'c Screen,
     ) -> Result<Self, Failure> {
-        let ctx = started.clone();
-        let (files, loaded) = load_policy(args, &ctx, BTreeMap::new());
-        let is_assumed = match &loaded {
-            Ok(bound) => bound.is_workspace_assumed,
-            Err(Failure::Problem(problem)) => problem.code == Code::WorkspaceRefused,
-            Err(_) => false,
-        };
-        // Who opens a server for HTTP has chosen the directory; a client over standard input has chosen it, too.
-        let awaits_root = is_assumed && args.listen.is_none();
-        let bound = match loaded.and_then(|bound| check_workspace(bound, started)) {
-            Err(failure) if !awaits_root => return Err(failure),
-            loaded => loaded.map_err(CodedError::from),
-        };
         Ok(Self {
             args,
-            started,
-            ctx,
+            policy: FollowedPolicy::read(args, started)?,
             screen,
-            bound,
-            files,
-            awaits_root,
             cancel: signal::cancel_on_signal(),
             name: format!("mcp:{}:{}", std::process::id(), now_micros()),
             run: None,
             held: None,
         })
-    }
-
-    /// Reads the policy, and what tightens it, as they are now.
-    fn load(&mut self) {
-        self.lay_down();
-        let (files, loaded) = load_policy(self.args, &self.ctx, mem::take(&mut self.files));
-        self.files = files;
-        let checked = loaded.and_then(|bound| check_workspace(bound, self.started));
-        self.bound = checked.map_err(CodedError::from);
     }
 
     /// Ends the session: its run is sealed.
@@ -122,7 +82,8 @@ impl<'c> McpSession<'c> {
         let Some((run, label)) = self.run.take() else { return Ok(()) };
         // A stop of the last call does not stop this, and a second signal of another kind does not kill it.
         signal::resume_after_interrupt();
-        match end_session(&self.ctx.store, &run, &Cancel::default()).map_err(Failure::from) {
+        match end_session(&self.policy.ctx().store, &run, &Cancel::default()).map_err(Failure::from)
+        {
             Ok(ended) => {
                 show_staged(ended.staged, &label, self.screen);
                 Ok(())
@@ -131,6 +92,10 @@ impl<'c> McpSession<'c> {
             Err(Failure::Problem(problem)) if problem.code == Code::SessionUnknown => Ok(()),
             Err(failure) => Err(failure),
         }
+    }
+
+    fn workspace(&self) -> Option<String> {
+        self.policy.bound().ok().map(|bound| bound.roots.workspace.clone())
     }
 
     /// Takes up the session for a call that needs these capabilities.
@@ -147,9 +112,11 @@ impl<'c> McpSession<'c> {
         let silent = Box::leak(Box::new(NullObserver));
         // One that was ended elsewhere, or had another policy, is followed by a new one.
         let choice = SessionChoice::Named(self.name.clone());
-        let bound = self.bound.as_ref().map_err(CodedError::clone)?;
-        let (place, steered) = ((bound, &self.ctx), (&commands, &self.cancel));
-        let how = (RunKind::Mcp, self.args.layer, needed);
+        let place = (self.policy.bound()?, self.policy.ctx());
+        let steered = (&commands, &self.cancel);
+        // What the user accepted when the server was started is not what happens to layers later.
+        let accept_layer = self.args.layer.accept_layer && self.run.is_none();
+        let how = (RunKind::Mcp, LayerArg { accept_layer }, needed);
         let session =
             open_model_session(how, place, &choice, steered, prompt, silent, self.screen)?;
         Ok(HeldSession { session, commands, since: Instant::now() })
@@ -194,7 +161,7 @@ impl<'c> McpSession<'c> {
         let mut answer = made?;
         if finished.staged.is_some() {
             // The result is told, whatever became of the changes.
-            let not_applied = match settle_changes(&run, &self.ctx, self.screen) {
+            let not_applied = match settle_changes(&run, self.policy.ctx(), self.screen) {
                 Ok(settled) if settled.is_whole() => None,
                 Ok(settled) => Some(settled.to_json(&label)),
                 Err(failure) => Some(unsettled(&CodedError::from(failure), &label)),
@@ -235,52 +202,12 @@ fn call_answer(
     CallAnswer { is_error: result.problem.is_some(), value: result.to_json(), call: Some(call) }
 }
 
-/// A policy whose workspace is not everything of the user.
-fn check_workspace(bound: BoundPolicy, ctx: &CliContext) -> Result<BoundPolicy, Failure> {
-    let workspace: &Path = bound.roots.workspace.as_ref();
-    ctx.refuse_too_wide(workspace, NAME_WORKSPACE)?;
-    Ok(bound)
-}
-
-/// The way on from a directory that is no workspace.
-const NAME_WORKSPACE: &str = "name the directory of a project: `capsule mcp serve --workspace DIR`";
-
-/// Reads the policy, and what tightens it. With the files that it was read from, as they looked before.
-fn load_policy(
-    args: &McpServeArgs,
-    ctx: &CliContext,
-    mut files: BTreeMap<PathBuf, Option<FileState>>,
-) -> (BTreeMap<PathBuf, Option<FileState>>, Result<BoundPolicy, Failure>) {
-    let named = args.policy.policy.as_ref().map(|named| ctx.cwd.join(named));
-    files.extend(
-        [Some(ctx.config_directory().join("policy.yaml")), named]
-            .into_iter()
-            .flatten()
-            .map(|file| (file, None)),
-    );
-    for (file, state) in &mut files {
-        *state = file_state(file);
-    }
-    let loaded = load_session_policy(&args.policy, ctx, ctx.has_user_policy());
-    if let Ok(bound) = &loaded {
-        files
-            .entry(workspace_layer(bound.workspace.path()))
-            .or_insert_with_key(|layer| file_state(layer));
-    }
-    (files, loaded)
-}
-
-fn file_state(file: &Path) -> Option<FileState> {
-    let found = file.metadata().ok()?;
-    Some((found.modified().ok(), found.len(), found.ino()))
-}
-
 /// The way on from a change that is refused.
 const REFUSED_CHANGE: &str = "have commands write only where the policy lets them, or ask the user to make the change that was dropped";
 
 impl McpHost for McpSession<'_> {
     fn offer(&self) -> Result<(Vec<ModelTool>, String), CodedError> {
-        let bound = self.bound.as_ref().map_err(CodedError::clone)?;
+        let bound = self.policy.bound()?;
         let policy = &bound.policy;
         let network = network_text(policy.sandbox_in_force().network);
         let head = format!(
@@ -296,24 +223,29 @@ impl McpHost for McpSession<'_> {
     }
 
     fn refresh(&mut self) -> bool {
-        let is_changed = self.files.iter().any(|(file, state)| file_state(file) != *state);
-        if is_changed {
-            self.load();
+        let workspace = self.workspace();
+        let is_read = self.policy.refresh();
+        if is_read {
+            self.lay_down();
         }
-        is_changed
+        if is_read && self.workspace() != workspace {
+            // The next call is in another place. Where its end cannot be written, the session ends by being idle.
+            let _ = self.end();
+        }
+        is_read
+    }
+
+    fn policy_watch(&self) -> PolicyWatch {
+        self.policy.watch()
     }
 
     fn awaits_root(&self) -> bool {
-        self.awaits_root
+        self.policy.awaits_root()
     }
 
     fn take_root(&mut self, root: Option<&Path>) {
-        self.awaits_root = false;
-        if let Some(root) = root {
-            let real = root.canonicalize();
-            self.ctx = self.started.with_workspace(real.as_deref().unwrap_or(root));
-            self.load();
-        }
+        self.lay_down();
+        self.policy.take_root(root);
     }
 
     fn card_text(&self) -> fn(&Card) -> Option<String> {

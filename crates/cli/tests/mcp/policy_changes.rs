@@ -6,10 +6,19 @@ use std::io::{BufRead as _, BufReader};
 use serde_json::{Value, json};
 
 use super::{
-    CODE, Client, Door, ERROR, POLICY, STATUS, Step, call, cancel, follow, request, stateless_call,
+    CODE, Client, Door, ERROR, POLICY, STATUS, Step, answer, call, cancel, follow, request,
+    stateless_call,
 };
 
-const CHANGED: &[(&str, &str)] = &[("/method", "notifications/tools/list_changed")];
+/// The answer of the server, and that it told of other tools, which come in any order.
+#[track_caller]
+pub(super) fn answer_and_notice(client: &mut Client) -> Value {
+    let messages = [client.receive(), client.receive()];
+    let is_notice =
+        |message: &Value| message["method"] == json!("notifications/tools/list_changed");
+    assert_eq!(messages.iter().filter(|message| is_notice(message)).count(), 1, "{messages:?}");
+    messages.into_iter().find(|message| !is_notice(message)).unwrap()
+}
 
 /// Writes the policy of a server anew, as an editor does: another file takes its place.
 fn change_policy(client: &Client, text: &str) {
@@ -43,14 +52,14 @@ fn a_changed_policy_holds_for_the_next_call() {
     ];
     follow(&mut client, "less", steps);
     change_policy(&client, "version: 1\ntools: [\n");
-    follow(&mut client, "broken", &[(read(3), CHANGED)]);
-    let refused = client.receive();
+    client.send(&read(3));
+    let refused = answer_and_notice(&mut client);
     assert_eq!(refused["result"]["isError"], json!(true), "{refused}");
     let steps: &[Step] = &[(list(), &[(ERROR, "-32603"), ("/error/message", "policy")])];
     follow(&mut client, "broken", steps);
     change_policy(&client, POLICY);
-    follow(&mut client, "mended", &[(read(4), CHANGED)]);
-    let done = client.receive();
+    client.send(&read(4));
+    let done = answer_and_notice(&mut client);
     assert_eq!(done.pointer(STATUS), Some(&json!("ok")), "{done}");
     // A change of the rules that changes no tool is not told, and holds all the same.
     change_policy(&client, &POLICY.replace("closed/**", "*.txt"));
@@ -116,4 +125,39 @@ fn changes_are_told_over_http() {
     let told = lines.find(|line| line.starts_with("data: ")).unwrap();
     assert!(told.contains("notifications/tools/list_changed"), "{told}");
     assert!(door.post(&session, &read).contains("policy.no-rule"));
+}
+
+/// APR-6: a yes that comes after the policy was changed allows nothing: it was about what another policy says.
+#[test]
+fn a_yes_after_a_change_of_the_policy_allows_nothing() {
+    let mut client = Client::begun(&json!({ "elicitation": {} }));
+    let write = json!({ "path": "new.txt", "content": "x", "mode": "create" });
+    client.send(&call(1, "fs_write", &write));
+    let asked = client.receive();
+    assert_eq!(asked["method"], json!("elicitation/create"), "{asked}");
+    change_policy(&client, &without("fs.search:"));
+    client.send(&answer("accept", true));
+    let answered = client.receive();
+    assert_eq!(answered["result"]["isError"], json!(true), "{answered}");
+    assert!(!client.capsule.workspace().join("new.txt").exists());
+}
+
+/// FR-2: a layer that the workspace gets while a policy is read, or that an editor writes in steps, holds for the next call.
+#[test]
+fn a_layer_that_appears_holds_for_the_next_call() {
+    let mut client = Client::begun(&json!({}));
+    let read = |id| call(id, "fs_read", &json!({ "path": "a.txt" }));
+    follow(&mut client, "before", &[(read(1), &[(STATUS, "ok")])]);
+    let layer = client.capsule.workspace().join(".capsule/policy.yaml");
+    fs::create_dir(layer.parent().unwrap()).unwrap();
+    let text = "version: 1\nlayer: workspace\ntools:\n  fs.read: deny\n";
+    fs::write(&layer, "version: 1\n").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(&layer, text).unwrap();
+    client.send(&read(2));
+    let mut answered = client.receive();
+    if answered.get("method").is_some() {
+        answered = client.receive();
+    }
+    assert_eq!(answered.pointer(STATUS), Some(&json!("denied")), "{answered}");
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use capsule_testkit::Capsule;
 use serde_json::{Value, json};
 
+use super::policy_changes::answer_and_notice;
 use super::{Client, ERROR, POLICY, STATUS, call, follow, initialize, request};
 
 /// A server in a directory, started with these arguments, whose client says that it has roots.
@@ -51,10 +52,8 @@ fn the_directory_of_the_client_is_the_workspace() {
     // The home directory would be refused if the client had no root.
     let mut client = client_in(&home, capsule, &[], POLICY);
     name_root(&mut client, &json!([{ "uri": uri }, { "uri": "file:///" }]));
-    let listed = client.receive();
     // The list was none before.
-    assert_eq!(listed["method"], json!("notifications/tools/list_changed"), "{listed}");
-    let listed = client.receive();
+    let listed = answer_and_notice(&mut client);
     assert_eq!(listed["result"]["tools"][0]["name"], json!("fs_list"), "{listed}");
     assert_eq!(read(&mut client).pointer(TEXT), Some(&json!("of the project\n")));
     let _ = client.end();
@@ -90,8 +89,7 @@ fn a_directory_that_is_no_workspace_allows_nothing() {
         let mut client = client_in(&workspace, capsule, &[], POLICY);
         let uri = uri.replace("$HOME", &home.display().to_string());
         name_root(&mut client, &json!([{ "uri": uri }]));
-        let _changed = client.receive();
-        let listed = client.receive();
+        let listed = answer_and_notice(&mut client);
         assert_eq!(listed.pointer(ERROR), Some(&json!(-32603)), "{uri}: {listed}");
         let refused = read(&mut client);
         assert_eq!(refused["result"]["isError"], json!(true), "{uri}: {refused}");

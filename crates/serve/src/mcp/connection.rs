@@ -129,9 +129,14 @@ impl Connection {
         client.has_roots && self.state().awaits_root
     }
 
-    /// Says that the workspace is settled from now on.
-    pub(crate) fn settle_root(&self) {
-        self.state().awaits_root = false;
+    /// Says whether one is, from now on.
+    pub(crate) fn set_awaits_root(&self, awaits_root: bool) {
+        self.state().awaits_root = awaits_root;
+    }
+
+    /// Whether the client says nothing more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state().has_ended
     }
 
     /// Lets another client begin. What was asked of the user of the one before has no answer.
@@ -151,14 +156,12 @@ impl Connection {
     /// # Errors
     /// When it is one.
     pub(crate) fn check_id(&self, id: &Value) -> Result<(), RpcError> {
+        let is_subscription = self.listeners.has_subscription(id);
         let state = self.state();
         let mut ids =
             state.running.iter().filter(|running| !running.is_answered).map(|running| &running.id);
         let mut waiting = state.queue.iter().map(|(waiting, _)| &waiting.id);
-        if ids.any(|used| used == id)
-            || waiting.any(|used| used == id)
-            || self.listeners.has_subscription(id)
-        {
+        if is_subscription || ids.any(|used| used == id) || waiting.any(|used| used == id) {
             return Err(RpcError::new(INVALID_REQUEST, "the id is that of a request that goes on"));
         }
         Ok(())

@@ -13,12 +13,15 @@ use capsule_runtime::{Prompt, PromptAnswer, PromptReply};
 use serde_json::{Value, json};
 
 use crate::mcp::connection::{Connection, Reply};
+use crate::mcp::host::PolicyWatch;
 
 /// Asks the user of a client.
 pub(crate) struct ClientPrompt {
     pub(crate) connection: Arc<Connection>,
     /// The whole of a card as text that cannot act; none where a part of it cannot be shown.
     pub(crate) card_text: fn(&Card) -> Option<String>,
+    /// Whether the policy was changed since the call was judged.
+    pub(crate) is_policy_changed: PolicyWatch,
 }
 
 impl Prompt for ClientPrompt {
@@ -42,6 +45,12 @@ impl Prompt for ClientPrompt {
             }
             // A terminal shows all of it.
             None => PromptAnswer::Postpone,
+        };
+        // The question was about what another policy says: the next call is judged by that.
+        let is_yes = matches!(answer, PromptAnswer::Allow(..));
+        let answer = match answer {
+            _ if is_yes && (self.is_policy_changed)() => PromptAnswer::Withdrawn,
+            answer => answer,
         };
         let latency_ms = units::millis(began.elapsed());
         PromptReply { answer, latency_ms, surface: AnswerSurface::Mcp }

@@ -18,6 +18,9 @@ pub struct CallAnswer {
     pub call: Option<String>,
 }
 
+/// Whether the policy is another one than when this was made.
+pub type PolicyWatch = Box<dyn Fn() -> bool>;
+
 /// Makes the calls of a client.
 pub trait McpHost {
     /// The tools that may be called, and what a model may do under the policy, in plain words.
@@ -28,6 +31,9 @@ pub trait McpHost {
 
     /// Looks whether the policy was changed, and takes it as it is now. Whether it was.
     fn refresh(&mut self) -> bool;
+
+    /// Looks whether the policy in force is changed, for as long as a call goes on.
+    fn policy_watch(&self) -> PolicyWatch;
 
     /// Whether the client may name the workspace, because neither the user nor the policy did.
     fn awaits_root(&self) -> bool;

@@ -218,14 +218,17 @@ impl HttpState {
 
     /// Opens the stream in which the client that began hears of changes.
     fn listen(&self, head: &Head, mut stream: TcpStream) -> io::Result<()> {
-        match (&head.session, &*self.session.lock().unwrap_or_else(PoisonError::into_inner)) {
-            (None, _) => return refuse(&mut stream, "400 Bad Request"),
-            (given, current) if given != current => return refuse(&mut stream, NO_SESSION),
+        // Nothing is held while the peer is waited for.
+        let current = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match &head.session {
+            None => return refuse(&mut stream, "400 Bad Request"),
+            given if *given != current => return refuse(&mut stream, NO_SESSION),
             _ => {}
         }
         stream.write_all(STREAM_HEAD)?;
         let sink = HttpSink { stream, id: Value::Null, session: None, is_stream: true };
-        self.connection.listeners.add(Outlet::new(sink), None);
+        // Where it has no place, the stream ends.
+        let _ = self.connection.listeners.add(Outlet::new(sink), None);
         Ok(())
     }
 

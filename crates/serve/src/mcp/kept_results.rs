@@ -9,7 +9,14 @@ use serde_json::{Value, json};
 
 /// The long results of a client's calls, the newest last.
 #[derive(Default)]
-pub(crate) struct KeptResults(Mutex<VecDeque<KeptResult>>);
+pub(crate) struct KeptResults(Mutex<KeptState>);
+
+#[derive(Default)]
+struct KeptState {
+    results: VecDeque<KeptResult>,
+    /// How often all of them were forgotten.
+    cleared: u64,
+}
 
 struct KeptResult {
     uri: String,
@@ -22,44 +29,56 @@ struct KeptResult {
 const MOST_KEPT_BYTES: usize = 16_000_000;
 
 impl KeptResults {
-    fn all(&self) -> MutexGuard<'_, VecDeque<KeptResult>> {
+    fn state(&self) -> MutexGuard<'_, KeptState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the result of a call, and gives a link to it.
-    pub(crate) fn keep(&self, call: &str, text: String) -> Value {
+    /// How often all of them were forgotten, which a call asks when it begins.
+    pub(crate) fn generation(&self) -> u64 {
+        self.state().cleared
+    }
+
+    /// Keeps the result of a call that began in this generation, and gives a link to it; none where all were forgotten since:
+    /// the client or the policy is another one.
+    pub(crate) fn keep(&self, generation: u64, call: &str, text: String) -> Option<Value> {
         let kept = KeptResult { uri: format!("capsule://result/{call}"), call: call.into(), text };
         let mut link = kept.to_json();
         if let Some(map) = link.as_object_mut() {
             map.insert("type".into(), "resource_link".into());
         }
-        let all = &mut *self.all();
+        let state = &mut *self.state();
+        if state.cleared != generation {
+            return None;
+        }
+        let all = &mut state.results;
         all.push_back(kept);
-        while all.len() > 1
-            && all.iter().map(|kept| kept.text.len()).sum::<usize>() > MOST_KEPT_BYTES
-        {
+        let size =
+            |all: &VecDeque<KeptResult>| all.iter().map(|kept| kept.text.len()).sum::<usize>();
+        while all.len() > 1 && size(all) > MOST_KEPT_BYTES {
             all.pop_front();
         }
-        link
+        Some(link)
     }
 
     /// What is kept, as a client is told of it.
     pub(crate) fn list(&self) -> Value {
-        let resources: Vec<Value> = self.all().iter().map(KeptResult::to_json).collect();
+        let resources: Vec<Value> = self.state().results.iter().map(KeptResult::to_json).collect();
         json!({ "resources": resources })
     }
 
     /// A result; none where it is not kept.
     pub(crate) fn read(&self, uri: &str) -> Option<Value> {
-        let all = self.all();
-        let kept = all.iter().find(|kept| kept.uri == uri)?;
+        let state = self.state();
+        let kept = state.results.iter().find(|kept| kept.uri == uri)?;
         let content = json!({ "uri": uri, "mimeType": MIME_TYPE, "text": kept.text });
         Some(json!({ "contents": [content] }))
     }
 
     /// Forgets all of them.
     pub(crate) fn clear(&self) {
-        self.all().clear();
+        let state = &mut *self.state();
+        state.results.clear();
+        state.cleared += 1;
     }
 }
 
@@ -86,7 +105,7 @@ mod tests {
         let results = KeptResults::default();
         let long = "x".repeat(MOST_KEPT_BYTES / 3);
         for call in ["r-1:1", "r-1:2", "r-1:3", "r-1:4"] {
-            let link = results.keep(call, long.clone());
+            let link = results.keep(0, call, long.clone()).unwrap_or_default();
             assert_eq!(link.get("uri"), Some(&format!("capsule://result/{call}").into()));
         }
         assert_eq!(results.read("capsule://result/r-1:1"), None);
@@ -95,5 +114,8 @@ mod tests {
         assert_eq!(listed.pointer("/resources").and_then(Value::as_array).map(Vec::len), Some(3));
         results.clear();
         assert_eq!(results.read("capsule://result/r-1:4"), None);
+        // A call that began before that is another client's, or was made under another policy.
+        assert_eq!(results.keep(0, "r-1:5", "x".into()), None);
+        assert!(results.keep(results.generation(), "r-1:6", "x".into()).is_some());
     }
 }

@@ -17,7 +17,7 @@ mod server;
 mod stdio;
 mod tool_list;
 
-pub use host::{CallAnswer, McpHost};
+pub use host::{CallAnswer, McpHost, PolicyWatch};
 pub use http::{HttpDoor, serve_http};
 pub use http_request::head_bytes;
 pub use server::McpServer;

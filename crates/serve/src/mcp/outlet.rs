@@ -40,6 +40,11 @@ impl Outlet {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).send(message).is_ok()
     }
 
+    /// Whether messages go to the same place.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Whether it takes messages for as long as the client is there, and not for one request.
     pub(crate) fn is_lasting(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_lasting()

@@ -55,7 +55,7 @@ fn answer(request: Request, connection: &Connection) -> Result<Option<Value>, Rp
         ("server/discover", Some(client)) => return Ok(Some(client.complete_list(discover()))),
         ("subscriptions/listen", Some(_)) => {
             let wanted = request.params.get("notifications");
-            subscribe(&connection.listeners, &request.id, wanted, &request.outlet);
+            subscribe(&connection.listeners, &request.id, wanted, &request.outlet)?;
             return Ok(None);
         }
         _ => {}
@@ -151,7 +151,7 @@ fn initialize(request: &Request, connection: &Connection) -> Result<Value, RpcEr
     let (client, version) = Client::of_initialize(request)?;
     connection.begin(client)?;
     if request.outlet.is_lasting() {
-        connection.listeners.add(request.outlet.clone(), None);
+        connection.listeners.add(request.outlet.clone(), None)?;
     }
     Ok(json!({
         "protocolVersion": version,

@@ -16,7 +16,7 @@ use crate::mcp::connection::{Connection, Next, Reply};
 use crate::mcp::elicitation::ClientPrompt;
 use crate::mcp::host::{CallAnswer, McpHost};
 use crate::mcp::kept_results::KeptResults;
-use crate::mcp::message::{Request, RpcError, result};
+use crate::mcp::message::{INVALID_REQUEST, Request, RpcError, result};
 use crate::mcp::progress::Progress;
 use crate::mcp::reception::answer_from_texts;
 use crate::mcp::revision::Client;
@@ -79,9 +79,8 @@ impl<'h> McpServer<'h> {
     /// Answers a request in its turn, under the policy as it is by then.
     fn answer(&mut self, request: &Request, client: Client) -> Result<Value, RpcError> {
         if self.host.awaits_root() {
-            let root = client.has_roots.then(|| self.ask_for_root()).flatten();
+            let root = if client.has_roots { self.ask_for_root()? } else { None };
             self.host.take_root(root.as_deref());
-            self.connection.settle_root();
             self.renew_offer();
         }
         self.refresh();
@@ -101,21 +100,30 @@ impl<'h> McpServer<'h> {
     }
 
     fn renew_offer(&self) {
+        self.connection.set_awaits_root(self.host.awaits_root());
         if self.connection.offer.renew(self.host) {
             self.connection.listeners.tell_of_change();
         }
     }
 
     /// The directory that the client works in: the first one that it names. A client that does not answer in time has none.
-    fn ask_for_root(&self) -> Option<PathBuf> {
+    ///
+    /// # Errors
+    /// When the request was cancelled, or the client is not there any more: then nothing is done for it.
+    fn ask_for_root(&self) -> Result<Option<PathBuf>, RpcError> {
         let question = ("roots/list", &json!({}));
-        let Reply::Given(Some(reply)) = self.connection.ask(question, 0, limits::MCP_PEER_TIME)
-        else {
-            return None;
+        let reply = match self.connection.ask(question, 0, limits::MCP_PEER_TIME) {
+            Reply::Given(reply) => reply.unwrap_or_default(),
+            Reply::Abandoned if !self.connection.has_ended() => return Ok(None),
+            Reply::Abandoned | Reply::Withdrawn => {
+                let message = "the client did not say which directory it works in";
+                return Err(RpcError::new(INVALID_REQUEST, message));
+            }
         };
-        let roots = reply.get("roots")?.as_array()?;
-        let path = |root: &Value| Url::parse(root.get("uri")?.as_str()?).ok()?.to_file_path().ok();
-        roots.iter().find_map(path)
+        let uri = reply.pointer("/roots/0/uri").and_then(Value::as_str).unwrap_or_default();
+        let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file");
+        let path = url.and_then(|url| url.to_file_path().ok());
+        Ok(path.filter(|path| path.as_os_str().len() <= limits::PATH_BYTES))
     }
 
     fn call_tool(&mut self, request: &Request, client: Client) -> Result<Value, RpcError> {
@@ -128,13 +136,15 @@ impl<'h> McpServer<'h> {
         let prompt = ClientPrompt {
             connection: Arc::clone(&self.connection),
             card_text: self.host.card_text(),
+            is_policy_changed: self.host.policy_watch(),
         };
+        let generation = self.connection.results.generation();
         let progress = Progress::of(request);
         let args = Value::Object(args).to_string();
         let answer = self.host.call((tool, &args), Box::new(prompt));
         drop(progress);
         let answer = answer.unwrap_or_else(|problem| unable(&problem));
-        let results = client.has_links.then_some(&self.connection.results);
+        let results = client.has_links.then_some((&self.connection.results, generation));
         Ok(call_result(answer, results))
     }
 }
@@ -156,14 +166,14 @@ fn unable(problem: &CodedError) -> CallAnswer {
 
 /// The result of a call: as text, and as it is. Where that is too long, without what it is that makes it so: what is small
 /// says what became of the call. A client that knows links gets one to the whole.
-fn call_result(answer: CallAnswer, results: Option<&KeptResults>) -> Value {
+fn call_result(answer: CallAnswer, results: Option<(&KeptResults, u64)>) -> Value {
     let CallAnswer { mut value, is_error, call } = answer;
     let text = bounded_text(&value);
     // A text that was cut is longer, by what it says of that.
     let is_cut = text.len() > limits::MODEL_RESULT_BYTES;
     let mut content = vec![json!({ "type": "text", "text": text })];
-    if let (true, Some(results), Some(call)) = (is_cut, results, call) {
-        content.push(results.keep(&call, value.to_string()));
+    if let (true, Some((results, generation)), Some(call)) = (is_cut, results, call) {
+        content.extend(results.keep(generation, &call, value.to_string()));
     }
     if is_cut && let Some(map) = value.as_object_mut() {
         map.retain(|_, field| field.to_string().len() <= MOST_OF_A_FIELD);
@@ -192,7 +202,7 @@ mod tests {
         let whole = value.to_string();
         let answer = CallAnswer { value, is_error: true, call: Some("r-1:2".into()) };
         let results = KeptResults::default();
-        let shown = call_result(answer.clone(), Some(&results));
+        let shown = call_result(answer.clone(), Some((&results, 0)));
         let mut kept = small;
         kept["truncated"] = true.into();
         assert_eq!(shown.get("structuredContent"), Some(&kept));

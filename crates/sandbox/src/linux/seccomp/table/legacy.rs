@@ -4,7 +4,7 @@ use crate::linux::seccomp::rule::Call;
 #[cfg(target_arch = "x86_64")]
 use crate::linux::seccomp::rule::{
     Clause,
-    Rule::{Absent, Allow, Refuse, When},
+    Rule::{Allow, Refuse, When},
     call,
 };
 #[cfg(target_arch = "x86_64")]
