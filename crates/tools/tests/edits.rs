@@ -57,7 +57,7 @@ fn check(case: &Case) -> Result<(), String> {
         search: &case.search,
         replace: &case.replace,
         count: case.count,
-        keeps_markdown_breaks: case.markdown,
+        path: if case.markdown { "a.md" } else { "a" },
     };
     let got = edit(&file, &request);
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -19,8 +19,8 @@ pub(super) fn run(bytes: &[u8]) {
         return;
     };
     for count in [None, Some(1), Some(2)] {
-        for breaks in [false, true] {
-            made(file, &EditRequest { search, replace, count, keeps_markdown_breaks: breaks });
+        for path in ["a", "a.md", "a.py", "a.rs", "a.js", "a.sh", "a.yaml", "a.rb"] {
+            made(file, &EditRequest { search, replace, count, path });
         }
     }
 }

@@ -91,15 +91,8 @@ fn parse_request(args: &Map<String, Value>) -> EditRequest<'_> {
         search: text_arg(args, "search").unwrap_or_default(),
         replace: text_arg(args, "replace").unwrap_or_default(),
         count: number_arg(args, "count"),
-        keeps_markdown_breaks: is_markdown(text_arg(args, "path").unwrap_or_default()),
+        path: text_arg(args, "path").unwrap_or_default(),
     }
-}
-
-/// Whether a file is one in which two blanks at the end of a line are a line break.
-fn is_markdown(path: &str) -> bool {
-    const ENDINGS: [&str; 6] = ["md", "markdown", "mdown", "mdx", "qmd", "rmd"];
-    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-    ENDINGS.iter().any(|text| ending.eq_ignore_ascii_case(text))
 }
 
 impl Tool for FsEdit {
@@ -248,7 +241,7 @@ impl EditOperation {
             search: &self.search,
             replace: &self.replace,
             count: self.count,
-            keeps_markdown_breaks: is_markdown(path.as_str()),
+            path: path.as_str(),
         };
         let (redactor, mut hidden) = (&self.redactor, 0);
         let shown = redactor.bytes(old, &mut hidden);

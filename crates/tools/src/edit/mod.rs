@@ -99,7 +99,7 @@ pub fn edit(file: &[u8], request: &EditRequest<'_>) -> Result<EditResult, EditEr
     }
     let decoded = DecodedText::decode(file).ok_or(EditError::Binary)?;
     let text = decoded.text.as_str();
-    if let Some(line) = omission::find_omission(request.replace, text) {
+    if let Some(line) = omission::find_omission(request.replace, text, &request.extension()) {
         return Err(EditError::Omission(line.to_owned()));
     }
     let lines = Lines::split(text);

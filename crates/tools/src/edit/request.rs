@@ -9,9 +9,23 @@ pub struct EditRequest<'r> {
     pub replace: &'r str,
     /// How often it is expected, where that was said; else once.
     pub count: Option<u64>,
+    /// The file's path, by whose ending it is known where blanks have a meaning.
+    pub path: &'r str,
+}
+
+impl EditRequest<'_> {
+    /// What the file's name ends with, in small letters; the name itself where it has no ending.
+    pub(super) fn extension(&self) -> String {
+        let name = self.path.rsplit_once('/').map_or(self.path, |(_, name)| name);
+        name.rsplit_once('.').map_or(name, |(_, extension)| extension).to_ascii_lowercase()
+    }
+
     /// Whether two blanks at the end of a line may be a line break, as they are in Markdown: to lose
     /// one changes what is shown.
-    pub keeps_markdown_breaks: bool,
+    pub(super) fn keeps_markdown_breaks(&self) -> bool {
+        const MARKDOWN: [&str; 6] = ["md", "markdown", "mdown", "mdx", "qmd", "rmd"];
+        MARKDOWN.contains(&self.extension().as_str())
+    }
 }
 
 /// How far what was found may differ from what was searched for; each step takes in those before.

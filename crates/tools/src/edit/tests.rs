@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn made(file: &str, search: &str, replace: &str, count: Option<u64>) -> Result<String, EditError> {
-    let request = EditRequest { search, replace, count, keeps_markdown_breaks: false };
+    let request = EditRequest { search, replace, count, path: "a" };
     edit(file.as_bytes(), &request).map(|edited| String::from_utf8(edited.bytes).unwrap())
 }
 
@@ -79,7 +79,7 @@ fn edits_are_made() {
         ("x = {  'a': 1 }\n", "x = {'a' : 1}", "x = {}", "x = {}\n", MatchTolerance::InnerSpace),
         ("if a  b\n", "if a b", "if c", "if c\n", MatchTolerance::InnerSpace),
     ] {
-        let request = EditRequest { search, replace, count: None, keeps_markdown_breaks: false };
+        let request = EditRequest { search, replace, count: None, path: "a" };
         let edited = edit(file.as_bytes(), &request);
         let got = edited.map(|result| (String::from_utf8(result.bytes).unwrap(), result.tolerance));
         assert_eq!(got, Ok((new.to_owned(), how)), "{file:?} {search:?}");
@@ -177,8 +177,7 @@ fn what_is_not_sure_is_refused() {
         assert!(matches!(got, Err(EditError::NotFound { .. })), "{file:?} {search:?}: {got:?}");
     }
     // Two spaces at the end of a line may be a line break, where there are such.
-    let request =
-        EditRequest { search: "a\nb\n", replace: "new", count: None, keeps_markdown_breaks: true };
+    let request = EditRequest { search: "a\nb\n", replace: "new", count: None, path: "a.md" };
     assert!(matches!(edit(b"a  \nb\n", &request), Err(EditError::NotFound { .. })));
     assert_eq!(made("a  \nb\n", "a\nb\n", "new", None).as_deref(), Ok("new\n"));
     assert_eq!(made("a\nb\n", "a  \nb \n", "new", None).as_deref(), Ok("new\n"));
@@ -198,8 +197,7 @@ fn counts_take_in_what_is_exact() {
 
 #[test]
 fn encodings_are_kept() {
-    let request =
-        EditRequest { search: "b", replace: "é\nc", count: None, keeps_markdown_breaks: false };
+    let request = EditRequest { search: "b", replace: "é\nc", count: None, path: "a" };
     let wide = |text: &str| -> Vec<u8> {
         let units = text.encode_utf16().flat_map(u16::to_le_bytes);
         b"\xff\xfe".iter().copied().chain(units).collect()
@@ -213,8 +211,7 @@ fn encodings_are_kept() {
         let edited = edit(&file, &request).unwrap();
         assert_eq!((edited.bytes, edited.encoding), (new, encoding));
     }
-    let euro =
-        EditRequest { search: "b", replace: "€", count: None, keeps_markdown_breaks: false };
+    let euro = EditRequest { search: "b", replace: "€", count: None, path: "a" };
     assert_eq!(edit(b"\xe4b", &euro), Err(EditError::Encoding(TextEncoding::Latin1)));
     assert_eq!(edit(b"a\0b", &euro), Err(EditError::Binary));
 }
@@ -234,7 +231,7 @@ proptest! {
     /// What is not replaced stays byte for byte, and what is replaced is as often there as expected.
     #[test]
     fn only_what_was_found_is_changed(file in texts(), search in texts(), replace in texts(), count in 1..3_u64) {
-        let request = EditRequest { search: &search, replace: &replace, count: Some(count), keeps_markdown_breaks: false };
+        let request = EditRequest { search: &search, replace: &replace, count: Some(count), path: "a" };
         if let Ok(edited) = edit(file.as_bytes(), &request) {
             let lines = Lines::split(&file);
             let (how, found) = find_matches(&file, &lines, &request).unwrap();

@@ -103,7 +103,7 @@ impl<'s> BlockSearch<'s> {
             search,
             replace,
             only_indentation_differs: moves,
-            keeps_markdown_breaks: request.keeps_markdown_breaks,
+            keeps_markdown_breaks: request.keeps_markdown_breaks(),
             remaining: left,
         }
     }
