@@ -171,7 +171,7 @@ fn exact_parts(question: &ApprovalRequest<'_>) -> Vec<CardField> {
             }
             all
         }
-        _ => argument_parts(question.args),
+        _ => argument_parts(question.tool.as_str(), question.args),
     }
 }
 
@@ -200,15 +200,19 @@ fn program_parts(mut words: Vec<CardField>, question: &ApprovalRequest<'_>) -> V
     words
 }
 
-/// The arguments of a call, by their names; what is no text, as JSON.
-fn argument_parts(args: &Value) -> Vec<CardField> {
+/// The arguments of a call in the order of the tool's signature, by their names; what is no text, as JSON.
+fn argument_parts(tool: &str, args: &Value) -> Vec<CardField> {
     let Value::Object(map) = args else { return Vec::new() };
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let iter = map.iter();
-    let item = iter.map(|(name, value)| CardField {
+    let known = capsule_tools::signature_of(tool).map_or(&[][..], |signature| signature.arguments);
+    let place =
+        |name: &str| known.iter().position(|known| known.name == name).unwrap_or(known.len());
+    let mut arguments: Vec<(&String, &Value)> = map.iter().collect();
+    arguments.sort_by_key(|(name, _)| place(name));
+    let item = arguments.into_iter().map(|(name, value)| CardField {
         name: Some(name.clone()),
         text: text(value),
         note: None,
