@@ -32,7 +32,8 @@ pub static SIGNATURE: ToolSignature = ToolSignature {
     about: "Replaces text in a file of the workspace. What is searched for has to be there exactly as \
         often as expected; where it is not there byte for byte, whole lines may differ in line ends, \
         blanks at their ends, quotes and dashes, tabs for spaces, indentation by a constant amount, \
-        and blank lines between them.",
+        blank lines between them, and blanks inside a line that say nothing in the language of the \
+        file: none in strings, nor where they make another thing of it.",
     shape: ToolShape::Files,
     capabilities: &[Capability::FsRead, Capability::FsWrite],
     arguments: &[
@@ -336,6 +337,9 @@ fn edit_failure(path: &WorkspacePath, refusal: EditError, count: Option<u64>) ->
             );
             (Code::EditNotFound, message, output.with("nearest_line", as_u64(line)))
         }
+        EditError::Ambiguous(seen) | EditError::WrongCount(seen) if seen.overlaps => {
+            return overlap_failure(path, &seen, count, output);
+        }
         EditError::Ambiguous(seen) => {
             (Code::EditAmbiguous, format!("`search` is in `{path}` {}", count_text(&seen)), output)
         }
@@ -388,11 +392,32 @@ fn nearest_text(nearest: &NearestMatch) -> String {
     }
 }
 
+/// What is told where the places overlap: which are meant cannot be said by a number.
+fn overlap_failure(
+    path: &WorkspacePath,
+    seen: &MatchCount,
+    count: Option<u64>,
+    output: Output,
+) -> Outcome {
+    let code = if count.is_some() { Code::EditCount } else { Code::EditAmbiguous };
+    let message = format!(
+        "`search` is in `{path}` in {} places that overlap ({}), so it is not known which are meant",
+        seen.count,
+        lines_text(seen)
+    );
+    let hint = "Search for the whole of the text around the places, and write all of it anew in `replace`.";
+    Outcome { output, ..Outcome::failed(CodedError::new(code, message).with_suggestion(hint)) }
+}
+
 /// How often, and on which lines.
 fn count_text(seen: &MatchCount) -> String {
-    let lines: Vec<String> = seen.lines.iter().map(ToString::to_string).collect();
-    let more = if seen.count > lines.len() { " and more" } else { "" };
     let word = if seen.count == 1 { "time" } else { "times" };
-    let line = if seen.count == 1 { "line" } else { "lines" };
-    format!("{} {word} ({line} {}{more})", seen.count, lines.join(", "))
+    format!("{} {word} ({})", seen.count, lines_text(seen))
+}
+
+fn lines_text(seen: &MatchCount) -> String {
+    let lines: Vec<String> = seen.lines.iter().map(ToString::to_string).collect();
+    let more = if seen.has_more { " and more" } else { "" };
+    let word = if lines.len() == 1 { "line" } else { "lines" };
+    format!("{word} {}{more}", lines.join(", "))
 }

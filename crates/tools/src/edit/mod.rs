@@ -8,11 +8,15 @@
 pub mod blocks;
 mod exact;
 mod indent;
+mod language;
 mod lines;
 pub(crate) mod mask_restore;
 mod nearest;
 mod omission;
 mod request;
+mod scanner;
+mod spacing;
+mod texts;
 mod tolerant;
 
 use std::ops::Range;
@@ -48,8 +52,12 @@ pub struct EditResult {
 pub struct MatchCount {
     /// How often.
     pub count: usize,
-    /// The first lines, counted from 1.
+    /// The first lines, counted from 1, each once.
     pub lines: Vec<usize>,
+    /// Whether there are more.
+    pub has_more: bool,
+    /// Whether two of the places share something.
+    pub overlaps: bool,
 }
 
 /// Why an edit is not made.
@@ -132,7 +140,10 @@ fn find_matches(
     let mut literal = |places: Result<Occurrences, TooCostly>| {
         let places = places.map_err(|_| EditError::TooCostly)?;
         // As often as it is there, it is there; whether it is meant is another question.
-        let all = search.tile(places.ranges);
+        let all = search.tile(&places.ranges);
+        if places.overlaps && all.len() != search.expected_count() {
+            return Err(search.refusal(&places.ranges));
+        }
         search.check_bounds(&all)?;
         let by = Some(request.replace.to_owned());
         let ranges = all.into_iter().filter(|range| is_whole_line_match(lines, range, request));
@@ -184,9 +195,9 @@ impl Search<'_> {
 
     /// The places without those that share something with another, where it was said how often they are expected and only
     /// one choice of them is the largest: it is the same from either end.
-    fn tile(&self, ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    fn tile(&self, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
         if self.count.is_none() {
-            return ranges;
+            return ranges.to_vec();
         }
         let is_apart = |one: &Range<usize>, other: &Range<usize>| {
             one.end <= other.start || other.end <= one.start
@@ -204,19 +215,21 @@ impl Search<'_> {
         let last = choose(&mut ranges.iter().rev());
         match first.iter().eq(last.iter().rev()) {
             true => first,
-            false => ranges,
+            false => ranges.to_vec(),
         }
     }
 
     /// Refuses more places than are expected, and places that share something.
     fn check_bounds(&self, ranges: &[Range<usize>]) -> Result<(), EditError> {
-        let mut pairs = ranges.iter().zip(ranges.iter().skip(1));
-        let overlap = pairs.any(|(one, next)| next.start < one.end);
-        match self.count {
-            _ if !overlap && ranges.len() <= self.expected_count() => Ok(()),
-            None => Err(EditError::Ambiguous(match_count(self.lines, ranges))),
-            Some(_) => Err(EditError::WrongCount(match_count(self.lines, ranges))),
+        match ranges.len() <= self.expected_count() && !overlap(ranges) {
+            true => Ok(()),
+            false => Err(self.refusal(ranges)),
         }
+    }
+
+    fn refusal(&self, ranges: &[Range<usize>]) -> EditError {
+        let seen = match_count(self.lines, ranges);
+        if self.count.is_some() { EditError::WrongCount(seen) } else { EditError::Ambiguous(seen) }
     }
 
     /// Whether these are the places that are meant; more tolerance finds no fewer.
@@ -240,12 +253,16 @@ impl Search<'_> {
     }
 }
 
+fn overlap(ranges: &[Range<usize>]) -> bool {
+    ranges.iter().zip(ranges.iter().skip(1)).any(|(one, next)| next.start < one.end)
+}
+
 fn match_count(lines: &Lines<'_>, ranges: &[Range<usize>]) -> MatchCount {
-    let shown = ranges.iter().take(limits::EDIT_SHOWN_PLACES);
-    MatchCount {
-        count: ranges.len(),
-        lines: shown.map(|range| lines.line_at(range.start) + 1).collect(),
-    }
+    let mut all: Vec<usize> = ranges.iter().map(|range| lines.line_at(range.start) + 1).collect();
+    all.dedup();
+    let has_more = all.len() > limits::EDIT_SHOWN_PLACES;
+    all.truncate(limits::EDIT_SHOWN_PLACES);
+    MatchCount { count: ranges.len(), lines: all, has_more, overlaps: overlap(ranges) }
 }
 
 /// The text with every place replaced. Its last line is ended as before, or not at all as before.

@@ -160,9 +160,9 @@ pub(super) fn find_omission<'t>(new: &'t str, old: &str, extension: &str) -> Opt
     let neighbour =
         |at: Option<usize>| at.and_then(|at| lines.get(at)).copied().unwrap_or_default();
     let found = lines.iter().enumerate().find(|(at, line)| {
-        let around = (neighbour(at.checked_sub(1)), neighbour(Some(at + 1)));
+        let beside = (neighbour(at.checked_sub(1)), neighbour(Some(at + 1)));
         let left_out = match is_dots(line) {
-            true => are_dots_left_out(around, extension),
+            true => are_dots_left_out(beside, extension),
             false => is_omission(line, extension),
         };
         left_out && !old.lines().any(|known| known.trim() == **line)
@@ -207,7 +207,7 @@ fn is_omission(line: &str, extension: &str) -> bool {
     let is_in_brackets = in_brackets || inner_brackets;
     match (marker.begins, marker.ends) {
         _ if words.is_empty() || words.len() > MOST_WORDS => false,
-        (false, false) => is_said_in_words(&words, comment.is_some(), is_in_brackets),
+        (false, false) => is_omission_in_words(&words, comment.is_some(), is_in_brackets),
         _ if marker.is_spread => false,
         (begins, ends) if comment.is_some() || in_brackets => {
             let is_open = begins && (ends || words.len() <= 3 || leads_with(&words, STRONG));
@@ -308,7 +308,7 @@ fn starts_with_rest_of(words: &[String]) -> bool {
 
 /// Whether words without dots say it: `rest of the file`, `existing code remains the same`, `(unchanged)`. A sentence
 /// such as `the rest is unchanged` may be about anything.
-fn is_said_in_words(words: &[String], is_comment: bool, is_in_brackets: bool) -> bool {
+fn is_omission_in_words(words: &[String], is_comment: bool, is_in_brackets: bool) -> bool {
     let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
     if !(is_comment || is_in_brackets && words.len() > 1) || !is_closed(words) {
         return false;
@@ -320,8 +320,8 @@ fn is_said_in_words(words: &[String], is_comment: bool, is_in_brackets: bool) ->
         && matches!(&**part, "code" | "file" | "implementation"));
     let is_short =
         matches!(words, [rest, unchanged] if *rest == "rest" && *unchanged == "unchanged");
-    let is_aside = is_in_brackets && has(&["unchanged", "omitted", "unmodified"]);
-    is_rest || is_same || is_named || is_short || is_aside
+    let is_annotation = is_in_brackets && has(&["unchanged", "omitted", "unmodified"]);
+    is_rest || is_same || is_named || is_short || is_annotation
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn edits_are_made() {
         ("x = {  'a': 1 }\n", "x = {'a' : 1}", "x = {}", "x = {}\n", MatchTolerance::InnerSpace),
         ("if a  b\n", "if a b", "if c", "if c\n", MatchTolerance::InnerSpace),
     ] {
-        let request = EditRequest { search, replace, count: None, path: "a" };
+        let request = EditRequest { search, replace, count: None, path: "a.py" };
         let edited = edit(file.as_bytes(), &request);
         let got = edited.map(|result| (String::from_utf8(result.bytes).unwrap(), result.tolerance));
         assert_eq!(got, Ok((new.to_owned(), how)), "{file:?} {search:?}");
@@ -95,7 +95,7 @@ fn overlapping_places_are_counted_as_they_are_replaced() {
     // However many there are.
     let line = "a".repeat(100) + "\n";
     assert_eq!(made(&line, "aa", "b", Some(50)), Ok("b".repeat(50) + "\n"));
-    let count = MatchCount { count: 99, lines: vec![1; 20] };
+    let count = MatchCount { count: 99, lines: vec![1], has_more: false, overlaps: true };
     assert_eq!(made(&line, "aa", "b", None), Err(EditError::Ambiguous(count)));
     let long = "a".repeat(200_000);
     assert_eq!(made(&long, &"a".repeat(1_000), "b", Some(200)), Err(EditError::TooCostly));
@@ -103,7 +103,12 @@ fn overlapping_places_are_counted_as_they_are_replaced() {
 
 #[test]
 fn what_is_not_sure_is_refused() {
-    let lines = |times, lines: &[usize]| MatchCount { count: times, lines: lines.to_vec() };
+    let lines = |times, lines: &[usize]| MatchCount {
+        count: times,
+        lines: lines.to_vec(),
+        ..MatchCount::default()
+    };
+    let overlapping = |times| MatchCount { overlaps: true, ..lines(times, &[1]) };
     for (file, search, replace, count, refusal) in [
         ("a\n", "", "b", None, EditError::Empty),
         ("a\n", "a", "a", None, EditError::NoChange),
@@ -111,10 +116,11 @@ fn what_is_not_sure_is_refused() {
         ("a\nb\na\n", "a", "c", None, EditError::Ambiguous(lines(2, &[1, 3]))),
         ("a\nb\na\n", "a", "c", Some(3), EditError::WrongCount(lines(2, &[1, 3]))),
         ("a\nb\na\n", "a", "c", Some(1), EditError::WrongCount(lines(2, &[1, 3]))),
-        ("aaa\n", "aa", "b", None, EditError::Ambiguous(lines(2, &[1, 1]))),
-        ("aaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(2, &[1, 1]))),
-        ("aaaa\n", "aa", "b", Some(3), EditError::WrongCount(lines(2, &[1, 1]))),
-        ("aaaaa\n", "aa", "b", Some(2), EditError::WrongCount(lines(4, &[1, 1, 1, 1]))),
+        ("aaa\n", "aa", "b", None, EditError::Ambiguous(overlapping(2))),
+        ("aaa\n", "aa", "b", Some(2), EditError::WrongCount(overlapping(2))),
+        ("aaaa\n", "aa", "b", Some(3), EditError::WrongCount(overlapping(3))),
+        ("a b a\nb\n", "a", "c", None, EditError::Ambiguous(lines(2, &[1]))),
+        ("aaaaa\n", "aa", "b", Some(2), EditError::WrongCount(overlapping(4))),
         ("f(a, b)\nf(a,  b)\n", "f(a,b)", "g", None, EditError::Ambiguous(lines(2, &[1, 2]))),
         (
             "a\nb\n",
@@ -225,13 +231,82 @@ fn texts() -> impl Strategy<Value = String> {
     })
 }
 
+fn paths() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "a", "a.py", "a.rs", "a.js", "a.tsx", "a.sh", "a.yaml", "a.css", "a.md", "a.html", "a.rb",
+        "a.php",
+    ])
+}
+
+/// Signs that begin and end texts, comments and lines of text, with blanks between them.
+fn mixed_lines() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec![
+        "a", "b", " ", "  ", "\t", "\"", "'", "`", "\"\"\"", "${", "}", "{", "(", ")", "/*", "*/",
+        "//", "#", "<<E", "E", "\\", "=", "+", "-", ",", ":", "<", ">", "|", "/", "r#\"", "\"#",
+        "\n", "\n  ", "%q(", "<?", "?>", "<p>", "</p>", "[[", "]]", "$$",
+    ]);
+    prop::collection::vec(part, 1..24).prop_map(|parts| parts.concat() + "\n")
+}
+
+/// A text with the number of its blanks changed where it has some, and put beside some signs.
+fn respaced(text: &str, choices: &[u8]) -> String {
+    let mut choices = choices.iter().cycle();
+    let mut out = String::new();
+    for sign in text.chars() {
+        match (sign, choices.next()) {
+            (' ', Some(0)) => out.push_str("  "),
+            (' ', Some(1)) => {}
+            ('=' | ',' | '(' | ')' | ':' | '+', Some(2)) => out.extend([' ', sign]),
+            ('=' | ',' | '(' | ')' | ':' | '+', Some(3)) => out.extend([sign, ' ']),
+            _ => out.push(sign),
+        }
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    /// What is found by its blanks alone has the same tokens as what was searched for, and is all that is changed.
+    #[test]
+    fn a_place_that_is_found_has_the_same_tokens(lines in prop::collection::vec(mixed_lines(), 1..5), at in 0..4_usize, choices in prop::collection::vec(0..6_u8, 1..40), path in paths()) {
+        let file = lines.concat();
+        let line = lines[at % lines.len()].clone();
+        let search = respaced(&line, &choices);
+        let request = EditRequest { search: &search, replace: "new\n", count: None, path };
+        let split = Lines::split(&file);
+        let Ok((MatchTolerance::InnerSpace, found)) = find_matches(&file, &split, &request) else { return Ok(()) };
+        let range = found[0].range.clone();
+        let squeezed = |text: &str| text.replace([' ', '\t', '\n'], "");
+        let matched = file.get(range.clone()).unwrap();
+        prop_assert_eq!(squeezed(matched), squeezed(&search));
+        let language = language::Language::of(&request.extension(), &file);
+        let mut scanner = scanner::Scanner::new(&language);
+        for before in file.get(..range.start).unwrap().lines() {
+            let _ = spacing::read_form(&language, &mut scanner, before);
+        }
+        let mut other = scanner.clone();
+        let wanted = search.lines().filter(|line| !line.trim().is_empty());
+        let place = matched.lines().filter(|line| !line.trim().is_empty());
+        for (one, two) in place.zip(wanted) {
+            let indent = indent::split_indent(one).0;
+            let two = format!("{indent}{}", two.trim_start());
+            prop_assert_eq!(spacing::read_form(&language, &mut scanner, one), spacing::read_form(&language, &mut other, &two));
+        }
+        let Ok(made) = edit(file.as_bytes(), &request) else { return Ok(()) };
+        let new = std::str::from_utf8(&made.bytes).unwrap();
+        prop_assert_eq!(new.get(..range.start), file.get(..range.start));
+        prop_assert!(new.ends_with(file.get(range.end..).unwrap()));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     /// What is not replaced stays byte for byte, and what is replaced is as often there as expected.
     #[test]
-    fn only_what_was_found_is_changed(file in texts(), search in texts(), replace in texts(), count in 1..3_u64) {
-        let request = EditRequest { search: &search, replace: &replace, count: Some(count), path: "a" };
+    fn only_what_was_found_is_changed(file in texts(), search in texts(), replace in texts(), count in 1..3_u64, path in paths()) {
+        let request = EditRequest { search: &search, replace: &replace, count: Some(count), path };
         if let Ok(edited) = edit(file.as_bytes(), &request) {
             let lines = Lines::split(&file);
             let (how, found) = find_matches(&file, &lines, &request).unwrap();

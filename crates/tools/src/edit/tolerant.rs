@@ -1,7 +1,7 @@
 //! Where a block of whole lines stands in a text, when it need not be the same byte for byte.
 //!
 //! A line matches as a whole or not at all: only how it ends, how it is indented and how its characters are spelt may
-//! differ, blank lines may be more or fewer, and last of all spaces beside signs, outside of quotes.
+//! differ, blank lines may be more or fewer, and last of all blanks inside of it where its language gives them no meaning.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,8 +12,11 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quic
 
 use crate::edit::indent;
 use crate::edit::indent::{Indentation, Tolerance};
+use crate::edit::language::Language;
 use crate::edit::lines::{Lines, with_line_feeds};
 use crate::edit::request::{EditRequest, MatchTolerance};
+use crate::edit::scanner::{Scanner, State};
+use crate::edit::spacing::read_form;
 
 /// A text as lines, and whether the last of them is ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +80,10 @@ pub(super) struct BlockSearch<'s> {
     only_indentation_differs: bool,
     /// Whether two blanks at the end of a line may be a line break.
     keeps_markdown_breaks: bool,
+    /// How the lines of the file are read.
+    language: Language,
+    /// What each line of the file begins inside of, once that is asked for.
+    states: Vec<State>,
     /// How many lines may still be compared.
     remaining: usize,
 }
@@ -104,6 +111,8 @@ impl<'s> BlockSearch<'s> {
             replace,
             only_indentation_differs: moves,
             keeps_markdown_breaks: request.keeps_markdown_breaks(),
+            language: Language::of(&request.extension(), text),
+            states: Vec::new(),
             remaining: left,
         }
     }
@@ -117,10 +126,14 @@ impl<'s> BlockSearch<'s> {
             return Ok(Vec::new());
         }
         let mut known = BTreeMap::new();
-        let wanted: Vec<(&str, usize)> = search
+        let searched: Vec<&str> = search
             .lines
             .iter()
+            .map(String::as_str)
             .filter(|line| !trim || !is_blank(line))
+            .collect();
+        let wanted: Vec<(&str, usize)> = searched
+            .iter()
             .map(|line| {
                 let (indent, body) = compare_parts(line, how, self.keeps_markdown_breaks);
                 let new = known.len();
@@ -142,6 +155,9 @@ impl<'s> BlockSearch<'s> {
         for first in 0..keys.lines.len() {
             let window = keys.lines.get(first..first + wanted.len()).unwrap_or_default();
             let Some(indentation) = self.match_window(window, &wanted, how)? else { continue };
+            if how == MatchTolerance::InnerSpace && !self.has_same_forms(window, &searched) {
+                continue;
+            }
             if let (Some((from, ..)), Some((to, ..))) = (window.first(), window.last()) {
                 found.push(self.replacement_at(*from..*to, (&search, &replace), &indentation));
             }
@@ -184,6 +200,33 @@ impl<'s> BlockSearch<'s> {
         let new = self.replace.lines.iter().filter(|line| !is_blank(line));
         let others: Vec<&str> = new.map(|line| indent::split_indent(line).0).collect();
         Ok(Indentation::infer(&pairs, tolerance, &others))
+    }
+
+    /// Whether these lines differ from those that are searched for only in blanks which say nothing where they are.
+    fn has_same_forms(
+        &mut self,
+        window: &[(usize, &str, Option<usize>)],
+        searched: &[&str],
+    ) -> bool {
+        let mut scanner = Scanner::new(&self.language);
+        if self.states.is_empty() {
+            for line in &self.lines.all {
+                self.states.push(scanner.state.clone());
+                let _ = read_form(&self.language, &mut scanner, line.text);
+            }
+        }
+        window.iter().zip(searched).all(|((at, indent, _), searched)| {
+            let Some((line, state)) = self.lines.all.get(*at).zip(self.states.get(*at)) else {
+                return false;
+            };
+            let body = |line: &str| normalize(line.trim_matches([' ', '\t'])).into_owned();
+            let (found, wanted) = (body(line.text), body(searched));
+            let mut form = |line: &str| {
+                scanner.state.clone_from(state);
+                read_form(&self.language, &mut scanner, &format!("{indent}{line}"))
+            };
+            found == wanted || form(&found) == form(&wanted)
+        })
     }
 
     /// What is replaced for lines `first` to `last`, and by what.
@@ -240,38 +283,13 @@ fn compare_parts(line: &str, how: MatchTolerance, breaks: bool) -> (&str, Cow<'_
     let is_broken = breaks && !full.is_empty() && line.strip_prefix(full) == Some(MARKDOWN_BREAK);
     let (indent, body) = indent::split_indent(if is_broken { line } else { full });
     let body = if how >= MatchTolerance::Spelling { normalize(body) } else { Cow::Borrowed(body) };
-    (indent, if how >= MatchTolerance::InnerSpace { collapse_spaces(&body).into() } else { body })
-}
-
-/// Signs beside which a space says nothing in any language that is common.
-const SPACED_SIGNS: &[char] = &['(', ')', '[', ']', '{', '}', ',', ';', ':', '='];
-
-/// A line with one space for several, and none beside brackets and such. Spaces in quotes count, and so do tabs; a line
-/// whose quotes do not pair stays as it is.
-fn collapse_spaces(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut quote = None;
-    let mut signs = line.chars().peekable();
-    while let Some(sign) = signs.next() {
-        if quote.is_some() || sign != ' ' {
-            quote = match quote {
-                Some(open) if open == sign => None,
-                None if matches!(sign, '"' | '\'' | '`') => Some(sign),
-                other => other,
-            };
-            plain.push(sign);
-            continue;
+    match how >= MatchTolerance::InnerSpace {
+        true => {
+            let squeezed = body.replace([' ', '\t'], "");
+            (indent, if is_broken { squeezed + MARKDOWN_BREAK } else { squeezed }.into())
         }
-        let is_last = signs.peek().is_some_and(|next| *next == ' ' || is_spaced_sign(*next));
-        if !is_last && !plain.ends_with(is_spaced_sign) {
-            plain.push(' ');
-        }
+        false => (indent, body),
     }
-    if quote.is_some() { line.to_owned() } else { plain }
-}
-
-fn is_spaced_sign(sign: char) -> bool {
-    SPACED_SIGNS.contains(&sign)
 }
 
 /// One spelling of a text for all that look alike: composed, with the quotes, dashes and blanks of a
