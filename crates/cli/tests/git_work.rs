@@ -20,6 +20,8 @@ mod outside;
 mod preferences;
 #[path = "git_work/sessions.rs"]
 mod sessions;
+#[path = "git_work/stopped.rs"]
+mod stopped;
 #[path = "git_work/working_trees.rs"]
 mod working_trees;
 

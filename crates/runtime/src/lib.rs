@@ -57,7 +57,7 @@ pub use capsule_tools::{
     QUESTION_TOOL, QuestionPrompt, Sink, TOOL_SET, ToolchainDirectory, describe, edit,
     signature_of,
 };
-pub use capsule_workspace::{Cancel, UndoEntry, UndoStatus, Workspace};
+pub use capsule_workspace::{Cancel, SplitRepositories, UndoEntry, UndoStatus, Workspace};
 pub use changes::{ChangeStatus, StagedDiffs, StagedRun, WaitingChanges};
 pub use changes_error::ChangesError;
 pub use clock::now_micros;

@@ -49,7 +49,7 @@ pub use hidden_paths::{HiddenPaths, HiddenPathsError, HidePredicate, Stand, User
 pub use line_count::changed_line_counts;
 pub use outside_repository::OutsideRepository;
 pub use path_facts::{look_up, look_up_entry};
-pub use repository::{LinkedTrees, Protects, RepositorySnapshot, Reviewed};
+pub use repository::{LinkedTrees, Protects, RepositorySnapshot, Reviewed, SplitRepositories};
 pub use resolve::{
     EntryLookup, FoundPath, LinkChain, LookupError, MissingEntry, NamedEntry, PathLookup,
     Workspace, file_type, same_file, workspace_path,

@@ -1,6 +1,7 @@
 //! `capsule changes`, `apply` and `discard`: what commands changed in a staged workspace, and what
 //! becomes of it.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use capsule_base::escape;
@@ -13,8 +14,9 @@ use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::APPLY_TOOL;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{Cancel, CommandRunner, HeldSession, NullSink, StagedRun};
+use capsule_runtime::{Cancel, CommandRunner, HeldSession, NullSink, SplitRepositories, StagedRun};
 use capsule_store::Store;
+
 use serde_json::{Value, json};
 
 use crate::args::{Apply, Changes, LayerArg, OneRun};
@@ -246,13 +248,72 @@ fn apply_changes(
 /// The fate of the changes of an agent's call.
 #[derive(Debug)]
 pub(crate) struct SettledChanges {
-    /// The changes that were dropped: refused, or asked about.
-    pub(crate) dropped: Vec<Change>,
+    /// What was dropped, and why: refused, asked about, or in one repository with such a change.
+    pub(crate) dropped: Vec<Dropped>,
     /// Why the others were dropped too, if they were.
     pub(crate) problem: Option<CodedError>,
     /// How many of those others are in the workspace nevertheless.
     pub(crate) stay: usize,
 }
+
+/// A path of which the changes were dropped.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    pub(crate) path: String,
+    pub(crate) why: String,
+}
+
+impl Dropped {
+    /// The path and the reason, which may begin with the path.
+    pub(crate) fn text(&self) -> String {
+        let Self { path, why } = self;
+        match why.starts_with('`') {
+            true => why.clone(),
+            false => format!("`{path}`: {why}"),
+        }
+    }
+
+    /// Each that is refused or asked about, once for each reason that names what it is about; and each repository as
+    /// one, of which other changes are dropped with them.
+    fn list(changes: &[Change], split: &SplitRepositories) -> Vec<Self> {
+        let mut all = Vec::new();
+        for directory in split.directories() {
+            let inside = |change: &&Change| split.holding(&change.path) == Some(directory);
+            let count = counted(changes.iter().filter(inside).count(), "change");
+            let first = changes
+                .iter()
+                .filter(inside)
+                .find(|change| change.path.starts_with(directory) && reason(change).is_some());
+            let Some((first, why)) = first.and_then(|first| Some((first, reason(first)?))) else {
+                continue;
+            };
+            let why = format!(
+                "{count} of it and of its files are dropped together, since with a part of them git could neither go \
+                 on nor go back; `{}`: {why}",
+                first.path
+            );
+            all.push(Self { path: directory.to_owned(), why });
+        }
+        let mut told = BTreeSet::new();
+        for change in changes.iter().filter(|change| split.holding(&change.path).is_none()) {
+            let why = reason(change).unwrap_or_default();
+            if !why.starts_with('`') || told.insert(why) {
+                all.push(Self { path: change.path.clone(), why: why.to_owned() });
+            }
+        }
+        all
+    }
+}
+
+/// Why a change cannot be made without a person, if it cannot.
+fn reason(change: &Change) -> Option<&str> {
+    change.refused.as_deref().or(change.asked.as_deref())
+}
+
+/// The way on from a change that is refused where nothing waits at the end of the call.
+pub(crate) const REFUSED_CHANGE: &str = "have commands write only where the policy lets them, or ask the user to make \
+    the change that was dropped; where git stopped half way, end that in the same command line (`git rebase main || \
+    git rebase --abort`)";
 
 impl SettledChanges {
     /// Whether all of them are in the workspace.
@@ -273,12 +334,13 @@ pub(crate) fn settle_changes(
 ) -> Result<SettledChanges, Failure> {
     let (subject, _, mut session) = take_subject(run, (ctx, &Cancel::default()), screen)?;
     subject.check_state()?;
-    let (changes, dropped): (Vec<Change>, Vec<Change>) = subject
-        .changes
-        .0
-        .values()
-        .cloned()
-        .partition(|change| change.refused.is_none() && change.asked.is_none());
+    let all = subject.changes.0.values();
+    let (changes, dropped): (Vec<Change>, Vec<Change>) =
+        all.cloned().partition(|change| reason(change).is_none());
+    let split = SplitRepositories::find(&changes, &dropped);
+    let (joined, changes): (Vec<Change>, Vec<Change>) =
+        changes.into_iter().partition(|change| split.holding(&change.path).is_some());
+    let dropped = Dropped::list(&[dropped, joined].concat(), &split);
     let problem = match changes.is_empty() {
         true => None,
         false => {
@@ -287,7 +349,8 @@ pub(crate) fn settle_changes(
         }
     };
     let stay = match &problem {
-        None => 0,
+        None if dropped.is_empty() => 0,
+        None => changes.len(),
         Some(_) => find_run(&Store::open(&ctx.store)?, ctx, run)?.0.cut_short().unwrap_or(0),
     };
     if changes.is_empty() || problem.is_some() {
@@ -309,9 +372,8 @@ pub(super) fn settle(
     screen: &Screen,
 ) -> Result<Exit, Failure> {
     let settled = settle_changes(run, ctx, screen)?;
-    for Change { path, refused, asked, .. } in &settled.dropped {
-        let why = refused.as_deref().or(asked.as_deref()).unwrap_or_default();
-        let line = escape::line(&format!("`{path}`: {why}")).into_owned();
+    for dropped in &settled.dropped {
+        let line = escape::line(&dropped.text()).into_owned();
         screen.eprint(&format!("{WARNING}not applied{WARNING:#}: {line}"));
     }
     if let Some(problem) = &settled.problem {
@@ -319,7 +381,7 @@ pub(super) fn settle(
     }
     if settled.stay > 0 {
         let stay = counted(settled.stay, "change");
-        screen.eprint(&format!("{stay} made before that · capsule undo {label} takes back"));
+        screen.eprint(&format!("{stay} in the workspace · capsule undo {label} takes back"));
     }
     if settled.is_whole() {
         return Ok(Exit::Ok);

@@ -7,7 +7,7 @@ use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_core::change::Change;
 use capsule_core::outcome::CodedError;
-use capsule_runtime::StagedRun;
+use capsule_runtime::{SplitRepositories, StagedRun};
 
 use crate::args::Apply;
 use crate::card;
@@ -45,6 +45,12 @@ pub(super) fn chosen(
     let command = Command::new(label, args);
     if let (Some(first), Some(rest)) = (refused.first(), command.rest(&refused, &rest)) {
         return Err(some_refused(first, &rest, label).into());
+    }
+    let dropped: Vec<&Change> = all().filter(|change| is_named(&args.without, change)).collect();
+    if let Some(directory) =
+        SplitRepositories::find(rest.iter().copied(), dropped).directories().next()
+    {
+        return Err(split_repository(directory, label).into());
     }
     let (asked, rest): (Vec<&Change>, Vec<&Change>) =
         rest.into_iter().partition(|change| change.asked.is_some());
@@ -107,6 +113,16 @@ fn unanswered(
     CodedError::new(Code::ChangeAsked, question.replace('\n', "; ")).with_suggestion(hint)
 }
 
+/// A part of what belongs together is left out.
+fn split_repository(directory: &str, label: &str) -> CodedError {
+    let message = format!(
+        "without a part of what the run made of `{directory}`, git could neither go on there nor go back"
+    );
+    CodedError::new(Code::Usage, message).with_suggestion(format!(
+        "leave out the repository with its files, or nothing of it; `capsule discard {label}` drops all of it"
+    ))
+}
+
 /// Some changes can be applied, and some cannot.
 fn some_refused(first: &Change, rest: &str, label: &str) -> CodedError {
     let why = first.refused.as_deref().unwrap_or_default();
@@ -133,7 +149,11 @@ impl<'c> Command<'c> {
     fn rest(&self, changes: &[&Change], others: &[&Change]) -> Option<String> {
         let Self { label, line } = self;
         let tops = topmost(changes);
-        let is_left = others.iter().any(|other| !tops.iter().any(|top| covers(top, other)));
+        let is_covered = |other: &Change| tops.iter().any(|top| covers(top, other));
+        let (dropped, rest): (Vec<&Change>, Vec<&Change>) =
+            changes.iter().chain(others).partition(|other| is_covered(other));
+        let split = SplitRepositories::find(rest.iter().copied(), dropped);
+        let is_left = !rest.is_empty() && split.directories().next().is_none();
         is_left.then(|| match named("--without", changes) {
             Some(flags) => format!("`{line}{flags}` applies the rest"),
             None => format!(

@@ -96,7 +96,15 @@ fn settle_agent_changes(
     screen: &Screen,
 ) -> Result<Exit, Failure> {
     match args.agent && done.staged.take().is_some() {
-        true => changes::settle((&done.run.to_string(), &done.label), ctx, screen),
+        true => {
+            // Nothing waits at its end.
+            if let Some(problem) = &mut done.delivered.problem
+                && problem.code == Code::ChangeRefused
+            {
+                problem.suggestion = Some(changes::REFUSED_CHANGE.into());
+            }
+            changes::settle((&done.run.to_string(), &done.label), ctx, screen)
+        }
         false => Ok(Exit::Ok),
     }
 }

@@ -40,7 +40,7 @@ mod stats;
 mod undo;
 mod verify;
 
-pub(crate) use changes::{SettledChanges, settle_changes};
+pub(crate) use changes::{Dropped, REFUSED_CHANGE, SettledChanges, settle_changes};
 pub(crate) use chat::load_session_policy;
 pub(crate) use dispatch::dispatch;
 pub(crate) use policy::policy_texts;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::args::{LayerArg, McpServeArgs};
 use crate::command::run_end::show_staged;
 use crate::command::run_start::open_model_session;
-use crate::command::{SettledChanges, policy_texts, settle_changes};
+use crate::command::{Dropped, REFUSED_CHANGE, SettledChanges, policy_texts, settle_changes};
 use crate::context::CliContext;
 use crate::failure::Failure;
 use crate::mcp::card_text::card_text;
@@ -202,8 +202,6 @@ fn call_answer(
     CallAnswer { is_error: result.problem.is_some(), value: result.to_json(), call: Some(call) }
 }
 
-/// The way on from a change that is refused.
-const REFUSED_CHANGE: &str = "have commands write only where the policy lets them, or ask the user to make the change that was dropped";
 
 impl McpHost for McpSession<'_> {
     fn offer(&self) -> Result<(Vec<ModelTool>, String), CodedError> {
@@ -279,10 +277,7 @@ impl McpHost for McpSession<'_> {
 
 impl SettledChanges {
     fn to_json(&self, label: &str) -> Value {
-        let change = |change: &capsule_core::change::Change| {
-            let why = change.refused.as_deref().or(change.asked.as_deref());
-            json!({ "path": change.path, "why": why })
-        };
+        let change = |Dropped { path, why }: &Dropped| json!({ "path": path, "why": why });
         let dropped: Vec<Value> = self.dropped.iter().take(NAMED_CHANGES).map(change).collect();
         let note = match self.stay {
             0 => "these changes are not in the workspace and were dropped".to_owned(),

@@ -109,6 +109,15 @@ impl<'c> Comparison<'c> {
 
     /// Compares every commit that nothing reached before with those that it follows.
     pub(super) fn commits(&self, id: &ObjectId) -> Refusal {
+        let refused = self.new_commits(id);
+        if !matches!(refused, Ok(None)) {
+            // What leads to a commit that is refused is compared again for the next name.
+            self.seen.borrow_mut().clear();
+        }
+        refused
+    }
+
+    fn new_commits(&self, id: &ObjectId) -> Refusal {
         let mut waiting = vec![*id];
         while let Some(id) = waiting.pop() {
             if !self.seen.borrow_mut().insert(id) || self.own.has_commit(&id, true)? {
@@ -135,6 +144,37 @@ impl<'c> Comparison<'c> {
             }
         }
         Ok(None)
+    }
+
+    /// What a commit would bring where git applies what differs between it and the one before it, or takes that back.
+    pub(super) fn applied(&self, id: &ObjectId, is_reverted: bool) -> Refusal {
+        if let Some(why) = self.commits(id)? {
+            return Ok(Some(why));
+        }
+        if self.own.has_commit(id, false)? {
+            return Ok(None);
+        }
+        let commit = self.database.commit(id)?;
+        let mut parents = Vec::new();
+        for parent in &commit.parents {
+            if self.database.has(parent)? {
+                parents.push(self.database.commit(parent)?.tree);
+            }
+        }
+        if is_reverted {
+            let bases = self.bases(Some(commit.tree))?;
+            for parent in &parents {
+                if let Some(why) = self.tree(parent, &bases)? {
+                    return Ok(Some(why));
+                }
+            }
+            return Ok(None);
+        }
+        // Of several parents, any may be meant.
+        self.tree(
+            &commit.tree,
+            &self.bases(parents.first().filter(|_| parents.len() == 1).copied())?,
+        )
     }
 
     fn tree(&self, tree: &ObjectId, bases: &[ObjectId]) -> Refusal {

@@ -7,7 +7,7 @@ use capsule_base::limits;
 
 use super::database::Database;
 use super::flaw::Flaw;
-use super::id::ObjectId;
+use super::id::{Format, ObjectId};
 use super::object::{Content, Kind};
 
 /// How far the dates of commits may be in disorder before it costs a comparison, in seconds.
@@ -80,6 +80,24 @@ impl<'h> History<'h> {
                 return Ok(false);
             }
             self.advance()?;
+        }
+    }
+
+    /// A commit that is reached, and of which the name begins so.
+    pub(super) fn commit_beginning(
+        &self,
+        format: Format,
+        begin: &str,
+    ) -> Result<Option<ObjectId>, Flaw> {
+        let whole = format!("{begin:0<width$}", width = format.bytes() * 2);
+        let Some(first) = ObjectId::from_hex(format, whole.as_bytes()) else { return Ok(None) };
+        loop {
+            let found = self.walk.borrow().known.range(first..).next().copied();
+            match found.filter(|id| id.to_string().starts_with(begin)) {
+                Some(id) => return Ok(Some(id)),
+                None if self.advance()? => {}
+                None => return Ok(None),
+            }
         }
     }
 

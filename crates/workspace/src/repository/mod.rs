@@ -33,6 +33,8 @@ mod refs;
 mod reserved_path;
 mod review;
 mod snapshot;
+mod split_repositories;
+mod stopped_operation;
 
 pub use compare::Protects;
 pub(crate) use files::RunChanges;
@@ -43,3 +45,4 @@ pub(crate) use reserved_path::reserved_path_reason;
 pub use review::Reviewed;
 pub(crate) use review::{linked_trees, review};
 pub use snapshot::RepositorySnapshot;
+pub use split_repositories::SplitRepositories;

@@ -74,7 +74,7 @@ fn holds_orders(files: &dyn Files, directory: &str, orders: &[PathBuf]) -> bool 
 }
 
 /// The outermost directory `.git` that a path is, or lies in.
-fn git_directory(path: &str) -> Option<&str> {
+pub(super) fn git_directory(path: &str) -> Option<&str> {
     let mut end = 0;
     for part in path.split('/') {
         end += part.len();

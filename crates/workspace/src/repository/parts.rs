@@ -133,7 +133,7 @@ impl Parts<'_> {
         }
     }
 
-    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Flaw> {
+    pub(super) fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Flaw> {
         let text = self.files.1.read(&join(self.place, name), most)?;
         text.ok_or_else(|| Flaw::new("it is gone"))
     }
@@ -194,7 +194,7 @@ impl Parts<'_> {
         }
     }
 
-    fn moved(&self, name: &str, after: Option<ObjectId>) -> Refusal {
+    pub(super) fn moved(&self, name: &str, after: Option<ObjectId>) -> Refusal {
         let (Some(after), before) = (after, self.refs.0.resolve(name)?) else { return Ok(None) };
         if before == Some(after) {
             return Ok(None);

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capsule_base::limits;
 
+use super::database::Database;
 use super::files::Files;
 use super::flaw::Flaw;
+use super::history::History;
 use super::id::{Format, ObjectId};
 use crate::change_path::join;
 
@@ -104,6 +106,22 @@ impl<'f> Refs<'f> {
             }
         }
         Ok(None)
+    }
+
+    /// A commit that one of them or `HEAD` reaches, and of which the name begins so. Where another object is called the same,
+    /// git takes neither.
+    pub(super) fn commit_beginning(
+        &self,
+        begin: &str,
+        database: &Database<'_>,
+    ) -> Result<Option<ObjectId>, Flaw> {
+        let history = History::new(database);
+        for name in self.names()?.iter().map(String::as_str).chain(["HEAD"]) {
+            if let Some(id) = self.resolve(name)? {
+                history.begin(&id)?;
+            }
+        }
+        history.commit_beginning(self.format, begin)
     }
 
     /// The names of all of them.

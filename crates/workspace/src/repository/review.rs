@@ -14,12 +14,13 @@ use super::files::{Changed, Disk, Files, RunChanges};
 use super::flaw::Flaw;
 use super::id::{Format, ObjectId};
 use super::index::{Index, read_index};
-use super::linked_trees::{LinkSearch, LinkedTrees};
+use super::linked_trees::{LinkSearch, LinkedTrees, PLAIN};
 use super::new_repositories::find_judged_paths;
 use super::object::Content;
 use super::own::Own;
 use super::parts::{Parts, lent};
 use super::refs::Refs;
+use super::stopped_operation::split_name;
 use crate::change_path::{inner_path, join, split_parent};
 use crate::control_files::git_pointer::{COMMONDIR, git_path, named};
 use crate::control_files::{GIT_NAME, has_repository_parts};
@@ -76,11 +77,12 @@ pub(crate) fn linked_trees<'r>(
     let search = LinkSearch { root: workspace.path(), files, all: &after.changes };
     let mut found = search.find(some.iter());
     found.add_repositories(find_judged_paths(files, some, protects));
+    let review =
+        Review::new((workspace, before), files, vec![&after, &before], (aliases, protects));
+    found.add_repositories(review.stopped_operations(some));
     if found.trees.is_empty() {
         return found;
     }
-    let review =
-        Review::new((workspace, before), files, vec![&after, &before], (aliases, protects));
     let plain: Vec<(&str, &str)> = some
         .iter()
         .filter(|change| found.judged_as(&change.path).is_none())
@@ -245,6 +247,39 @@ impl<'r> Review<'r> {
             refs: (&refs, &refs_now),
             comparison: &comparison,
         })
+    }
+
+    /// The paths that git writes for an operation that stopped and that give it no orders, each with the one by which rules
+    /// judge it.
+    fn stopped_operations(&self, changes: &[Change]) -> Vec<(String, String)> {
+        let mut by_repository: BTreeMap<&str, Vec<(&str, &Change)>> = BTreeMap::new();
+        for change in changes {
+            let parts = change.path.match_indices('/').map(|(at, _)| change.path.split_at(at));
+            for (directory, rest) in parts {
+                let name = rest.trim_start_matches('/');
+                if split_parent(directory).1 == GIT_NAME && split_name(name).is_some() {
+                    by_repository.entry(directory).or_default().push((name, change));
+                }
+            }
+        }
+        let mut all = Vec::new();
+        for (directory, changes) in by_repository {
+            let inert = self.place(directory).and_then(|place| {
+                self.opened(&place, &|parts| {
+                    let is_inert = |(name, change): &&(&str, &Change)| {
+                        parts.is_inert(name, change).unwrap_or(false)
+                    };
+                    Ok(changes
+                        .iter()
+                        .filter(is_inert)
+                        .map(|(_, change)| change.path.clone())
+                        .collect())
+                })
+            });
+            let inert: Vec<String> = inert.unwrap_or_default();
+            all.extend(inert.into_iter().map(|path| (path, join(directory, PLAIN))));
+        }
+        all
     }
 
     /// Whether what a change brings to a path of a working tree, or takes from there, is what the user's own side
