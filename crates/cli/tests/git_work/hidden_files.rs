@@ -127,3 +127,30 @@ fn git_does_not_tell_what_a_hidden_file_holds() {
     }
     assert_eq!(content(&bed, ".env"), "CHANGED\n");
 }
+
+/// A hidden file that is in no index is left out, as if it were ignored: git would find nothing in it that it may read, and
+/// add nothing at all. The user's own list stays as it is.
+#[test]
+fn a_hidden_file_that_is_new_is_left_out() {
+    let files =
+        "mkdir sub; for f in .env sub/key.pem 'sub/[a] b.pem'; do echo SECRET > \"$f\"; done";
+    let bed = Bed::new(files);
+    let list = bed.host("cat .git/info/exclude; ls .git/info");
+    let line = "git status -s; echo 3 > c; git add -A; git commit -qm c; echo 4 > c; git add .; \
+        git commit -qm d; git ls-files; git stash -u -q; git stash pop -q; git status -s";
+    for _ in 0..2 {
+        assert_eq!(bed.printed("git status -s; git add -A"), "");
+    }
+    assert_eq!(bed.printed(line), "a\nb\nc\n");
+    bed.apply();
+    assert_eq!(bed.host("cat .git/info/exclude; ls .git/info"), list);
+    assert_eq!(bed.host("git log --format=%s; cat .env"), "d\nc\none\nSECRET\n");
+    assert_eq!(bed.host("git status -s"), "?? .env\n?? sub/\n");
+    // What a command writes there stays.
+    bed.printed("git status -s");
+    let added = bed.run("echo more >> .git/info/exclude");
+    assert_eq!(added.json()["status"], "ok", "{added:?}");
+    bed.apply();
+    let now = bed.host("tail -n 1 .git/info/exclude; grep -c Capsule .git/info/exclude || true");
+    assert_eq!(now, "more\n0\n");
+}

@@ -15,6 +15,7 @@ use capsule_core::change::{Change, FileState};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, openat, renameat, unlinkat};
 
 use super::directory::CHANGES_DIRECTORY;
+use super::excludes;
 use super::scan::ChangeScan;
 use super::state::Staging;
 use crate::change_path::{join, split_parent};
@@ -58,7 +59,8 @@ impl ChangeScan<'_> {
         is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
     }
 
-    /// Whether a file among the changes is an index with the same entries as the one of the workspace.
+    /// Whether a file among the changes is an index with the same entries as the one of the workspace, or the same list of what
+    /// is left out as a killed process had prepared it.
     pub(super) fn is_same_index(
         &self,
         path: &str,
@@ -67,7 +69,13 @@ impl ChangeScan<'_> {
         stat: &Stat,
     ) -> bool {
         let open = || node::open_regular(directory, split_parent(path).1, stat).ok();
+        let is_list = || {
+            let list = open().and_then(|now| read(&now))?;
+            let list = excludes::without_hidden_paths(&list)?;
+            Some(matches!(before, FileState::File { sha256, .. } if Digest::of(&list) == *sha256))
+        };
         is_index(path) && open().is_some_and(|now| self.staging.has_same_entries(before, &now))
+            || excludes::is_list(path) && is_list() == Some(true)
     }
 
     /// Keeps an index that the run changes, as it was.
@@ -100,7 +108,8 @@ impl Staging {
     }
 
     /// Has git take hidden files for unchanged: where they are in an index, they look there as what covers them. That
-    /// is the cache of an index and no change of it. An index that cannot be read, or is locked, stays as it is.
+    /// is the cache of an index and no change of it. Those that are in none are excluded. An index that cannot be read, or is
+    /// locked, stays as it is.
     pub fn hide_in_indexes(
         &self,
         workspace: &Workspace,
@@ -118,7 +127,9 @@ impl Staging {
                     let changed = with_hidden_files(index, &|path| names.contains(path))?;
                     self.keep_recorded(directory, index).then_some(changed)
                 };
-                let _left_as_it_is = rewrite(workspace, directory, &hide);
+                let _left_as_it_is = rewrite(workspace, (directory, INDEX), &hide);
+                let exclude = |list: &[u8]| Some(excludes::with_hidden_paths(list, &names));
+                let _left_as_it_is = rewrite_excludes(workspace, directory, &exclude);
                 self.prepared_indexes.borrow_mut().insert(directory.clone());
             }
         }
@@ -134,7 +145,9 @@ impl Staging {
                 Some(kept) if is_same_index(kept, index) => Some(kept.clone()),
                 _ => without_hidden_files(index),
             };
-            let _left_as_it_is = rewrite(workspace, &directory, &show);
+            let _left_as_it_is = rewrite(workspace, (&directory, INDEX), &show);
+            let _left_as_it_is =
+                rewrite_excludes(workspace, &directory, &excludes::without_hidden_paths);
             if let (Some(digest), Some(_)) = (recorded, kept) {
                 let name = format!("{RECORDED}{digest}");
                 let _stays_beside = unlinkat(&self.folder, name, AtFlags::empty());
@@ -267,25 +280,35 @@ fn restore(staged: &Workspace, path: &str, (kept, sha256): (&Path, Digest)) -> O
 /// By what git knows that an index is being written.
 const LOCK: &str = "index.lock";
 
-/// Writes an index anew. None where that is not needed or cannot be done.
-fn rewrite(
+/// Writes the list of what a repository leaves out anew.
+fn rewrite_excludes(
     workspace: &Workspace,
     directory: &str,
     change: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
 ) -> Option<()> {
+    rewrite(workspace, (&join(directory, excludes::DIRECTORY), excludes::NAME), change)
+}
+
+/// Writes an index, or a list, anew. None where that is not needed or cannot be done.
+fn rewrite(
+    workspace: &Workspace,
+    (directory, name): (&str, &str),
+    change: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Option<()> {
+    let lock_name = format!("{name}.lock");
     let flags = OFlags::DIRECTORY | OFlags::RDONLY;
     let directory = workspace.open_plain(workspace.root(), OsStr::new(directory), flags).ok()?;
-    let stat = node::stat_optional(directory.as_fd(), INDEX).ok()??;
-    let index = read(&node::open_regular(directory.as_fd(), INDEX, &stat).ok()?)?;
-    let changed = change(&index)?;
+    let stat = node::stat_optional(directory.as_fd(), name).ok()??;
+    let held = read(&node::open_regular(directory.as_fd(), name, &stat).ok()?)?;
+    let changed = change(&held)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = File::from(openat(&directory, LOCK, flags, Mode::RUSR | Mode::WUSR).ok()?);
+    let lock = File::from(openat(&directory, &*lock_name, flags, Mode::RUSR | Mode::WUSR).ok()?);
     let written = (&lock).write_all(&changed).ok().and_then(|()| {
         fchmod(&lock, mode(stat.st_mode & 0o777)).ok()?;
-        renameat(&directory, LOCK, &directory, INDEX).ok()
+        renameat(&directory, &*lock_name, &directory, name).ok()
     });
     if written.is_none() {
-        let _ = unlinkat(&directory, LOCK, AtFlags::empty());
+        let _ = unlinkat(&directory, &*lock_name, AtFlags::empty());
     }
     written
 }

@@ -11,6 +11,7 @@ mod collect;
 mod copy_changes;
 mod diff;
 mod directory;
+mod excludes;
 mod indexes;
 mod layers;
 mod mount;
