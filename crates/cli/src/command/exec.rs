@@ -1,6 +1,7 @@
 //! `capsule exec`: one command; its output passes through, and its status is ours.
 
 use std::io::{self, Read as _};
+use std::path::Path;
 use std::rc::Rc;
 
 use capsule_base::code::Code;
@@ -77,10 +78,10 @@ pub(crate) fn run(
     };
     let mut done = one.submit(ctx, (!args.agent).then_some(screen))?;
     let settled = settle_agent_changes(args, &mut done, ctx, screen)?;
+    show_repository_above(&done.delivered, bound.roots.workspace.as_ref(), screen);
     show_result(&done, &relay, screen)?;
-    let status = done.delivered.command_status(done.exit);
     // Who asked for the output and cannot have all of it must not take it for complete.
-    Ok(match status {
+    Ok(match done.delivered.command_status(done.exit) {
         0 if settled != Exit::Ok => settled.status(),
         0 if relay.is_lost() => Exit::RuntimeError.status(),
         0 if !screen.json && relay.is_cut() => Exit::ToolFailed.status(),
@@ -107,6 +108,28 @@ fn settle_agent_changes(
         }
         false => Ok(Exit::Ok),
     }
+}
+
+/// Says where the repository is that git did not find.
+fn show_repository_above(delivered: &CallResult, workspace: &Path, screen: &Screen) {
+    if let Some(note) = repository_above(delivered, workspace).filter(|_| !screen.json) {
+        screen.eprint(&format!("{HINT}note{HINT:#}: {note}"));
+    }
+}
+
+/// Where git finds no repository: that of a directory above the workspace, if there is one.
+fn repository_above(delivered: &CallResult, workspace: &Path) -> Option<String> {
+    let output = delivered.value.as_ref()?.get("stderr")?.as_str()?;
+    if !output.contains("not a git repository") || workspace.join(".git").exists() {
+        return None;
+    }
+    let above = workspace.ancestors().skip(1).find(|above| above.join(".git").exists())?;
+    let rest = workspace.strip_prefix(above).ok()?;
+    let up = vec![".."; rest.components().count()].join("/");
+    let rest = escape::line(rest.to_str()?);
+    Some(format!(
+        "the workspace is `{rest}` of a repository, and git sees nothing above it: `--workspace {up} --cwd {rest}` takes all of it"
+    ))
 }
 
 /// Whether a single word is the text of a command line, as `ssh` and `sh -c` take one: programs of such names are not

@@ -178,3 +178,24 @@ fn a_search_finds_the_commit() {
     bed.apply();
     assert_eq!(bed.host("git status -s; git log -1 --format=%s"), "c7\n");
 }
+
+/// Git sees nothing above the workspace: where a repository lies there, a note has the words that take all of it.
+#[test]
+fn a_repository_above_the_workspace_is_named() {
+    let bed = Bed::new("mkdir -p web/src");
+    let exec = |more: &[&str]| {
+        let words = ["exec", "--unattended", "--policy", &bed.policy];
+        bed.capsule.run(&[&words[..], more, &["--", "git", "status", "-s"]].concat())
+    };
+    let inside = bed.capsule.workspace().join("web/src");
+    let failed = exec(&["--workspace", inside.to_str().unwrap()]);
+    assert_eq!(failed.status, 128, "{failed:?}");
+    assert!(
+        failed.stderr.contains("`--workspace ../.. --cwd web/src` takes all of it"),
+        "{failed:?}"
+    );
+    assert_eq!(exec(&["--cwd", "web/src"]).status, 0);
+    bed.host("rm -rf .git");
+    let none = exec(&[]);
+    assert!(none.status == 128 && !none.stderr.contains("--cwd"), "{none:?}");
+}
