@@ -1251,11 +1251,12 @@ fn every_conflict_is_named() {
         "`b` was deleted since",
         "`d/e/y` was deleted since the command ran, with its folder",
         "the folder of `full/new` is gone",
-        "`n` was made by somebody else since",
+        "`n` was made since",
         "`deep` is no longer a directory, and `deep/new` belongs in it",
         "`deep` is no longer a directory, and `deep/sub/1` was in it",
         "hint",
         "capsule discard ",
+        " --without ",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

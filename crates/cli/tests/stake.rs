@@ -135,7 +135,9 @@ steps:
     assert_eq!(all["repository"]["clean"], false);
     let shown = capsule.run(&["changes"]).exits(0).stdout;
     assert!(
-        shown.contains("2 paths are in no commit · no other branch has its commits"),
+        shown.contains(
+            "2 paths are in no commit · its commits are on no other branch that git knows of"
+        ),
         "{shown}"
     );
     assert!(!root.join("EVIL").exists() && runs() == before);

@@ -407,7 +407,7 @@ fn what_is_new_goes_away_however_large() {
     assert!(run.stderr.contains("undo"), "{}", run.stderr);
     let made = bed.tree();
     let shown = bed.run(&["undo", "latest", "--dry-run"]).exits(0).stdout;
-    assert_eq!(shown.matches("it cannot be brought back").count(), 3, "{shown}");
+    assert_eq!(shown.matches("what is there now is not kept").count(), 3, "{shown}");
     let undone = bed.run(&["undo", "latest"]).exits(0);
     assert!(undone.stderr.contains("which cannot be taken back"), "{}", undone.stderr);
     same(&bed.tree(), &before, "after the undo");

@@ -118,7 +118,7 @@ fn split_repository(directory: &str, label: &str) -> CodedError {
     let message = format!(
         "without a part of what the run made of `{directory}`, git could neither go on there nor go back"
     );
-    CodedError::new(Code::Usage, message).with_suggestion(format!(
+    CodedError::new(Code::ChangeRefused, message).with_suggestion(format!(
         "leave out the repository with its files, or nothing of it; `capsule discard {label}` drops all of it"
     ))
 }

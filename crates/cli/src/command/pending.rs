@@ -168,7 +168,7 @@ fn show_repository(told: &GitAnswer, screen: &Screen) -> Result<(), Failure> {
             format!(" · {} that {} has not", counted(ahead, "commit"), escape::line(upstream))
         }
         (Some(_), _) => String::new(),
-        (None, _) => " · no other branch has its commits".into(),
+        (None, _) => " · its commits are on no other branch that git knows of".into(),
     };
     screen.print_line(&format!("git        {more}{count} {paths} in no commit{ahead}"))?;
     for StatusEntry { path, worktree } in told.entries.iter().take(MAX_SHOWN_PATHS) {

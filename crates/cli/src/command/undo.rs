@@ -23,8 +23,9 @@ use crate::failure::Failure;
 use crate::screen::{ERROR, HINT, SUCCESS, Screen, WARNING};
 use crate::signal;
 
-/// What is said of a file that is too large for an undo of the undo.
-const TOO_LARGE_NOTE: &str = "  too large to be kept: it cannot be brought back";
+/// What is said of a file that is not kept for an undo of the undo.
+const NOT_KEPT_NOTE: &str =
+    "  undone, but what is there now is not kept: no undo of the undo brings it back";
 
 pub(crate) fn run(args: &Undo, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     let store = open_store(ctx, screen)?;
@@ -284,7 +285,7 @@ fn entry_lines(told: &EntryView<'_>) -> Vec<String> {
     match status {
         UndoStatus::Ready { lines, backed_up: kept } => {
             let counted = lines.map(|(added, removed)| format!("  +{added} −{removed}"));
-            let kept = if *kept { "" } else { TOO_LARGE_NOTE };
+            let kept = if *kept { "" } else { NOT_KEPT_NOTE };
             let counted = counted.unwrap_or_default() + kept;
             change_lines([change]).map(|line| format!("{line}{counted}")).collect()
         }

@@ -102,7 +102,7 @@ impl StagedApply {
                 Ok(before) => before,
                 // Whoever has to put things right is told of all of them at once.
                 Err(problem) if problem.code == Code::ChangeConflict => {
-                    apart.push(problem);
+                    apart.push((change.path.as_str(), problem));
                     continue;
                 }
                 Err(problem) => return Err(problem),
@@ -219,16 +219,31 @@ impl StagedApply {
     }
 
     /// Several conflicts as one, and what to do about them.
-    fn combine_conflicts(&self, apart: &[CodedError]) -> CodedError {
-        let told: Vec<&str> =
-            apart.iter().take(MAX_SHOWN_CONFLICTS).map(|error| error.message.as_str()).collect();
+    fn combine_conflicts(&self, apart: &[(&str, CodedError)]) -> CodedError {
+        let told: Vec<&str> = apart
+            .iter()
+            .take(MAX_SHOWN_CONFLICTS)
+            .map(|(_, error)| error.message.as_str())
+            .collect();
         let more = match apart.len().saturating_sub(MAX_SHOWN_CONFLICTS) {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
         let run = &self.run;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "./_-+@".contains(c);
+        let paths: Vec<&str> = apart.iter().map(|(path, _)| *path).collect();
+        let can_be_named = paths.len() <= MAX_SHOWN_CONFLICTS
+            && paths.len() < self.changes.len()
+            && paths.iter().all(|path| path.chars().all(is_plain) && !path.starts_with('-'));
+        let rest = match can_be_named {
+            true => format!(
+                "`capsule apply {run} --without {}` applies the rest; or ",
+                paths.join(" --without ")
+            ),
+            false => String::new(),
+        };
         conflict_problem(format!("{}{more}", told.join("; "))).with_suggestion(format!(
-            "put back what stood there, or `capsule discard {run}` and run it again; \
+            "{rest}put back what was there, or `capsule discard {run}` and run it again; \
              `capsule changes {run} --diff` shows what was to be applied"
         ))
     }
@@ -312,7 +327,7 @@ impl StagedApply {
                 }
             }
             (Some(_), None) => format!("`{path}` was deleted since the command ran"),
-            (None, Some(_)) => format!("`{path}` was made by somebody else since the command ran"),
+            (None, Some(_)) => format!("`{path}` was made since the command ran"),
             _ => format!("`{path}` was changed since the command ran"),
         })
     }

@@ -122,9 +122,15 @@ impl UndoPlan {
         }
         all.reverse();
         let mut bytes = 0_u64;
-        for looked in &mut all {
+        // What takes the place of something goes first, and the small before the large: of what a program made, most
+        // can be made again.
+        let mut by_worth: Vec<&mut UndoEntry> = all.iter_mut().collect();
+        by_worth.sort_by_key(|entry| {
+            (entry.change.after.is_none(), replaced_size(&entry.change).unwrap_or_default())
+        });
+        for entry in by_worth {
             if let (UndoStatus::Ready { backed_up: kept, .. }, Some(more)) =
-                (&mut looked.status, replaced_size(&looked.change))
+                (&mut entry.status, replaced_size(&entry.change))
             {
                 let now = bytes.saturating_add(more);
                 *kept = !self.made_by_run || now <= limits::UNDO_BYTES;
