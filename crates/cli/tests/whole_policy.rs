@@ -73,9 +73,10 @@ tools:
     assert!(!checked.stderr.contains("builtin:"), "{}", checked.stderr);
 }
 
-/// A file that came with the workspace hands no lift on, and what nobody wrote is as it was.
+/// What a policy of ours lifts is lifted wherever the policy that extends it lies; a file that came with the workspace
+/// lifts nothing itself, also not what is lifted below.
 #[test]
-fn a_policy_of_the_workspace_only_tightens_what_it_extends() {
+fn what_is_lifted_below_is_lifted_in_the_workspace() {
     let capsule = capsule();
     let text = "version: 1\nname: here\nextends: builtin:developer\n";
     capsule.write_file("team.yaml", text);
@@ -85,7 +86,29 @@ fn a_policy_of_the_workspace_only_tightens_what_it_extends() {
     let fetch = argv("git fetch origin");
     let by = |policy: &str| explain(&capsule, policy, &[], "shell.run", &fetch);
     assert_eq!(by(&own)["decision"], "ask");
-    assert_eq!(by(here)["rule"], "no-network-programs");
+    assert_eq!(by(here)["decision"], "ask");
+    assert_eq!(by(here)["rule"], by("builtin:developer")["rule"]);
+    // Nothing else is: not what another policy of ours leaves standing, and not what this text names.
+    for (name, extends, lifts) in [
+        ("a", "readonly", ""),
+        ("b", "developer", "no-shells"),
+        ("c", "developer", "no-network-programs"),
+    ] {
+        let lift = match lifts {
+            "" => String::new(),
+            id => format!("lift: [{{ id: {id}, because: I want it. }}]\n"),
+        };
+        let text = format!("version: 1\nname: {name}\nextends: builtin:{extends}\n{lift}");
+        capsule.write_file(&format!("{name}.yaml"), &text);
+        let path = capsule.workspace().join(format!("{name}.yaml"));
+        let path = path.to_str().unwrap();
+        if lifts.is_empty() {
+            assert_eq!(by(path)["rule"], "no-network-programs");
+        } else {
+            let checked = capsule.run(&["policy", "check", "--policy", path]).exits(2);
+            assert!(checked.stderr.contains("policy.lift-not-yours"), "{}", checked.stderr);
+        }
+    }
 }
 
 /// CAP-10: the record holds the text that was extended, and a replay decides by it.

@@ -133,13 +133,11 @@ fn bind_patterns(policy: &mut PolicyRules, roots: &BindRoots) -> Diagnostics {
     problems
 }
 
-/// Drops what a policy drops of the base policy; gives what is wrong with that.
+/// Drops what a policy drops of the base policy; gives what is wrong with that. What a policy of this program drops, it
+/// drops for every policy that extends it: the user, who named that policy, could as well have named this one.
 fn drop_base_rules(policy: &PolicyRules, base: &mut PolicyRules, may: bool) -> Diagnostics {
     let mut problems = Vec::new();
     for DroppedRule { id, source, inherited, .. } in &policy.dropped_rules {
-        if *inherited && !may {
-            continue;
-        }
         let at = source.span.clone();
         let rules =
             || base.hard_denies.iter().chain(&base.base_denials).chain(&base.base_questions);
@@ -151,16 +149,13 @@ fn drop_base_rules(policy: &PolicyRules, base: &mut PolicyRules, may: bool) -> D
                 Some(near) => problem.hint(alloc::format!("did you mean `{near}`?")),
                 None => problem.hint("`capsule policy show --policy builtin:base` lists them"),
             });
-        } else if !may {
+        } else if !may && !inherited {
             let message = "a policy that lies in the workspace only tightens";
             let problem = Diagnostic::error(Code::PolicyLift, at, message);
             problems.push(problem.hint("leave `lift` out"));
         }
     }
-    // What is handed on by a policy of ours drops nothing for a text that may only tighten.
-    let dropped = |rule: &HardDenyRule| {
-        policy.dropped_rules.iter().any(|item| item.id == rule.id && (may || !item.inherited))
-    };
+    let dropped = |rule: &HardDenyRule| policy.dropped_rules.iter().any(|item| item.id == rule.id);
     base.hard_denies.retain(|rule| !dropped(rule));
     base.base_denials.retain(|rule| !dropped(rule));
     base.base_questions.retain(|rule| !dropped(rule));
