@@ -254,12 +254,40 @@ fn a_changed_policy_begins_another_session() {
     assert_eq!(calls.capsule.write_policy(&changed), calls.policy);
     let by_id = calls.exec(&before, &["ls"]).exits(2);
     assert!(by_id.stderr.contains("[session.changed]"), "{}", by_id.stderr);
-    succeed(calls.exec("job:1", &["ls"]));
+    let ran = calls.exec("job:1", &["ls"]);
+    // What became of it is told, with the way to what it staged.
+    let told = format!("session: {before} ended: its policy, profile or workspace changed");
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("capsule changes {before}")), "{}", ran.stderr);
+    succeed(ran);
+    let shown = calls.capsule.run(&["session", "show", &before]).exits(2);
+    assert!(shown.stderr.contains(&format!("`capsule show-run {before}`")), "{}", shown.stderr);
     let after = calls.label();
     assert_ne!(before, after);
     assert_eq!(calls.open().len(), 1);
     succeed(calls.capsule.run(&["apply", &before]));
     assert!(calls.is_in_workspace("a"));
+}
+
+/// Calls under the policies of two places go on side by side: none ends the session of the other.
+#[test]
+fn calls_under_two_policies_are_two_sessions() {
+    let calls = Calls::new();
+    let other = calls.capsule.write_file("../other.yaml", POLICY);
+    let other = other.to_str().unwrap();
+    let under = |policy: &str, words: &[&str]| {
+        let mut args = vec!["exec", "--session", "job:1", "--policy", policy, "--"];
+        args.extend(words);
+        let ran = calls.capsule.run(&args).exits(0);
+        assert!(!ran.stderr.contains("ended"), "{}", ran.stderr);
+        ran.stdout
+    };
+    let _ = under(&calls.policy, &["touch", "a"]);
+    assert_eq!(under(other, &["ls"]), "");
+    let _ = under(other, &["touch", "b"]);
+    assert_eq!(under(&calls.policy, &["ls"]), "a\n");
+    assert_eq!(under(other, &["ls"]), "b\n");
+    assert_eq!(calls.open().len(), 2);
 }
 
 /// A session that is idle too long ends when a command looks at the store.

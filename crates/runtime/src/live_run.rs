@@ -36,7 +36,7 @@ use crate::observer::{ObservedJournal, Observer};
 use crate::pending_changes;
 use crate::resume::Resumption;
 use crate::run::{Run, RunOpening, unique_label};
-use crate::session::{ConversationState, HeldSession, SessionError};
+use crate::session::{ConversationState, EndedSession, HeldSession, SessionError};
 
 pub use finish::FinishedRun;
 use sandbox_note::{missing_layer, note_sandbox, sandbox_status};
@@ -252,6 +252,8 @@ pub struct LiveRun<'o> {
     pub(crate) conversation: Option<ConversationState>,
     /// Whether this process opened that session.
     pub is_new_session: bool,
+    /// The session that ended for it: its policy, its workspace or the tools are others by now.
+    pub ended_session: Option<EndedSession>,
     /// What the run remembers of approvals.
     approvals: Rc<RefCell<ApprovalMemory>>,
 }
@@ -472,6 +474,7 @@ impl<'o> LiveRun<'o> {
             session: None,
             conversation: None,
             is_new_session: false,
+            ended_session: None,
             approvals,
         })
     }

@@ -59,22 +59,26 @@ pub(super) fn choose_session(
 /// # Errors
 /// When the store holds none like it.
 pub(super) fn find_session(ctx: &CliContext, id: &str) -> Result<String, Failure> {
-    let unknown = || {
-        CodedError::new(Code::SessionUnknown, format!("`{id}` is no open session"))
-            .with_suggestion(Code::SessionUnknown.next_step())
+    let unknown = |way: &str| -> Failure {
+        let message = format!("`{id}` is no open session");
+        CodedError::new(Code::SessionUnknown, message).with_suggestion(way).into()
     };
     if !ctx.store.exists() {
-        return Err(unknown().into());
+        return Err(unknown(Code::SessionUnknown.next_step()));
     }
     let open = open_sessions(&ctx.store)?;
     let run = match id {
         "latest" => open.first().map(|session| session.run.clone()),
         id => {
             let run = Store::open_read_only(&ctx.store)?.find(id)?;
-            open.iter().any(|session| session.run == run).then_some(run)
+            if !open.iter().any(|session| session.run == run) {
+                let shown = "`capsule show-run` shows it, `capsule changes` what it staged";
+                return Err(unknown(&shown.replace("` ", &format!(" {id}` "))));
+            }
+            Some(run)
         }
     };
-    run.ok_or_else(|| unknown().into())
+    run.ok_or_else(|| unknown(Code::SessionUnknown.next_step()))
 }
 
 /// The same failure where a caller may have meant a name for its session: it says how one is spelled.

@@ -12,7 +12,7 @@ use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
 use capsule_report::age_text;
 use capsule_runtime::{
-    AgentHost, BoundPolicy, CallResult, Cancel, CommandRunner, FinishedRun, LiveRun,
+    AgentHost, BoundPolicy, CallResult, Cancel, CommandRunner, EndedSession, FinishedRun, LiveRun,
     LiveRunOptions, NullObserver, Prompt, Resumption, SessionChoice, SessionRequest, Sink,
     WaitingChanges, signature_of, submit,
 };
@@ -106,6 +106,11 @@ pub(super) fn call_json(done: &SingleCallResult) -> Value {
 fn show_beginning(live: &LiveRun<'_>, screen: &Screen) {
     show_layer_changes(&live.layer_changes, screen);
     tell_key(live.made_key.as_deref(), screen);
+    if let Some(EndedSession { label, staged, .. }) = &live.ended_session {
+        let changed = "its policy, profile or workspace changed, or Capsule did";
+        screen.eprint(&format!("{HINT}session{HINT:#}: {label} ended: {changed}"));
+        show_staged(*staged, label, screen);
+    }
     if !live.is_new_session || live.copy_reason.is_some() {
         return;
     }

@@ -55,7 +55,7 @@ impl<'o> LiveRun<'o> {
                 let state =
                     SessionState::new((live.id, &live.label), bound, (&new.name, new.idle), copied);
                 live.session = Some(HeldSession::opened(store, state, &cancel)?);
-                live.is_new_session = true;
+                (live.is_new_session, live.ended_session) = (true, new.ended);
                 live
             }
         };
@@ -117,6 +117,7 @@ impl<'o> LiveRun<'o> {
             conversation: held.state.conversation,
             session: Some(held),
             is_new_session: false,
+            ended_session: None,
             approvals,
         })
     }

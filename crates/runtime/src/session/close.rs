@@ -36,12 +36,15 @@ pub struct EndedSession {
 /// # Errors
 /// When it is not open, another process works in it for too long, or the store cannot be written.
 pub fn end_session(store: &Path, run: &str, cancel: &Cancel) -> Result<EndedSession, SessionError> {
-    let mut held = HeldSession::take(store, run, cancel)?;
-    seal(&mut held)?;
-    let SessionState { label, calls, .. } = &held.state;
-    let changes = held.state.change_set();
-    let staged = WaitingChanges::of(&changes);
-    Ok(EndedSession { run: run.to_owned(), label: label.clone(), calls: *calls, staged })
+    end(&mut HeldSession::take(store, run, cancel)?)
+}
+
+/// Ends a session that this process works in, and says what it leaves.
+pub(super) fn end(held: &mut HeldSession) -> Result<EndedSession, SessionError> {
+    seal(held)?;
+    let SessionState { run, label, calls, .. } = &held.state;
+    let staged = WaitingChanges::of(&held.state.change_set());
+    Ok(EndedSession { run: run.to_string(), label: label.clone(), calls: *calls, staged })
 }
 
 /// Seals the run of a session.

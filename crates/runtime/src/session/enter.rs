@@ -9,7 +9,7 @@ use capsule_workspace::Cancel;
 
 use crate::bound_policy::BoundPolicy;
 use crate::clock::now_micros;
-use crate::session::close::seal;
+use crate::session::close::{EndedSession, end, seal};
 use crate::session::error::SessionError;
 use crate::session::held::{HeldSession, wait_for_lock};
 use crate::session::identity::session_identity;
@@ -18,7 +18,7 @@ use crate::session::state::SessionState;
 /// Which session a call belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionChoice {
-    /// The session of this name, in this workspace and under this policy; opened where there is none.
+    /// The session of this name, in this workspace and under the policy of this place; opened where there is none.
     Named(String),
     /// The open session whose run has this full id.
     Run(String),
@@ -115,6 +115,8 @@ pub(crate) struct NewSession {
     _directory: SessionLock,
     pub(crate) name: String,
     pub(crate) idle: Duration,
+    /// The one whose place it takes.
+    pub(crate) ended: Option<EndedSession>,
 }
 
 /// Looks for a session, and locks it; where there is none, the caller is the one that opens it.
@@ -134,15 +136,19 @@ pub(crate) fn enter_session(
         }
         SessionChoice::Named(name) => name,
     };
+    let place = request.policy.place();
+    let mut ended = None;
     loop {
         let directory = wait_for_lock(store, SessionLock::DIRECTORY, cancel)?;
         let open = open_states(store)?;
         let workspace = &request.policy.roots.workspace;
-        let is_named =
-            |state: &SessionState| state.name == *name && state.workspace.path == *workspace;
+        // Calls under two policies go on side by side, each in a session of its own.
+        let is_named = |state: &SessionState| {
+            state.name == *name && state.workspace.path == *workspace && state.policy == place
+        };
         let Some(found) = open.into_iter().find(is_named) else {
-            let new = NewSession { _directory: directory, name: name.clone(), idle: request.idle };
-            return Ok(SessionEntry::New(new));
+            let (name, idle) = (name.clone(), request.idle);
+            return Ok(SessionEntry::New(NewSession { _directory: directory, name, idle, ended }));
         };
         // The search is over: the next process may look while this one waits for its turn.
         drop(directory);
@@ -156,6 +162,6 @@ pub(crate) fn enter_session(
             return Ok(SessionEntry::Joined(Box::new(held)));
         }
         // Its policy, its workspace or its tools are others by now: it ends, and what it staged waits.
-        seal(&mut held)?;
+        ended = Some(end(&mut held)?);
     }
 }
