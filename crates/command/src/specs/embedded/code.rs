@@ -14,10 +14,14 @@ use crate::specs::embedded::words::{STARTS_PROGRAM, USES_NETWORK};
 const REMOVES_TREE: &[&str] =
     &["rmtree", "rmsync", "rm_rf", "rm_r(", "remove_tree", "unlinksync", "rmdirsync"];
 
+/// How a statement begins that loads a module, prints, or names a module.
+const HARMLESS: &[&str] = &["import ", "from ", "const ", "print", "console.log", "require"];
+
 /// What a program text says that it does besides computing.
 pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
-    let lower = text.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    // What reads addresses reaches none.
+    let lower = text.to_lowercase().replace("urllib.parse", "");
+    let has = |words: &[&str]| words.iter().any(|w| lower.contains(w)) && !only_prints_names(text);
     let mut found = Vec::new();
     if has(STARTS_PROGRAM) || has_backtick_command(text) {
         found.push((Effect::Starts, "is a text that starts other programs"));
@@ -35,6 +39,20 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
         }
     }
     found
+}
+
+/// Whether each statement of a text loads a module or prints what has a name, such as its version. None calls anything
+/// else, in no language.
+fn only_prints_names(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "._/@-,;=*'\"() \n".contains(c);
+    let is_harmless = |statement: &str| {
+        let (calls, inner) = statement.rsplit_once('(').unwrap_or(("print", statement));
+        let begins = HARMLESS.iter().any(|word| statement.starts_with(word));
+        let only = calls.split('(').all(|call| HARMLESS.iter().any(|word| call.ends_with(word)));
+        statement.is_empty()
+            || begins && only && (inner == statement || !inner.replace(", ", ",").contains(' '))
+    };
+    text.chars().all(plain) && text.split([';', '\n']).map(str::trim).all(is_harmless)
 }
 
 /// Backticks with something between them: a command, in Perl, Ruby and PHP. In JavaScript they are a
@@ -94,6 +112,14 @@ mod tests {
             "print scalar reverse 'abc'",
             "console.log(`${1 + 1}`)",
             "open('data.csv').read()",
+            "import requests; print(requests.__version__)",
+            "import httpx, sys; print(httpx.__file__, sys.version)",
+            "from urllib import request\nprint(request)",
+            "import urllib.parse; print(urllib.parse.quote('a b'))",
+            "import subprocess; print(subprocess.__file__)",
+            "console.log(require('axios').VERSION)",
+            "const axios = require(\"axios\"); console.log(axios.VERSION);",
+            "require('axios/package.json').version",
         ] {
             assert_eq!((effects(text), outside_paths(text)), (Vec::new(), Vec::new()), "{text}");
         }
@@ -108,6 +134,16 @@ mod tests {
             ("import pty; pty.spawn('/bin/bash')", Effect::Starts),
             ("import urllib.request as u; exec(u.urlopen('x').read())", Effect::Publishes),
             ("fetch('https://x')", Effect::Publishes),
+            // A call is one however the library came in.
+            ("import requests; print(requests.get(u).text)", Effect::Publishes),
+            ("import requests; print(requests.__version__); requests.post(u)", Effect::Publishes),
+            ("import urllib.parse, urllib.request as u; u.urlopen(x)", Effect::Publishes),
+            ("import socket as s; s.create_connection((h, 80))", Effect::Publishes),
+            ("require('axios').get(u)", Effect::Publishes),
+            ("console.log(require('axios').get(u))", Effect::Publishes),
+            ("print(TCPSocket.open ARGV.first, 80)", Effect::Publishes),
+            ("TCPSocket.open ARGV.first, 80", Effect::Publishes),
+            ("import subprocess; subprocess.run(x)", Effect::Starts),
             ("import shutil; shutil.rmtree('build')", Effect::Deletes),
             ("import shutil; shutil.rmtree('/')", Effect::Destroys),
             ("FileUtils.rm_rf(Dir.home)", Effect::Destroys),
