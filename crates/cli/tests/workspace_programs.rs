@@ -279,6 +279,73 @@ fn an_impossible_command_is_not_asked_about() {
     }
 }
 
+/// W19: no person is asked about a program that wants a terminal, which commands are not given, or about one that removes
+/// what is not there; where it may work, a person is.
+#[test]
+fn no_terminal_and_no_target_are_not_asked_about() {
+    let (capsule, _) = capsule();
+    let git = |words: &[&str]| {
+        let ran = Command::new("git").current_dir(capsule.workspace()).args(words).output();
+        assert!(ran.unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "plain.txt"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "one"]);
+    git(&["branch", "topic"]);
+    git(&["branch", "packed"]);
+    git(&["pack-refs", "--all"]);
+    let exec = |policy: &str, command: &str| {
+        let args = ["exec", "--unattended", "--session", "job:1", "--policy", policy, "--"];
+        capsule.run(&[&args[..], &[command]].concat())
+    };
+    let asked = "[approval.needed]";
+    for (command, code) in [
+        ("vim plain.txt", "[policy.denied]"),
+        ("timeout 5 vim plain.txt", "[policy.denied]"),
+        ("git rebase -i HEAD", "[policy.denied]"),
+        ("git add -p", "[policy.denied]"),
+        ("GIT_SEQUENCE_EDITOR=true git rebase -i HEAD", asked),
+        ("echo y | git add -p", asked),
+        ("vim -es plain.txt", asked),
+        ("rm nothing", "[fs.not-found]"),
+        ("rm -r nothing other", "[fs.not-found]"),
+        ("rmdir nothing", "[fs.not-found]"),
+        ("rm nothing plain.txt", asked),
+        ("rm -f nothing", asked),
+        ("rm -rf nothing", asked),
+        ("rm plain.txt", asked),
+        ("git branch -D nobranch", "[git.failed]"),
+        ("git branch -D topic", asked),
+        ("git branch -D packed nobranch", asked),
+        ("git stash drop", "[git.failed]"),
+        ("git fetch origin", "[git.failed]"),
+        ("git pull", "[git.failed]"),
+        ("git fetch ./sub", asked),
+        ("git fetch https://git.example/x.git", asked),
+    ] {
+        let done = exec("builtin:developer", command);
+        assert!(done.stderr.contains(code), "{command}: {}", done.stderr);
+    }
+    // What an earlier call of the session made is there.
+    for (make, take) in [
+        ("touch made.txt", "rm made.txt"),
+        ("git branch made", "git branch -D made"),
+        ("echo x >> plain.txt && git stash", "git stash drop"),
+    ] {
+        assert_eq!(exec("builtin:developer", make).status, 0, "{make}");
+        let done = exec("builtin:developer", take);
+        assert!(done.stderr.contains(asked), "{take}: {}", done.stderr);
+    }
+    git(&["remote", "add", "origin", "https://git.example/x.git"]);
+    let done = exec("builtin:developer", "git fetch origin");
+    assert!(done.stderr.contains(asked), "{}", done.stderr);
+    // Where nobody would be asked, it fails as it does anywhere.
+    let text = "version: 1\nextends: builtin:developer\ntools: { shell.run: { effects: { deletes: allow } } }\n";
+    let open = capsule.write_policy(text);
+    let done = exec(&open, "rm nothing");
+    assert!(done.stderr.contains("cannot remove 'nothing'"), "{}", done.stderr);
+}
+
 fn done_code(code: &str) -> &str {
     match code {
         "[approval.needed]" => "policy.asked",

@@ -101,7 +101,7 @@ pub(super) fn problem(
 }
 
 /// The subcommand of a command line of git, and whether it writes.
-fn subcommand(argv: &[OsString]) -> Option<(String, bool)> {
+pub(super) fn subcommand(argv: &[OsString]) -> Option<(String, bool)> {
     let mut words = argv.iter().filter_map(|word| word.to_str());
     words.next().filter(|program| *program == "git" || program.ends_with("/git"))?;
     let mut words = words.skip_while(|word| PLAIN_OPTIONS.contains(word));
@@ -114,7 +114,7 @@ fn subcommand(argv: &[OsString]) -> Option<(String, bool)> {
 }
 
 /// Whether git finds the `.git` of the workspace's root first from a directory.
-fn is_of_root(workspace: &Workspace, cwd: &WorkspacePath) -> bool {
+pub(super) fn is_of_root(workspace: &Workspace, cwd: &WorkspacePath) -> bool {
     let mut between = cwd.ancestors().filter(|path| !path.is_root());
     !between.any(|path| workspace.resolve(&path.join(".git")).is_ok())
 }

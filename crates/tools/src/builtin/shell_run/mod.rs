@@ -5,6 +5,7 @@ mod command;
 mod git_alias;
 mod git_repository;
 mod group_files;
+mod impossible;
 mod jobs;
 mod list;
 mod part_place;
@@ -242,6 +243,21 @@ fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
     failed_call(Facts { impossible, ..facts }, problem)
 }
 
+/// What was found, with why a person need not be asked about the call, if it can only fail. Where its rule allows it
+/// without a question, it fails as it would anywhere.
+fn with_impossible(
+    facts: Facts,
+    stages: &[ReadyStage],
+    at: (&PathTarget, &str),
+    context: &ToolContext<'_>,
+) -> Facts {
+    // Where commands are only judged, what a policy says does not depend on what is there.
+    let is_confined = facts.sandbox.is_some();
+    let reason = || impossible::reason(stages, at, &facts, context);
+    let impossible = if is_confined { reason() } else { None };
+    Facts { impossible, ..facts }
+}
+
 /// What a text of the command language means, or one part of the list that it is, with the text of
 /// that. A list begins in the folder, a part of it runs there: which one that is depends on the parts
 /// before it.
@@ -369,6 +385,7 @@ fn prepare_program(
             if let Some(problem) = git_repository::problem(&stages, cwd, context) {
                 return impossible_call(facts, problem);
             }
+            let facts = with_impossible(facts, &stages, (cwd, stdin), context);
             let operation = command_operation(stages, cwd, stdin, &facts, context);
             let code_files = Some(CodeFiles::of(action, (&facts, false), context));
             let operation = Box::new(CommandOperation { code_files, ..operation });
@@ -427,6 +444,11 @@ fn prepare_command(
             if let Some(problem) = git_repository::problem(&stages, &cwd, context) {
                 return impossible_call(facts, problem);
             }
+            // What a part of a list comes to is for the list to say.
+            let facts = match place.is_part {
+                true => facts,
+                false => with_impossible(facts, &stages, (&cwd, stdin), context),
+            };
             let operation = command_operation(stages, &step.cwd, stdin, &facts, context);
             let code_files = Some(CodeFiles::of(action, (&facts, false), context));
             let background = place.job.filter(|_| step.is_background);

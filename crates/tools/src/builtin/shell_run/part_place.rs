@@ -4,6 +4,8 @@ use capsule_command::shell_syntax::{ScriptElement, parse};
 
 /// What the place of a part in its list says of it.
 pub(super) struct PartPlace {
+    /// Whether it is one part of a list.
+    pub(super) is_part: bool,
     /// Whether it runs by itself: it is one part, or the list has no other.
     pub(super) is_single: bool,
     /// Whether it is the end of the list.
@@ -23,6 +25,6 @@ impl PartPlace {
         let is_single = part.is_some() || script.is_single();
         let is_end = number > script.elements.len();
         let element = part.and_then(|_| script.elements.get(number.checked_sub(1)?).cloned());
-        Self { is_single, is_end, job: u64::try_from(job).ok(), element }
+        Self { is_part: part.is_some(), is_single, is_end, job: u64::try_from(job).ok(), element }
     }
 }
