@@ -375,12 +375,13 @@ codes! {
         "The URL carries a user name or password.", "`https://user@host/`.",
         "Leave the credentials out.";
     NetNotAllowed = "net.not-allowed", Policy, Denied,
-        "The policy does not name this address.", "`urls.allow` has no rule that covers it.",
-        "Use an address that the policy names; the name was not looked up.";
+        "The policy does not name this address.",
+        "`urls.allow`, or `sandbox.network.hosts` for commands, has no rule that covers it; the name was not looked up.",
+        "Use an address that the policy names; its author can name others.";
     NetPrivate = "net.private-address", Policy, Denied,
         "The address is private, local or reserved.",
         "A name that resolves to loopback, link-local, private or metadata addresses.",
-        "Use an address that is open to everybody.";
+        "Use an address that is open to everybody; the policy's author names others: `private_ips: { allow: [10.0.0.0/8] }`.";
     NetHeader = "net.header", Policy, Denied,
         "The header may not be set by a call.", "`Host`, `Cookie`, `Authorization` and their like.",
         "Leave the header out.";

@@ -33,6 +33,44 @@ fn exec(capsule: &Capsule, policy: &str, argv: &[&str]) -> (i32, String, String)
     (ran.status, ran.stdout, ran.stderr)
 }
 
+/// A host that was refused is named behind the command, with a way that works, also where several parts of a list meet one.
+#[test]
+fn a_refused_host_is_named_with_a_way() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let server = HttpServer::fixed("200 OK", "", "a page");
+    let port = server.port();
+    let policy = policy(&capsule, &format!("hosts: [\"localhost:{port}\"]"));
+    let text = "import sys, urllib.request\ntry: urllib.request.urlopen(sys.argv[1])\nexcept OSError: pass\n";
+    capsule.write_file("get.py", text);
+    let get = |url: &str| format!("python3 get.py {url}");
+    let (one, two) = (get(&format!("http://localhost:{port}/")), get("http://other.example/"));
+    let list = format!("{one}; {two}; {two}");
+    let ran = capsule.run(&["exec", "--unattended", "--policy", &policy, "--", &list]);
+    let named: Vec<&str> =
+        ran.stderr.lines().filter(|line| line.starts_with("refused: ")).collect();
+    assert_eq!(named.len(), 2, "{}", ran.stderr);
+    assert!(named[0].contains(&format!("localhost:{port}: the address 127.0.0.1 is")), "{named:?}");
+    assert!(named[0].contains("can name it under `private_ips`"), "{named:?}");
+    assert!(named[1].starts_with("refused: other.example:80: "), "{named:?}");
+    assert!(
+        named[1].contains(" · the policy's author can name it under `sandbox.network.hosts`"),
+        "{named:?}"
+    );
+    assert!(server.requests().is_empty());
+}
+
+/// Programs do not look for newer versions of themselves, where they could: a person would be asked about a host that the
+/// command does not need.
+#[test]
+fn programs_look_for_no_newer_version() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = policy(&capsule, "hosts: []");
+    let (_, variables, errors) = exec(&capsule, &policy, &["env"]);
+    for set in ["NO_UPDATE_NOTIFIER=1", "NPM_CONFIG_UPDATE_NOTIFIER=false", "DO_NOT_TRACK=1"] {
+        assert!(variables.lines().any(|line| line == set), "{set}: {variables}{errors}");
+    }
+}
+
 /// Has an address fetched that the words of the command do not name, so that nothing but the connection is judged.
 fn fetch(capsule: &Capsule, policy: &str, url: &str) -> (i32, String) {
     capsule.write_file("url.txt", url);

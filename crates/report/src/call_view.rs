@@ -2,6 +2,7 @@
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
+use capsule_base::escape;
 use capsule_core::action::{Action, Facts};
 use capsule_core::change::Change;
 use capsule_core::confinement::ResourceLimit;
@@ -69,6 +70,29 @@ pub fn left_running_text(result: &Value) -> Option<String> {
         1 => Some("1 process".into()),
         some => Some(format!("{some} processes")),
     }
+}
+
+/// The hosts that were refused to a command, each with the reason and, where there is one, a way that works, of which its result tells.
+#[must_use]
+pub fn refused_host_texts(result: &Value) -> Vec<String> {
+    let text = |refused: &Value| {
+        let part = |name| refused.get(name).and_then(Value::as_str).unwrap_or_default();
+        let way = match Code::from_slug(part("code")) {
+            Some(Code::NetNotAllowed | Code::ApprovalNeeded) => {
+                "the policy's author can name it under `sandbox.network.hosts`; a person can allow it"
+            }
+            Some(Code::NetPrivate) => {
+                "the policy's author can name it under `private_ips`: `{ allow: [10.0.0.0/8] }`"
+            }
+            _ => "",
+        };
+        let way = if way.is_empty() { String::new() } else { format!(" · {way}") };
+        escape::line(&format!("{}: {}{way}", part("host"), part("reason"))).into_owned()
+    };
+    let refused = result.get("refused_hosts").and_then(Value::as_array);
+    let mut texts: Vec<String> = refused.into_iter().flatten().map(text).collect();
+    texts.dedup();
+    texts
 }
 
 impl CallView {

@@ -34,7 +34,7 @@ mod trace;
 mod undo;
 
 pub use approval::{AnsweredBy, ApprovalView, GrantView};
-pub use call_view::{CallView, left_running_text};
+pub use call_view::{CallView, left_running_text, refused_host_texts};
 pub use card::{age_text, card_lines, diff_label, unconfined_warning};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};

@@ -197,6 +197,12 @@ const CONCATENATED_FIELDS: [&str; 2] = ["stdout", "stderr"];
 /// What is added up.
 const SUMMED_FIELDS: [&str; 4] =
     ["stdout_bytes_total", "stderr_bytes_total", "changes_total", "left_running"];
+/// What is listed, and how much of it at most.
+const LISTED_FIELDS: [(&str, usize); 3] = [
+    ("changes", limits::STAGED_SHOWN),
+    ("jobs", limits::BACKGROUND_JOBS),
+    ("refused_hosts", limits::REFUSED_HOSTS),
+];
 
 impl ListResult {
     fn new(whole: CallResult, root: Option<String>, sink: Rc<dyn Sink>) -> Self {
@@ -386,7 +392,7 @@ impl ListResult {
                 value.insert(name.into(), sum.into());
             }
         }
-        for (name, most) in [("changes", limits::STAGED_SHOWN), ("jobs", limits::BACKGROUND_JOBS)] {
+        for (name, most) in LISTED_FIELDS {
             if let Some(Value::Array(mut all)) = self.value.remove(name) {
                 let item = value.get(name).and_then(Value::as_array);
                 all.extend(item.into_iter().flatten().cloned());

@@ -11,7 +11,7 @@ use capsule_base::limits;
 use capsule_core::call::Origin;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
-use capsule_report::left_running_text;
+use capsule_report::{left_running_text, refused_host_texts};
 use capsule_runtime::{CallResult, CommandRunner, NullSink, Sink};
 use serde_json::{Value, json};
 
@@ -170,6 +170,9 @@ pub(super) fn show_result(
         notes.extend(left.map(|left| format!("left running, and ended with the command: {left}")));
         for line in notes {
             screen.eprint(&format!("{HINT}note{HINT:#}: {line}"));
+        }
+        for refused in delivered.value.as_ref().map(refused_host_texts).unwrap_or_default() {
+            screen.eprint(&format!("{HINT}refused{HINT:#}: {refused}"));
         }
     }
     show_copied(done.copy_reason.as_deref(), screen);

@@ -13,11 +13,12 @@ use capsule_core::confinement::NetworkAccess;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
 use capsule_core::policy::{AGENT_TOOL, Policy};
+use capsule_report::refused_host_texts;
 use capsule_runtime::{AgentConnections, AgentHost, BoundPolicy, Cancel, CommandRunner, NullSink};
 use capsule_sandbox::{
     AgentEvent, AgentLaunch, AgentNetwork, Executor, SandboxBackend as _, Termination,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::attach;
 use super::namespaces::{launch, sandbox_problem};
@@ -67,7 +68,7 @@ pub(super) fn run(
     let agent = Rc::new(AgentProcess { launch: RefCell::new(Some(launch)) });
     let done = call.submit_with(Some(agent), &here, Some(screen))?;
     let delivered = &done.delivered;
-    for refused in refused_hosts(delivered.value.as_ref()) {
+    for refused in delivered.value.as_ref().map(refused_host_texts).unwrap_or_default() {
         screen.eprint(&format!("{HINT}refused{HINT:#}: {refused}"));
     }
     if let Some(problem) = &delivered.problem
@@ -101,16 +102,6 @@ fn bind_policy(
     }
     let policy = Policy::clone(&bound.policy).for_agent(plan.is_staged, network);
     Ok(BoundPolicy { policy: Arc::new(policy), ..bound })
-}
-
-/// The hosts that were refused to an agent, each with the reason.
-fn refused_hosts(value: Option<&Value>) -> Vec<String> {
-    let list = value.and_then(|value| value.get("refused_hosts")?.as_array());
-    let text = |refused: &Value| {
-        let part = |name| refused.get(name).and_then(Value::as_str).unwrap_or_default();
-        escape::line(&format!("{}: {}", part("host"), part("reason"))).into_owned()
-    };
-    list.into_iter().flatten().map(text).collect()
 }
 
 /// The process of an agent that was not started so far.

@@ -26,6 +26,34 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];
 
+/// By these variables programs do not look for a newer version of themselves and do not tell their makers how they are
+/// used. Each call has a new home, so that they would do so each time, and a person would be asked about a host that the
+/// command itself does not need. The policy can set other values.
+const SPARED_REQUESTS: &[(&str, &str)] = &[
+    // npm, and what is built on the library `update-notifier`.
+    ("NPM_CONFIG_UPDATE_NOTIFIER", "false"),
+    ("NO_UPDATE_NOTIFIER", "1"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("DENO_NO_UPDATE_CHECK", "1"),
+    ("HOMEBREW_NO_AUTO_UPDATE", "1"),
+    // Terraform, Packer and their like, for both.
+    ("CHECKPOINT_DISABLE", "1"),
+    // How they are used: programs of several makers, then those that know only a name of their own.
+    ("DO_NOT_TRACK", "1"),
+    ("ASTRO_TELEMETRY_DISABLED", "1"),
+    ("DOTNET_CLI_TELEMETRY_OPTOUT", "1"),
+    ("GATSBY_TELEMETRY_DISABLED", "1"),
+    ("NEXT_TELEMETRY_DISABLED", "1"),
+    ("NG_CLI_ANALYTICS", "false"),
+    ("NUXT_TELEMETRY_DISABLED", "1"),
+    ("STORYBOOK_DISABLE_TELEMETRY", "1"),
+    ("TURBO_TELEMETRY_DISABLED", "1"),
+    ("YARN_ENABLE_TELEMETRY", "0"),
+    // Packages that ask for gifts when they are installed.
+    ("DISABLE_OPENCOLLECTIVE", "1"),
+];
+
 /// Who the user is to git, where variables say so.
 const IDENTITY: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
@@ -51,7 +79,8 @@ pub(super) fn variables(
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));
     };
-    for (name, value) in ENVIRONMENT {
+    let spared = if has_network { SPARED_REQUESTS } else { &[] };
+    for (name, value) in ENVIRONMENT.iter().chain(spared) {
         put(name, (*value).into());
     }
     put("PATH", search_path(host.toolchains()));
