@@ -515,6 +515,42 @@ fn presets_are_policies() {
     let _ = capsule.run(&["init", "--preset", "haskell"]).exits(2);
 }
 
+/// A preset is not used over another policy, and says so before it writes anything; over its own text it changes nothing.
+#[test]
+fn a_preset_leaves_a_policy_alone() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let _ = capsule.run(&["init"]).exits(0);
+    let policy = capsule.workspace().join(".capsule/policy.yaml");
+    let starter = fs::read(&policy).unwrap();
+    let refused = capsule.run(&["init", "--preset", "python"]).exits(2);
+    assert!(refused.stderr.contains("`--preset` is not used"), "{}", refused.stderr);
+    assert_eq!(fs::read(&policy).unwrap(), starter);
+    let _ = capsule.run(&["init"]).exits(0);
+    fs::remove_file(&policy).unwrap();
+    for _ in 0..2 {
+        let _ = capsule.run(&["init", "--preset", "node"]).exits(0);
+    }
+    let _ = capsule.run(&["init", "--preset", "rust"]).exits(2);
+}
+
+/// The tests of a Python project run in its virtual environment, if it has one.
+#[test]
+fn the_preset_of_python_takes_its_virtual_environment() {
+    for (program, expected) in [(".venv/bin/python", "env"), ("none", "python3")] {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        let _ = capsule.write_program(program, "#!/bin/sh\necho \"ran $0 $*\"\n");
+        let _ = capsule.run(&["init", "--preset", "python"]).exits(0);
+        let policy = ".capsule/policy.yaml";
+        let _ = capsule.run(&["policy", "check", "--policy", policy]).exits(0);
+        let called = capsule.run(&["call", "test.run", "--policy", policy, "--json"]);
+        let result = called.json()["result"].clone();
+        assert_eq!(result["command"][0], expected, "{}", called.stdout);
+        let is_own =
+            result["stdout"].as_str().unwrap().starts_with("ran .venv/bin/python -m pytest");
+        assert_eq!(is_own, expected == "env", "{result}");
+    }
+}
+
 /// `init` writes the schema where the starter looks for it.
 #[test]
 fn init_writes_the_schema_that_the_starter_names() {

@@ -24,8 +24,10 @@ use crate::screen::{HINT, SUCCESS, Screen};
 const STARTER_POLICY: &str = include_str!("../../../../policies/starter.yaml");
 
 pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
-    let key = signing_key(args, ctx)?;
     let folder = ctx.start_directory().join(".capsule");
+    let preset = args.preset.as_deref().map(|name| preset_policy(name, &ctx.start_directory()));
+    refuse_preset(preset.as_deref(), &folder.join("policy.yaml"))?;
+    let key = signing_key(args, ctx)?;
     let wrong = |error: std::io::Error, path: &Path| {
         CodedError::new(Code::FileSystem, format!("`{}`: {error}", path.display()))
     };
@@ -47,10 +49,7 @@ pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<
         match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
             Ok(mut file) => {
                 let toolchains = survey_toolchains(&ctx.home, Some(&ctx.start_directory()));
-                let text = match &args.preset {
-                    Some(preset) => preset_policy(preset),
-                    None => starter_policy(&toolchains),
-                };
+                let text = preset.unwrap_or_else(|| starter_policy(&toolchains));
                 file.write_all(text.as_bytes()).map_err(|error| wrong(error, &policy))?;
                 (true, toolchains)
             }
@@ -61,10 +60,37 @@ pub(crate) fn run(args: &InitArgs, ctx: &CliContext, screen: &Screen) -> Result<
         .show(ctx, screen)
 }
 
+/// Refuses a preset where another policy is there, which is somebody's work.
+fn refuse_preset(preset: Option<&str>, policy: &Path) -> Result<(), Failure> {
+    let Some(preset) = preset else { return Ok(()) };
+    match fs::read(policy) {
+        Ok(text) if text != preset.as_bytes() => {
+            let shown = escape::line(&policy.display().to_string()).into_owned();
+            let message = format!("`--preset` is not used: `{shown}` is there already");
+            let hint =
+                "put that file away, or leave `--preset` out and write into it what you want";
+            Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into())
+        }
+        // One that cannot be read is met again where it is written.
+        _ => Ok(()),
+    }
+}
+
+/// The words that start Python in a project: that of its virtual environment, if it has one. A policy names no program of
+/// the workspace itself.
+fn python_program(project: &Path) -> String {
+    let mut programs = [".venv/bin/python", "venv/bin/python"].into_iter();
+    let own = programs.find(|program| project.join(program).exists());
+    own.map_or_else(|| "python3".to_owned(), |program| format!("env, {program}"))
+}
+
 /// The policy of a preset: one that this build carries, and for a kind of project its tests.
-fn preset_policy(preset: &str) -> String {
+fn preset_policy(preset: &str, project: &Path) -> String {
     let tests = match preset {
-        "python" => "[python3, -m, pytest, -q]\n    filter: { args: [-k] }",
+        "python" => {
+            let program = python_program(project);
+            &format!("[{program}, -m, pytest, -q]\n    filter: {{ args: [-k] }}")
+        }
         "node" => "[npm, test]",
         "rust" => "[cargo, test]",
         _ => "",
@@ -73,7 +99,7 @@ fn preset_policy(preset: &str) -> String {
     let text = format!(
         "# yaml-language-server: $schema=./schema/policy.v1.json\n\
          # A policy of Capsule. It is `builtin:{base}` and what is written here;\n\
-         # `capsule policy explain` says what it decides.\n\
+         # `capsule policy explain --policy FILE -- COMMAND` says what it decides.\n\
          version: 1\nname: {preset}\nextends: builtin:{base}\n\
          workspace: {{ root: .. }}          # the folder that holds .capsule/\n"
     );
