@@ -338,9 +338,11 @@ steps:
   - { id: six, tool: fs.read, args: { path: { $ref: steps.two.stdout } }, expect: { txt: x } }
   - { id: later, tool: fs.write, args: { path: x, content: y, mode: replace }, needs: [seven] }
   - { tool: shell.run, args: { argv: [a, { $spread: [b] }, 5] }, timeout: 10 }
+  - { tool: fs.list, args: { path: . }, expect: { status: denied } }
 "#,
     );
     let ran = capsule.run(&["plan", "check", &plan]).exits(2);
+    assert!(!ran.stderr.contains("did you mean `status`"), "{}", ran.stderr);
     for says in [
         "a plan has no key `nmae`",
         "did you mean `name`?",
@@ -356,6 +358,7 @@ steps:
         "there is no function `$reff`",
         "the result of `fs.read` has no `stdout`",
         "the result of `fs.read` has no `txt`",
+        "`denied: true` expects a denial",
         "`mode` of `fs.write` takes one of `create`, `overwrite`, `append`",
         "no step before has the id `seven`",
         "a duration with its unit is needed",

@@ -44,11 +44,16 @@ impl Parser {
     }
 
     fn unknown_field(&mut self, at: &YamlNode, name: &str, signature: &ToolSignature) {
-        let names = signature.results.iter().map(|field| field.name).chain(EXPECT.iter().copied());
+        let expected = EXPECT.iter().copied().filter(|known| *known != name);
+        let names = signature.results.iter().map(|field| field.name).chain(expected);
         let message = format!("the result of `{}` has no `{}`", signature.id, escape::line(name));
         let problem = Diagnostic::error(Code::PlanUnknownKey, at.span.clone(), message);
         let all: Vec<&str> = names.clone().collect();
         self.reader.problem(match closest(name, names) {
+            // The status of a call, which a failure and a denial say.
+            _ if name == "status" => {
+                problem.hint("`denied: true` expects a denial, and `failed: true` a failure")
+            }
             Some(near) => problem.hint(format!("did you mean `{near}`?")),
             None => problem.hint(format!("it has `{}`", all.join("`, `"))),
         });
