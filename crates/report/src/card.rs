@@ -36,7 +36,8 @@ pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
         sheet.add("before", &rule);
     }
     sheet.add("why asked", &card.why);
-    sheet.add("undo", reversibility_text(card.undo));
+    let undo = card.undo_hint.as_deref().unwrap_or(reversibility_text(card.undo));
+    sheet.add("undo", undo);
     sheet.add("cannot", &card.prevented.join(" · "));
     sheet.add("beware", unconfined_warning(card).unwrap_or_default());
     let diff = card.diff.as_deref().unwrap_or_default();

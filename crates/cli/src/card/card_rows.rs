@@ -174,7 +174,13 @@ pub(crate) fn body_rows(card: &Card, columns: usize, opened: bool) -> Rows {
         all.push_labelled(LineStyle::Plain, "may", &consequences);
     }
     let mut number = 0;
-    for field in &card.exact {
+    for (at, field) in card.exact.iter().enumerate() {
+        let is_program = |field: &CardField| field.name.is_none() && field.note.is_some();
+        let before = card.exact.get(..at).unwrap_or_default();
+        // Each program of a list stands by itself.
+        if card.steps == 0 && is_program(field) && before.iter().any(is_program) {
+            all.push(LineStyle::Plain, "");
+        }
         add_part(&mut all, field, &mut number, opened);
     }
     if let Some(place) = &card.place {
@@ -218,10 +224,13 @@ fn add_facts(all: &mut Rows, card: &Card) {
     }
     all.push_labelled(LineStyle::Plain, "why asked", &escape::line(&card.why));
     let undo = match card.undo {
-        Reversibility::NoChange => "nothing is changed",
-        Reversibility::Staged => "a staged copy is changed; you apply or discard it later",
-        Reversibility::Recorded => "yes: `capsule undo` brings back what is there now",
-        Reversibility::Irreversible => "no: it cannot be taken back",
+        Reversibility::NoChange => "nothing is changed".into(),
+        Reversibility::Staged => "a staged copy is changed; you apply or discard it later".into(),
+        Reversibility::Recorded => match &card.undo_hint {
+            Some(hint) => format!("yes: {}", escape::line(hint)),
+            None => "yes: `capsule undo latest` brings back what is there now".into(),
+        },
+        Reversibility::Irreversible => "no: it cannot be taken back".into(),
     };
     all.push_labelled(
         if card.undo == Reversibility::Irreversible {
@@ -230,11 +239,11 @@ fn add_facts(all: &mut Rows, card: &Card) {
             LineStyle::Plain
         },
         "undo",
-        undo,
+        &undo,
     );
     if let Some(PendingChanges { runs, paths }) = card.pending_changes {
-        let run = if runs == 1 { "run" } else { "runs" };
-        let what = format!("{paths} staged by {runs} {run} before, and not applied");
+        let (paths, runs) = (units::counted(paths, "path"), units::counted(runs, "earlier run"));
+        let what = format!("{paths}, staged by {runs} and not applied");
         all.push_labelled(LineStyle::Plain, "waiting", &what);
     }
     if !card.prevented.is_empty() {
@@ -258,7 +267,7 @@ fn describe_diff(diff: &str) -> (&'static str, String) {
     let (word, files) = diff_label(diff);
     let (added, removed) = count_diff(diff);
     let what = match files {
-        Some(files) => format!("what {files} now says   (d shows it)"),
+        Some(files) => format!("the text of {files}   (d shows it)"),
         None if diff.is_empty() => "none: this is what is there already".into(),
         None => format!("+{added} −{removed}   (d shows it)"),
     };
@@ -272,7 +281,9 @@ pub(super) fn learn_command(call: &str) -> String {
 
 /// One part of the exact call.
 fn add_part(all: &mut Rows, field: &CardField, number: &mut usize, opened: bool) {
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines;
+    // The lines that go on with the line above them.
+    let mut continued = Vec::new();
     let gutter = match &field.name {
         Some(name) => {
             *number = 0;
@@ -287,12 +298,7 @@ fn add_part(all: &mut Rows, field: &CardField, number: &mut usize, opened: bool)
     let indent = width(&gutter).min(LABEL_COLUMNS);
     let room = all.columns.saturating_sub(width(&gutter).max(indent)).max(12);
     if field.is_text() {
-        let text = escape::strict_block(&field.text).into_owned();
-        let count = text.lines().count();
-        lines.push(format!("{count} line{}", if count == 1 { "" } else { "s" }));
-        let room = all.columns - 6;
-        let each = text.lines().flat_map(|line| wrap_exact(&make_text_visible(line), room));
-        lines.extend(each);
+        (lines, continued) = text_lines(&field.text, all.columns - 6);
     } else {
         lines = wrap_exact(&quote_exact(&field.text), room);
     }
@@ -324,10 +330,27 @@ fn add_part(all: &mut Rows, field: &CardField, number: &mut usize, opened: bool)
         }
         match (at, field.is_text()) {
             (0, _) => all.push(tone, format!("{gutter}{line}")),
-            (_, true) => all.push(LineStyle::Plain, format!("    │ {line}")),
+            (_, true) => {
+                let mark = if continued.contains(&at) { '┆' } else { '│' };
+                all.push(LineStyle::Plain, format!("    {mark} {line}"));
+            }
             (_, false) => all.push(tone, format!("{:>indent$}{line}", "┆")),
         }
     }
+}
+
+/// The number of lines of a text and these lines, each in as many as it needs, and which of those go on with the line above
+/// them.
+fn text_lines(text: &str, room: usize) -> (Vec<String>, Vec<usize>) {
+    let text = escape::strict_block(text).into_owned();
+    let mut lines = vec![units::counted(text.lines().count(), "line")];
+    let mut continued = Vec::new();
+    for line in text.lines() {
+        let pieces = wrap_exact(&make_text_visible(line), room);
+        continued.extend(lines.len() + 1..lines.len() + pieces.len());
+        lines.extend(pieces);
+    }
+    (lines, continued)
 }
 
 /// A line of a text: its indentation is a part of it.
@@ -369,12 +392,16 @@ pub(crate) fn answer_rows(card: &Card, columns: usize) -> Rows {
             Choice::Stop => fixed.push(format!("{digit}  Deny and stop the run")),
         }
     }
-    let beside = fixed.join("   ");
-    if width(&beside) <= all.columns {
-        all.push(LineStyle::Plain, beside);
-    } else {
-        fixed.into_iter().for_each(|line| all.push(LineStyle::Plain, line));
+    // As many beside each other as there is room for.
+    let mut line = String::new();
+    for choice in fixed {
+        if !line.is_empty() && width(&line) + 3 + width(&choice) > all.columns {
+            all.push(LineStyle::Plain, std::mem::take(&mut line));
+        }
+        let gap = if line.is_empty() { "" } else { "   " };
+        line = format!("{line}{gap}{choice}");
     }
+    all.push(LineStyle::Plain, line);
     all.rows.append(&mut further.rows);
     all
 }
@@ -402,67 +429,6 @@ fn add_offer(all: &mut Rows, digit: char, offer: &GrantOffer) {
     };
     all.push_hanging(if denied > 0 { LineStyle::Warning } else { LineStyle::Dim }, "   ", &what);
 }
-
-/// What the answers do, and what a yes is bound to.
-pub(crate) fn explanation_rows(card: &Card, columns: usize) -> Rows {
-    let mut all = Rows::new(columns);
-    let needs: Vec<&str> = card.capabilities.iter().map(|capability| capability.name()).collect();
-    all.push_labelled(LineStyle::Plain, "needs", &needs.join(", "));
-    all.push_labelled(LineStyle::Plain, "risk", card.risk.name());
-    all.push_labelled(LineStyle::Plain, "tool", card.tool.as_str());
-    all.push_labelled(LineStyle::Plain, "why asked", &escape::line(&card.why));
-    all.push(LineStyle::Plain, "");
-    let (first, rest) = EXPLANATIONS.split_at(if card.steps > 0 { 3 } else { 0 });
-    let item = if card.steps > 0 { &PLAN_EXPLANATIONS[..] } else { first };
-    for (label, text) in item.iter().chain(rest) {
-        all.push_labelled(LineStyle::Plain, label, text);
-    }
-    all.push_labelled(LineStyle::Plain, "Esc", postponed_texts(card).1);
-    all
-}
-
-/// What becomes of a question that nobody answers now: in few words, and in more.
-pub(crate) const fn postponed_texts(card: &Card) -> (&'static str, &'static str) {
-    match (card.steps, card.waits_unanswered) {
-        (0, true) => (
-            "decide later",
-            "the question is laid down and the run is suspended: `capsule approvals` answers it, `capsule \
-             resume` goes on",
-        ),
-        (0, false) => ("not now", "the call does not run; no question waits here"),
-        _ => (
-            "step by step",
-            "the plan as a whole is not approved; each step is asked about separately",
-        ),
-    }
-}
-
-const EXPLANATIONS: [(&str, &str); 6] = [
-    (
-        "once",
-        "the call runs as it is shown. Before it does, tool, arguments, paths, programs and policy are \
-         looked at again; if one of them is another by then, it does not run",
-    ),
-    (
-        "session",
-        "calls like it run without a question until this process ends, the uses are used up or the time \
-         is over. What the policy denies, or asks each time, it still does",
-    ),
-    ("change", "the call is made again with your arguments, and decided anew"),
-    ("deny", "the call does not run; your reason is passed to the agent as it is"),
-    ("stop", "the call does not run, nor does anything after it"),
-    ("keys", "only digits answer; none does while other keys are pressed, or when pasted"),
-];
-
-/// The same of a plan's card.
-const PLAN_EXPLANATIONS: [(&str, &str); 2] = [
-    (
-        "all",
-        "these steps run as they are shown. Each is judged again when it is reached; if it is another call \
-         by then, it is asked about by itself",
-    ),
-    ("each", "a card comes at each step that the policy asks about"),
-];
 
 /// What the offers would have covered.
 pub(crate) fn coverage_rows(card: &Card, columns: usize) -> Rows {

@@ -10,6 +10,7 @@ use crate::card::card_rows::{self, LineStyle, Row, Rows};
 use crate::card::card_state::{AllowBlocked, CardState, Page, PendingKey};
 use crate::card::choices::Choice;
 use crate::card::diff;
+use crate::card::explanation;
 use crate::card::text_field::TextField;
 
 /// The widest that a card gets; longer lines are hard to read.
@@ -20,6 +21,8 @@ const MIN_SIZE: (usize, usize) = (40, 14);
 const FRAME_LINES: usize = 3;
 /// The fewest lines of the page that are seen.
 const PAGE: usize = 4;
+/// The columns of a card's sides, of the marks at the ends of its edge, and of the blanks beside a text in it.
+const EDGE_COLUMNS: usize = 7;
 
 /// Whether a card can be answered in a window of this size: it is shown as plain lines where it cannot.
 pub(crate) fn fits(card: &Card, (columns, height): (usize, usize)) -> bool {
@@ -46,7 +49,7 @@ pub(crate) fn render(
     let wide = columns.min(MAX_COLUMNS);
     let inner = wide - 4;
     let page = match keys.page() {
-        Page::Explain => card_rows::explanation_rows(card, inner),
+        Page::Explain => explanation::explanation_rows(card, inner),
         Page::Diff => diff::diff_rows(card, inner),
         Page::Coverage => card_rows::coverage_rows(card, inner),
         Page::Rule => diff::rule_rows(card, keys.patch(), inner),
@@ -68,7 +71,7 @@ pub(crate) fn render(
     all.extend(shown.iter().map(|row| frame.row(row)));
     all.push(frame.edge(('┣', '┫'), &scroll_text(&page, first, shown.len()), ""));
     all.extend(below.iter().map(|row| frame.row(row)));
-    let (status, attention) = (status_text(card, keys, now), prompt_budget_text(card));
+    let (status, attention) = (status_text(card, keys, now, wide), prompt_budget_text(card));
     all.push(frame.edge(('┗', '┛'), &status, &attention));
     all
 }
@@ -76,7 +79,7 @@ pub(crate) fn render(
 /// A window that was made too small for an answer.
 fn render_too_small(card: &Card, keys: &mut CardState<'_>, columns: usize) -> Vec<String> {
     keys.set_extent(usize::MAX, 0, true);
-    let (later, _) = card_rows::postponed_texts(card);
+    let (later, _) = explanation::postponed_texts(card);
     let lines =
         ["The window is too small for this question.", "Make it larger, or press Esc:", later];
     lines.map(|line| clip(line, columns)).to_vec()
@@ -109,7 +112,13 @@ fn scroll_text(page: &Rows, first: usize, shown: usize) -> String {
 fn footer_rows(card: &Card, page: &Page, columns: usize) -> Vec<Row> {
     let row = |tone, text: String| Row { tone, text };
     match page {
-        Page::Card => card_rows::answer_rows(card, columns).rows,
+        Page::Card => {
+            let mut all = card_rows::answer_rows(card, columns).rows;
+            if !has_keys_in_edge(card, columns + 4) {
+                all.push(row(LineStyle::Dim, keys_text(card)));
+            }
+            all
+        }
         Page::Explain | Page::Diff | Page::Coverage | Page::Rule => {
             vec![row(LineStyle::Strong, "Esc goes back to the card".into())]
         }
@@ -138,8 +147,29 @@ fn text_field_rows(line: &TextField, columns: usize) -> Vec<Row> {
     pieces.into_iter().map(|text| Row { tone: LineStyle::Plain, text }).collect()
 }
 
+/// The text of the edge in the first moment, which is the longest of its texts.
+const ARMING: &str = "a moment before you can allow";
+
+/// The keys that show more of a card.
+fn keys_text(card: &Card) -> String {
+    let diff = card.diff.as_deref().filter(|diff| !diff.is_empty());
+    let diff = diff.map(|diff| format!(" · d {}", diff_label(diff).0)).unwrap_or_default();
+    format!("v all · e explain{diff}")
+}
+
+/// Whether the edge of a card has room for those keys, whatever else stands in it.
+fn has_keys_in_edge(card: &Card, wide: usize) -> bool {
+    let (later, _) = explanation::postponed_texts(card);
+    let longest = format!("{ARMING} · Esc {later} · {}", keys_text(card));
+    let attention = match prompt_budget_text(card) {
+        none if none.is_empty() => 0,
+        some => width(&some) + 2,
+    };
+    width(&longest) + attention + EDGE_COLUMNS <= wide
+}
+
 /// What the keys do at the moment.
-fn status_text(card: &Card, keys: &CardState<'_>, now: u64) -> String {
+fn status_text(card: &Card, keys: &CardState<'_>, now: u64, wide: usize) -> String {
     match (keys.page(), keys.pending()) {
         (_, Some(PendingKey::Postpone)) => "deciding later… any key takes it back".into(),
         (_, Some(PendingKey::Interrupt)) => "interrupting… any other key takes it back".into(),
@@ -158,17 +188,16 @@ fn status_text(card: &Card, keys: &CardState<'_>, now: u64) -> String {
         (Page::Change(..), _) => "Enter makes the call · Esc goes back".into(),
         (Page::Card, _) => {
             let allow = match keys.allow_blocked(now) {
-                Some(AllowBlocked::NotExpanded) => "v opens what is hidden, then you can allow",
-                Some(AllowBlocked::EndNotShown) => "go to the end, then you can allow",
-                Some(AllowBlocked::Arming) => "a moment before you can allow",
+                Some(AllowBlocked::NotExpanded) => "v opens what is hidden first",
+                Some(AllowBlocked::EndNotShown) => "go to the end to allow",
+                Some(AllowBlocked::Arming) => ARMING,
                 None => "digits answer",
             };
-            let diff = card
-                .diff
-                .as_deref()
-                .map_or_else(String::new, |diff| format!(" · d {}", diff_label(diff).0));
-            let (later, _) = card_rows::postponed_texts(card);
-            format!("{allow} · Esc {later} · v all · e explain{diff}")
+            let (later, _) = explanation::postponed_texts(card);
+            match has_keys_in_edge(card, wide) {
+                true => format!("{allow} · Esc {later} · {}", keys_text(card)),
+                false => format!("{allow} · Esc {later}"),
+            }
         }
         _ => "↑ ↓ Space".into(),
     }

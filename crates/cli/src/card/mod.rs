@@ -4,6 +4,7 @@ mod card_rows;
 mod card_state;
 mod choices;
 mod diff;
+mod explanation;
 mod frame;
 mod key_decoder;
 mod plain_prompt;

@@ -14,6 +14,7 @@ use crate::card::card_state::RulePatchLookup;
 use crate::card::card_state::parse_plain_answer;
 use crate::card::choices::choices;
 use crate::card::diff;
+use crate::card::explanation;
 use crate::card::terminal::Terminal;
 
 /// Words that are short and sound like no other.
@@ -45,7 +46,7 @@ pub(crate) fn show(
     cancel: &Cancel,
 ) -> PromptAnswer {
     let word = random_word();
-    let columns = terminal.size().0.clamp(40, 120);
+    let columns = terminal.size().0.clamp(24, 120);
     let mut opened = false;
     if print_text(terminal, &card_text(card, columns, opened, word)).is_none() {
         return PromptAnswer::Withdrawn;
@@ -61,7 +62,7 @@ pub(crate) fn show(
                 hides = false;
                 card_text(card, columns, opened, word)
             }
-            "e" => card_rows::explanation_rows(card, columns).into_text(),
+            "e" => explanation::explanation_rows(card, columns).into_text(),
             "d" => diff::diff_rows(card, columns).into_text(),
             "g" => card_rows::coverage_rows(card, columns).into_text(),
             "p" => match &card.previously_allowed {
@@ -121,7 +122,8 @@ pub(crate) fn card_text(card: &Card, columns: usize, opened: bool, word: &str) -
         (0, false) => "0  Not now\n",
         _ => "0  Ask at each step\n",
     });
-    let diff = if card.diff.is_some() { ", `d` the diff" } else { "" };
+    let diff =
+        if card.diff.as_ref().is_some_and(|diff| !diff.is_empty()) { ", `d` the diff" } else { "" };
     let rule = if card.previously_allowed.is_some() { ", `p` a rule for it" } else { "" };
     let more = format!("{diff}{rule}");
     all.push_str(&format!("`v` shows everything, `e` explains{more}.\n"));

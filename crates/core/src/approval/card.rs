@@ -53,6 +53,9 @@ pub struct Card {
     pub why: String,
     /// Whether it can be undone.
     pub undo: Reversibility,
+    /// The command that brings it back, where an undo record is kept, and its effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo_hint: Option<String>,
     /// What waits in the same workspace from earlier runs, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unpulled")]

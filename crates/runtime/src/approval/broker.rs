@@ -10,7 +10,7 @@ use capsule_base::digest::Digest;
 use capsule_base::limits;
 use capsule_core::approval::{
     AnswerSurface, ApprovalAnswer, ApprovalRequest, ApprovalRoute, Approver, Card, Grant,
-    GrantOffer, GrantPattern, GrantUse, Person, PlannedRequest, ReceivedAnswer,
+    GrantOffer, GrantPattern, GrantUse, Person, PlannedRequest, ReceivedAnswer, Reversibility,
 };
 use capsule_core::journal::PendingChanges;
 use capsule_core::policy::Policy;
@@ -18,7 +18,7 @@ use capsule_redact::holds_mask;
 use capsule_store::Store;
 use serde_json::Value;
 
-use crate::approval::card::build_card;
+use crate::approval::card::{self, build_card};
 use crate::approval::history::{self, HistoryScope};
 use crate::approval::plan_card;
 use crate::bound_policy::BoundPolicy;
@@ -211,6 +211,9 @@ impl ApprovalBroker {
         history::add_history(&mut card, question, store, &place);
         card.pending_changes = self.pending_changes;
         card.waits_unanswered = self.can_wait(question);
+        // What waits is made by another run or call, if it is.
+        let is_here = card.undo == Reversibility::Recorded && !card.waits_unanswered;
+        card.undo_hint = is_here.then(|| card::undo_hint(question, &self.run_label));
         card
     }
 

@@ -3,7 +3,9 @@
 use capsule_base::limits;
 use capsule_command::argv::show_argv;
 use capsule_command::shell_syntax::{PipelineStage, Redirection, is_single_command};
-use capsule_core::action::{Action, CommandStep, ParsedUrl, PathTarget, WriteMode, sub_actions};
+use capsule_core::action::{
+    Action, CommandStep, FileKind, ParsedUrl, PathTarget, WriteMode, sub_actions,
+};
 use capsule_core::approval::{
     ApprovalRequest, Card, CardField, GrantLifetime, GrantOffer, GrantPattern, Reversibility,
 };
@@ -39,8 +41,9 @@ pub(super) fn build_card(question: &ApprovalRequest<'_>, policy: &Policy, settle
             Reversibility::Staged if settles => Reversibility::Recorded,
             undo => undo,
         },
+        undo_hint: None,
         pending_changes: None,
-        prevented: prevented_effects(question, settles),
+        prevented: prevented_effects(question, policy, settles),
         tainted: question.tainted.to_vec(),
         offers: Vec::new(),
         // Of a command that runs, nothing can be changed any more.
@@ -104,16 +107,38 @@ fn headline(question: &ApprovalRequest<'_>) -> String {
     let text = match question.action {
         Action::Run { argv, .. } => show_argv(argv),
         Action::Command { text, .. } => text.trim().to_owned(),
+        Action::Fetch { url, .. } if is_connection(question) => {
+            let command = running_command(question.args).unwrap_or_default();
+            return match command.is_empty() {
+                true => format!("contact {}", url.asked),
+                false => format!("contact {}, for `{}`", url.asked, one_line(&command)),
+            };
+        }
         Action::Fetch { url, .. } => format!("{} {}", question.tool, url.asked),
         other => {
             let path = other.path().map_or("", |path| path.asked.as_str());
             format!("{} {path}", question.tool)
         }
     };
+    one_line(&text)
+}
+
+/// The first line of a text, with a sign that there are more.
+fn one_line(text: &str) -> String {
     let line = text.trim_end().lines().next().unwrap_or_default();
     let shown = excerpt(line, limits::CARD_HEADLINE_CHARS);
     let is_cut = shown == line && line.len() < text.trim_end().len();
     if is_cut { format!("{shown} …") } else { shown.into_owned() }
+}
+
+/// The command line in the arguments of a call, as it is typed.
+fn running_command(args: &Value) -> Option<String> {
+    if let Some(text) = args.get("command").and_then(Value::as_str) {
+        return Some(text.trim().to_owned());
+    }
+    let words = args.get("argv")?.as_array()?.iter();
+    let words: Vec<String> = words.filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+    Some(show_argv(&words))
 }
 
 /// The pipelines of a list, each once with the same words: in the first of the directories that it may run in.
@@ -220,6 +245,8 @@ fn argument_parts(tool: &str, args: &Value) -> Vec<CardField> {
     // Names come before contents, which may be long.
     let (texts, mut all): (Vec<CardField>, Vec<CardField>) = item.partition(CardField::is_text);
     all.extend(texts);
+    // As an edit is read: the text that goes, then the one that comes.
+    all.sort_by_key(|field| field.name.as_deref() == Some("replace"));
     all
 }
 
@@ -249,7 +276,8 @@ fn location(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
         Action::Command { steps, cwd, .. } => folders(steps, cwd),
         _ if is_connection(question) => {
             return Some(
-                "a running command waits for it, and can send whatever it can read".into(),
+                "the command runs already, and waits; it can send there whatever it can read"
+                    .into(),
             );
         }
         _ => return None,
@@ -268,6 +296,7 @@ fn location(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
         _ => "no input".into(),
     };
     let names = if names.is_empty() { "no variables".into() } else { names.join(" ") };
+    let folder = if folder == "." { "the workspace" } else { &folder };
     Some(format!("in {folder} · {names} · {input}"))
 }
 
@@ -296,7 +325,7 @@ fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibili
         Capability::DataUser,
         Capability::SecretsAccess,
     ];
-    match (question.action, question.confinement) {
+    match (question.action, command_access(question, policy)) {
         _ if lost.iter().any(|capability| needs.contains(*capability)) => {
             Reversibility::Irreversible
         }
@@ -307,7 +336,7 @@ fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibili
                 WorkspaceAccess::Direct | WorkspaceAccess::ReadOnly => Reversibility::Recorded,
             }
         }
-        (_, Some(held)) => match held.workspace {
+        (_, Some((workspace, _))) => match workspace {
             WorkspaceAccess::Staged => Reversibility::Staged,
             WorkspaceAccess::Direct => Reversibility::Irreversible,
             WorkspaceAccess::ReadOnly => Reversibility::NoChange,
@@ -317,15 +346,52 @@ fn reversibility(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibili
     }
 }
 
+/// What a command reaches of the workspace and of the network. A list is confined part by part, each when it is reached:
+/// of it, this is what the part reaches that changes most.
+fn command_access(
+    question: &ApprovalRequest<'_>,
+    policy: &Policy,
+) -> Option<(WorkspaceAccess, NetworkAccess)> {
+    let needs = question.decision.capabilities;
+    match (question.confinement, question.action) {
+        (Some(held), _) => Some((held.workspace, held.network)),
+        (None, Action::Command { .. }) if !needs.contains(Capability::ProcUnconfined) => {
+            let sandbox = policy.sandbox_in_force();
+            let changes =
+                needs.contains(Capability::FsWrite) || needs.contains(Capability::FsDelete);
+            let workspace = if changes { sandbox.workspace } else { WorkspaceAccess::ReadOnly };
+            Some((workspace, sandbox.network))
+        }
+        (None, _) => None,
+    }
+}
+
+/// The command that brings back what a call changes, and its effect.
+pub(super) fn undo_hint(question: &ApprovalRequest<'_>, run_label: &str) -> String {
+    let is_new = match question.action {
+        Action::Write { path, .. } => path
+            .inside()
+            .and_then(|path| question.facts.path_fact(path))
+            .is_some_and(|fact| fact.kind == FileKind::Missing),
+        _ => false,
+    };
+    let effect = if is_new { "removes it again" } else { "brings back what is there now" };
+    format!("`capsule undo {run_label}:{}` {effect}", question.call)
+}
+
 /// What will be prevented, of what the command is confined to.
-fn prevented_effects(question: &ApprovalRequest<'_>, settles: bool) -> Vec<String> {
-    let Some(held) = question.confinement else { return Vec::new() };
-    let mut all = vec![match held.network {
+fn prevented_effects(
+    question: &ApprovalRequest<'_>,
+    policy: &Policy,
+    settles: bool,
+) -> Vec<String> {
+    let Some((workspace, network)) = command_access(question, policy) else { return Vec::new() };
+    let mut all = vec![match network {
         NetworkAccess::None => "reach the network".to_string(),
         NetworkAccess::Proxy => "reach a host that neither the policy nor a person allows".into(),
     }];
     all.push("read what the policy never shows".into());
-    all.extend(match held.workspace {
+    all.extend(match workspace {
         WorkspaceAccess::ReadOnly => Some("write anywhere but in /tmp".into()),
         WorkspaceAccess::Staged if settles => None,
         WorkspaceAccess::Staged => Some("change the workspace before you apply it".into()),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use capsule_base::limits;
-use capsule_core::action::{Action, Facts, FileKind};
+use capsule_core::action::{Action, Facts, FileKind, sub_actions};
 use capsule_core::approval::{AnswerKind, ApprovalRequest, Card, GrantPattern, PlannedRequest};
 use capsule_core::capability::Capability;
 use capsule_core::decision::{Decision, Verdict};
@@ -258,8 +258,14 @@ fn novelty_subject(question: &ApprovalRequest<'_>) -> Option<String> {
         }
         (Some(GrantPattern::Host { origin, .. }), _) => Some(format!("call to {origin}")),
         (_, Action::Run { argv, .. }) => argv.first().map(program),
-        (_, Action::Command { text, .. }) => {
-            text.split_whitespace().next().map(|name| program(&name.to_owned()))
+        (_, Action::Command { steps, .. }) => {
+            let mut names: Vec<String> = Vec::new();
+            for part in steps.iter().flat_map(|step| sub_actions(step, None, question.facts)) {
+                if let Action::Run { argv, .. } = part.action {
+                    names.extend(argv.first().map(program).filter(|name| !names.contains(name)));
+                }
+            }
+            (!names.is_empty()).then(|| names.join(" with "))
         }
         _ => None,
     }

@@ -49,6 +49,7 @@ pub(super) fn build_plan_card(
         seen_before: None,
         why: "`composites` of the policy asks once for what is known of a plan".into(),
         undo: worst_reversibility(&cards),
+        undo_hint: None,
         pending_changes: None,
         prevented: shared_preventions(&cards),
         tainted: cards.iter().flat_map(tainted_inputs).collect(),

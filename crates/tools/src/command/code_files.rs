@@ -19,9 +19,15 @@ use rustix::fs::OFlags;
 
 use crate::tool::ToolContext;
 
-/// Files of a directory that programs run when they are given the directory, or are started in it.
-const RUN_BY_DIRECTORY: [&str; 6] =
-    ["GNUmakefile", "Makefile", "__main__.py", "index.js", "makefile", "package.json"];
+/// Programs, and the files that they look for by themselves and run: in the directory in which they are started, and in
+/// those that they are given.
+const FOUND_BY_START: [(&[&str], &[&str]); 2] = [
+    (&["make", "gmake"], &["GNUmakefile", "Makefile", "makefile"]),
+    (&["npm", "npx", "pnpm", "yarn", "bun"], &["package.json"]),
+];
+
+/// The files of a directory that a program runs when it is given the directory, and not when it is started in it.
+const FOUND_BY_NAME: [&str; 3] = ["__main__.py", "index.js", "package.json"];
 
 /// The files that the words of a command name, and that programs find by themselves in the directories of it, where it may
 /// run what they say. A yes is given to their text: an answer that comes after one of them was changed is no answer to
@@ -63,13 +69,16 @@ impl CodeFiles {
             action => vec![action.clone()],
         };
         let mut paths = BTreeMap::new();
-        if !parts.iter().any(|part| runs_code(part, &self.facts)) {
+        let programs: Vec<&[String]> =
+            parts.iter().filter_map(|part| code_words(part, &self.facts)).collect();
+        if programs.is_empty() {
             return paths;
         }
         for PathFact { path, kind, .. } in &self.facts.paths {
             match kind {
                 FileKind::Directory => {
-                    let files = RUN_BY_DIRECTORY.iter().map(|name| path.join(name));
+                    let names = programs.iter().flat_map(|words| found_files(words, path));
+                    let files = names.map(|name| path.join(name));
                     let files = files.filter(|path| is_file(&self.workspace, path));
                     paths.extend(files.map(|path| (path, false)));
                 }
@@ -137,10 +146,75 @@ fn is_file(workspace: &Workspace, path: &WorkspacePath) -> bool {
     workspace.resolve(path).is_ok_and(|found| found.kind() == FileKind::File)
 }
 
-/// Whether a part of a command is a program that does what files say.
-fn runs_code(part: &Action, facts: &Facts) -> bool {
-    let Action::Run { argv, .. } = part else { return false };
+/// The words of a part of a command that is a program which does what files say.
+fn code_words<'p>(part: &'p Action, facts: &Facts) -> Option<&'p [String]> {
+    let Action::Run { argv, .. } = part else { return None };
     let name = argv.first().map(String::as_str).unwrap_or_default();
     let program = facts.program_named(name).or(facts.program.as_ref());
-    CommandLine::parse(argv, program, false).effects().intersects(Effects::BY_FILES)
+    let effects = CommandLine::parse(argv, program, false).effects();
+    effects.intersects(Effects::BY_FILES).then_some(argv.as_slice())
+}
+
+/// The names of the files that a program may find by itself in a directory. It may stand behind one that starts it, such
+/// as `env` or `timeout`.
+fn found_files(words: &[String], directory: &WorkspacePath) -> Vec<&'static str> {
+    let file_name = |word: &str| word.rsplit('/').next().map(str::to_owned).unwrap_or_default();
+    let starts =
+        |names: &&[&str]| words.iter().any(|word| names.contains(&file_name(word).as_str()));
+    let by_start = FOUND_BY_START.iter().filter(|(names, _)| starts(names));
+    let mut all: Vec<&str> = by_start.flat_map(|(_, files)| files.iter().copied()).collect();
+    if words.iter().skip(1).any(|word| may_name(word, directory)) {
+        all.extend(FOUND_BY_NAME);
+    }
+    all
+}
+
+/// Whether a word may name a directory: it ends as the path of that does, or leads to it by dots.
+fn may_name(word: &str, directory: &WorkspacePath) -> bool {
+    let word = word.trim_end_matches('/').trim_start_matches("./");
+    let path = directory.as_str();
+    matches!(word, "" | ".")
+        || word.split('/').any(|part| part == "..")
+        || path == word
+        || path.ends_with(&format!("/{word}"))
+        || word.ends_with(&format!("/{path}")) && !path.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str, directory: &str) -> Vec<&'static str> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        found_files(&words, &WorkspacePath::parse(directory).unwrap())
+    }
+
+    #[test]
+    fn programs_find_their_own_files_alone() {
+        let make = ["GNUmakefile", "Makefile", "makefile"];
+        assert_eq!(found("make clean", ""), make);
+        assert_eq!(found("/usr/bin/timeout 5 /usr/bin/make -C lib", "lib")[..3], make);
+        assert_eq!(found("npm run build", ""), ["package.json"]);
+        for line in
+            ["git commit --amend --no-edit", "git pull", "pip install requests", "python3 -c 1"]
+        {
+            assert!(found(line, "").is_empty(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_run_where_it_is_named() {
+        let named = ["__main__.py", "index.js", "package.json"];
+        for (line, directory) in [
+            ("python3 tool", "tool"),
+            ("python3 ./tool/", "tool"),
+            ("python3 tool", "src/tool"),
+            ("node .", ""),
+            ("python3 ../tool", "tool"),
+            ("python3 /home/me/project/tool", "tool"),
+        ] {
+            assert_eq!(found(line, directory), named, "{line}");
+        }
+        assert!(found("python3 -m tool", "src").is_empty());
+    }
 }

@@ -55,7 +55,7 @@ fn command(words: &[&str]) -> Card {
         headline: "git commit -m 'docs: add release notes for v1.3.0'".into(),
         consequences: vec!["run a program".into(), "change files".into()],
         exact,
-        place: Some("in . · PATH LANG CI=1 · no input".into()),
+        place: Some("in the workspace · PATH LANG CI=1 · no input".into()),
         new_here: vec!["the first `git commit` here".into()],
         read_before: None,
         seen_before: None,
@@ -77,6 +77,7 @@ fn command(words: &[&str]) -> Card {
         attention: Some((3, 25)),
         steps: 0,
         previously_allowed: None,
+        undo_hint: None,
         waits_unanswered: false,
     };
     if card.is_hostile() {
@@ -131,7 +132,7 @@ fn plan() -> Card {
         named("content", "one\ntwo\n"),
         named("step", "commit: git commit -m notes"),
         named("why", "commits are asked: shell.run/git.commit (policy.yaml:116:5)"),
-        named("where", "in . · PATH LANG CI=1 · no input"),
+        named("where", "in the workspace · PATH LANG CI=1 · no input"),
     ];
     exact.extend(commit().exact);
     Card {
