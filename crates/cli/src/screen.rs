@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use capsule_base::escape;
 use capsule_core::outcome::CodedError;
-use capsule_report::{Layout, ReportError};
+use capsule_report::{Layout, ReportError, fit_line};
 use serde::Serialize;
 use serde_json::Value;
+use terminal_size::terminal_size_of;
 
 use crate::args::{Color, Globals};
 use crate::failure::{Failure, stdout_failure};
@@ -138,17 +140,50 @@ impl Screen {
         self.print_line(&escape_json(&serde_json::to_string(value).unwrap_or_default()))
     }
 
-    /// Prints a line to standard error; nobody is told if that fails.
+    /// Prints a line to standard output, at a terminal in as many lines as it needs there.
+    pub(crate) fn print_fitted(&self, line: &str) -> Result<(), Failure> {
+        self.print_lines(&fit_lines(line, self.window()))
+    }
+
+    /// Prints a line to standard error, at a terminal in as many lines as it needs there; nobody is told if that fails.
     pub(crate) fn eprint(&self, line: &str) {
         let mut out = AutoStream::new(io::stderr().lock(), self.choice());
-        let _ = writeln!(out, "{line}");
+        let fitted = fit_lines(line, terminal_columns(io::stderr()));
+        let _ = writeln!(out, "{}", fitted.join("\n"));
     }
+
+    /// The columns of the terminal that standard output goes to, if it goes to one.
+    pub(crate) fn window(&self) -> Option<usize> {
+        terminal_columns(io::stdout())
+    }
+}
+
+/// The columns of the terminal that a stream goes to, if it goes to one.
+fn terminal_columns(stream: impl IsTerminal + AsFd) -> Option<usize> {
+    let size = stream.is_terminal().then(|| terminal_size_of(stream)).flatten();
+    size.map(|(width, _)| usize::from(width.0))
+}
+
+/// Lines, each in as many as it needs in a window. What quotes a text with its place stays as it is: marks stand
+/// below it.
+fn fit_lines(lines: &str, window: Option<usize>) -> Vec<String> {
+    let fitted = |line: &str| match window {
+        Some(columns) if !is_quoted_source(line) => fit_line(line, columns),
+        _ => vec![line.to_owned()],
+    };
+    lines.split('\n').flat_map(fitted).collect()
+}
+
+/// Whether a line is one of a source text, with its number, or the marks below one.
+fn is_quoted_source(line: &str) -> bool {
+    let plain = anstream::adapter::strip_str(line).to_string();
+    let behind = plain.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    behind.starts_with(['|', '^']) || behind.starts_with("-->")
 }
 
 /// The columns of the terminal that standard output goes to, 80 where that is none.
 fn columns() -> usize {
-    let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-    terminal.map_or(80, |(width, _)| usize::from(width.0))
+    terminal_columns(io::stdout()).unwrap_or(80)
 }
 
 /// Standard output for JSON that shows what it holds; see [`escape_json`].

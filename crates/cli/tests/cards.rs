@@ -716,3 +716,88 @@ fn a_word_of_several_lines_is_shown_as_lines() {
     own.press("5");
     assert_eq!(own.end().0, 3);
 }
+
+/// The card of a list, or of a loop, is as that of its hardest part: what it changes is staged where that of the part is,
+/// and what confines the part is told.
+#[test]
+fn a_list_is_undone_as_its_parts_are() {
+    let capsule = capsule();
+    capsule.write_file("docs/a.md", "text\n");
+    let reads = capsule.write_policy(POLICY);
+    let staged = "a staged copy is changed";
+    for (policy, line, undo, cannot) in [
+        ("builtin:developer", "rm docs/a.md", staged, "reach a host"),
+        ("builtin:developer", "rm docs/a.md && echo done", staged, "reach a host"),
+        ("builtin:developer", "for i in 1 2; do rm docs/$i; done", staged, "reach a host"),
+        (&reads, "ls docs", "nothing is changed", "reach the network"),
+        (&reads, "ls docs && printf x", "nothing is changed", "reach the network"),
+    ] {
+        let args =
+            ["exec", "--session", "none", "--policy", policy, "--color", "never", "--", line];
+        let mut own = Terminal::start(&capsule, &args);
+        own.until(&format!("undo       {undo}"));
+        own.until(&format!("cannot     {cannot}"));
+        own.until("digits answer");
+        own.press("\x1b");
+        assert_eq!(own.end().0, 4, "{line}");
+    }
+}
+
+/// The command that a card names takes the call back.
+#[test]
+fn the_undo_of_a_card_works() {
+    let capsule = capsule();
+    for (effect, is_new) in [("removes it again", true), ("brings back what is there now", false)] {
+        if !is_new {
+            capsule.write_file("docs/a.md", "old\n");
+        }
+        let mut own = asked_with(&capsule, &["--color", "never"]);
+        own.press("1");
+        let (status, shown) = own.end();
+        assert_eq!(status, 0, "{shown}");
+        let (_, named) = shown.split_once("yes: `").unwrap();
+        let (named, said) = named.split_once("` ").unwrap();
+        assert!(said.starts_with(effect), "{shown}");
+        let words: Vec<&str> = named.split(' ').skip(1).collect();
+        assert_eq!(fs::read_to_string(capsule.workspace().join("docs/a.md")).unwrap(), "new\n");
+        let _ = capsule.run(&words).exits(0);
+        assert_eq!(written(&capsule, "docs/a.md"), !is_new);
+    }
+    assert_eq!(fs::read_to_string(capsule.workspace().join("docs/a.md")).unwrap(), "old\n");
+}
+
+fn asked_with(capsule: &Capsule, more: &[&str]) -> Terminal {
+    let policy = capsule.write_policy(POLICY);
+    let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
+    let mut own = Terminal::start(capsule, &[&args[..], more].concat());
+    let end = Instant::now() + Duration::from_secs(30);
+    // All of it is kept, for whoever looks at it later.
+    while !own.seen.contains("digits answer") && Instant::now() < end {
+        own.read(Duration::from_millis(50));
+    }
+    own
+}
+
+/// At a terminal nothing is wider than it, and a command that is to be copied stays in one line.
+#[test]
+fn lines_fit_the_terminal() {
+    let capsule = capsule();
+    let options = ["--session", "auto", "--policy", "builtin:developer", "--color", "never"];
+    let line = [&["exec"], &options[..], &["--", "touch q"]].concat();
+    let (status, shown) = Terminal::start(&capsule, &line).end();
+    assert_eq!(status, 0, "{shown}");
+    for start in ["\r\n  capsule session end r-", "\r\n  capsule discard r-"] {
+        assert!(shown.contains(start), "{start}: {shown}");
+    }
+    let (_, list) = Terminal::start(&capsule, &["list-runs", "--color", "never"]).end();
+    assert!(list.contains("\r\n  session · touch q\r\n"), "{list}");
+    let (_, doctor) = Terminal::start(&capsule, &["doctor", "--color", "never"]).end();
+    assert!(doctor.contains("✔ ok        kernel "), "{doctor}");
+    for line in [shown, list, doctor].iter().flat_map(|text| text.lines()) {
+        let is_word = !line.trim().contains(' ');
+        assert!(is_word || line.chars().count() <= 80, "{line}");
+    }
+    // What is piped is a line each, however wide.
+    let piped = capsule.run(&["session", "list"]).exits(0);
+    assert_eq!(piped.stdout.lines().count(), 1, "{}", piped.stdout);
+}

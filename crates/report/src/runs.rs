@@ -3,6 +3,7 @@
 use capsule_base::escape;
 use capsule_base::units::{counted, show_duration};
 use capsule_command::argv::show_argv;
+use capsule_core::journal::RunKind;
 use capsule_store::{RunState, RunSummary};
 use serde_json::{Value, json};
 
@@ -31,10 +32,43 @@ pub fn time_text(micros: u64) -> String {
 
 /// How much of a run's name is always shown, in columns.
 const LEAST_NAME: usize = 40;
+/// From how many columns on a run has one line of a window.
+const WIDE_WINDOW: usize = 110;
+/// How far the name of a run is indented that has a line of its own.
+const NAME_INDENT: usize = 2;
 
-/// The line of a run in a list.
+/// The line of a run in a list, with the label of the run that it is about.
 #[must_use]
-pub fn run_line(run: &RunSummary, layout: Layout) -> String {
+pub fn run_line(run: &RunSummary, subject: Option<&str>, layout: Layout) -> String {
+    let [state, calls, took] = outcome_texts(run);
+    let columns = [
+        pad(&run.label, 8),
+        time_text(run.started),
+        pad(&state, 15),
+        pad(&calls, 17),
+        pad(&took, 7),
+    ]
+    .join("  ");
+    let name = name_text(run, subject);
+    // A name that has no room is as long as a terminal makes it.
+    let most = layout.width.max(width(&columns) + 2 + width(&name).min(LEAST_NAME));
+    clip_escaped(format!("{columns}  {name}").trim_end(), most)
+}
+
+/// The same in a window of so many columns: its name has a line of its own in a narrow one.
+#[must_use]
+pub fn run_rows(run: &RunSummary, subject: Option<&str>, window: usize) -> Vec<String> {
+    if window >= WIDE_WINDOW {
+        return vec![run_line(run, subject, Layout { width: window, plain: false })];
+    }
+    let [state, calls, took] = outcome_texts(run);
+    let head = [pad(&run.label, 8), time_text(run.started), state, calls, took].join("  ");
+    let name = clip_escaped(&name_text(run, subject), window.saturating_sub(NAME_INDENT));
+    vec![clip(head.trim_end(), window), format!("{:NAME_INDENT$}{name}", "")]
+}
+
+/// The state of a run, the number of its calls, and the time that it took.
+fn outcome_texts(run: &RunSummary) -> [String; 3] {
     let took = run.ended.map(|ended| show_duration(ended.saturating_sub(run.started)));
     let mut calls = counted(run.calls, "call");
     if run.denied > 0 {
@@ -46,19 +80,61 @@ pub fn run_line(run: &RunSummary, layout: Layout) -> String {
     if run.unknown > 0 && matches!(run.state, RunState::Crashed | RunState::Idle) {
         calls.push_str(&format!(", {} unknown", run.unknown));
     }
-    let columns = [
-        pad(&run.label, 8),
-        time_text(run.started),
-        pad(&state_text(run), 15),
-        pad(&calls, 17),
-        pad(&took.unwrap_or_default(), 7),
-    ]
-    .join("  ");
-    let name = command(run).unwrap_or_else(|| call_text(run));
-    let name = escape::line(&name);
-    // A name that has no room is as long as a terminal makes it.
-    let most = layout.width.max(width(&columns) + 2 + width(&name).min(LEAST_NAME));
-    clip(format!("{columns}  {name}").trim_end(), most)
+    [state_text(run), calls, took.unwrap_or_default()]
+}
+
+/// The name of a run in one line: its command or call. A session has the name that somebody gave it, and its first one.
+fn name_text(run: &RunSummary, subject: Option<&str>) -> String {
+    let name = match command(run).unwrap_or_else(|| call_text(run)) {
+        name if !is_session(run) => name,
+        name => {
+            let first = arguments(run).is_some().then_some(name);
+            let given = (!has_generated_name(&run.name)).then(|| run.name.clone());
+            let named = given.unwrap_or_else(|| "session".into());
+            let more = if run.calls > 1 { " …" } else { "" };
+            first.map_or_else(
+                || named.clone(),
+                |first| format!("{named} · {}{more}", first_line(&first)),
+            )
+        }
+    };
+    let name = match subject {
+        Some(label) if run.name.starts_with("changes.") => format!("{name} of {label}"),
+        _ => name,
+    };
+    escape::line(&first_line(&name)).into_owned()
+}
+
+fn is_session(run: &RunSummary) -> bool {
+    run.kind == RunKind::Session.name()
+}
+
+/// Whether a session has a generated name: of a terminal, or of the moment in which it began.
+fn has_generated_name(name: &str) -> bool {
+    ["terminal:", "started:"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The first line of a text, with a sign that there are more.
+fn first_line(text: &str) -> String {
+    let text = text.trim();
+    match text.split_once('\n') {
+        Some((first, _)) => format!("{} …", first.trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// A text cut to a number of columns, but not within a character that is written out, as `⟨U+202E⟩` is.
+fn clip_escaped(text: &str, columns: usize) -> String {
+    let clipped = clip(text, columns);
+    match clipped.rfind('⟨') {
+        Some(at)
+            if clipped.len() != text.len()
+                && !clipped.get(at..).unwrap_or_default().contains('⟩') =>
+        {
+            format!("{}…", clipped.get(..at).unwrap_or_default())
+        }
+        _ => clipped,
+    }
 }
 
 fn arguments(run: &RunSummary) -> Option<Value> {
@@ -81,7 +157,8 @@ fn call_text(run: &RunSummary) -> String {
     };
     let subjects = SUBJECTS.iter().filter_map(|name| text(args.get(name)?));
     let subjects: Vec<String> = subjects.filter(|subject| !subject.is_empty()).collect();
-    format!("{} {}", run.name, subjects.join(" in ")).trim_end().to_owned()
+    let name = if is_session(run) { "" } else { run.name.as_str() };
+    format!("{name} {}", subjects.join(" in ")).trim().to_owned()
 }
 
 /// The command line of a run that is one command.
@@ -102,7 +179,7 @@ pub(crate) fn run_json(run: &RunSummary) -> Value {
         "run": run.run,
         "label": run.label,
         "name": run.name,
-        "command": command(run),
+        "command": command(run).filter(|_| !is_session(run)),
         "kind": run.kind,
         "subject": run.subject,
         "started_at": run.started,
@@ -123,4 +200,22 @@ pub(crate) fn run_json(run: &RunSummary) -> Value {
         "unknown": run.unknown,
         "suspended": run.suspended,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_is_cut_in_two() {
+        assert_eq!(clip_escaped("ab⟨U+202E⟩cd", 20), "ab⟨U+202E⟩cd");
+        assert_eq!(clip_escaped("ab⟨U+202E⟩cd", 11), "ab⟨U+202E⟩…");
+        assert_eq!(clip_escaped("ab⟨U+202E⟩cd", 7), "ab…");
+    }
+
+    #[test]
+    fn a_text_is_named_by_its_first_line() {
+        assert_eq!(first_line("git commit -m 'one\n\ntwo'"), "git commit -m 'one …");
+        assert_eq!(first_line(" ls \n"), "ls");
+    }
 }

@@ -53,7 +53,7 @@ pub struct RunSummary {
     pub unknown: u64,
     /// Whether it was suspended for an answer.
     pub suspended: bool,
-    /// The arguments of its call, as JSON, where it is a single one and they are kept and not long.
+    /// The arguments of its first call, as JSON, where it is named by that and they are kept and not long.
     pub arguments: Option<String>,
 }
 
@@ -110,8 +110,8 @@ const FIRST_ARGS: &str = "
 SELECT CAST(bytes AS TEXT) FROM payloads
 WHERE length(bytes) < 100000 AND id = 16 * (SELECT min(leaf) FROM events WHERE run = ?1 AND kind = 'call.proposed')";
 
-/// The kinds of runs that are one call: they are named by it.
-const SINGLE_CALLS: [RunKind; 2] = [RunKind::Call, RunKind::Exec];
+/// The kinds of runs that are named by their first call; most of them have no other.
+const NAMED_BY_CALL: [RunKind; 3] = [RunKind::Call, RunKind::Exec, RunKind::Session];
 
 /// A part of a list.
 #[derive(Default)]
@@ -279,7 +279,7 @@ impl Store {
                 continue;
             }
             let mut summary = summary_of(row, run)?;
-            if SINGLE_CALLS.iter().any(|kind| kind.name() == summary.kind) {
+            if NAMED_BY_CALL.iter().any(|kind| kind.name() == summary.kind) {
                 summary.arguments = self.first_args(&summary.run)?;
             }
             summary.apply_totals(&sum);

@@ -14,7 +14,7 @@ use capsule_core::confinement::{
 use capsule_core::decision::Verdict;
 use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
-use capsule_report::width;
+use capsule_report::{fit_hanging, width};
 use capsule_runtime::{FoundToolchain, survey_toolchains};
 use capsule_sandbox::{Executor, SandboxBackend as _, SelfTestResult};
 use capsule_store::{Checkpoint, SignatureCheck, Signer, Store};
@@ -35,6 +35,42 @@ struct Check {
     name: String,
     level: EnforcementLevel,
     detail: String,
+}
+
+/// From how many columns on all names stand in one column of a window, in front of what is told of them.
+const WIDE_WINDOW: usize = 110;
+/// The columns of a name below that. What is told of a longer one, or has a word for which there is no room, begins in the next line.
+const SHORT_NAME: usize = 22;
+/// The columns of the word in front of a name.
+const WORD_COLUMNS: usize = 11;
+/// The columns in front of what begins in a line of its own.
+const BELOW_COLUMNS: usize = WORD_COLUMNS + 3;
+
+impl Check {
+    /// The lines of it, its name in so many columns; in a window, what has no room goes on below itself.
+    fn lines(&self, names: usize, window: Option<usize>) -> Vec<String> {
+        let (style, word) = match self.level {
+            EnforcementLevel::Held => (SUCCESS, "✔ ok"),
+            EnforcementLevel::Weaker => (WARNING, "⚠ weaker"),
+            EnforcementLevel::Missing if self.detail.starts_with(NOT_TRIED) => {
+                (WARNING, "· not tried")
+            }
+            EnforcementLevel::Missing => (ERROR, "✖ missing"),
+        };
+        let detail = escape::line(&self.detail).into_owned();
+        let head = format!("{style}{word:<WORD_COLUMNS$}{style:#} {:<names$}", self.name);
+        let line = format!("{head}  {detail}");
+        let Some(columns) = window else { return vec![line.trim_end().to_owned()] };
+        let indent = WORD_COLUMNS + 1 + names + 2;
+        let has_room = |word: &str| indent + width(word) <= columns;
+        let is_beside = width(&self.name) <= names && detail.split(' ').all(has_room);
+        if is_beside || detail.is_empty() {
+            return fit_hanging(line.trim_end(), columns, indent);
+        }
+        let below = format!("{:BELOW_COLUMNS$}{detail}", "");
+        let head = head.trim_end().to_owned();
+        std::iter::once(head).chain(fit_hanging(&below, columns, BELOW_COLUMNS)).collect()
+    }
 }
 
 pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
@@ -72,18 +108,12 @@ pub(crate) fn run(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         )?;
     } else {
         let longest = checks.iter().map(|check| width(&check.name)).max().unwrap_or(0);
+        let names = match screen.window() {
+            Some(columns) if columns < WIDE_WINDOW => longest.min(SHORT_NAME),
+            _ => longest,
+        };
         for check in &checks {
-            let (style, word) = match check.level {
-                EnforcementLevel::Held => (SUCCESS, "✔ held"),
-                EnforcementLevel::Weaker => (WARNING, "⚠ weaker"),
-                EnforcementLevel::Missing if check.detail.starts_with(NOT_TRIED) => {
-                    (WARNING, "· not tried")
-                }
-                EnforcementLevel::Missing => (ERROR, "✖ missing"),
-            };
-            let detail = escape::line(&check.detail).into_owned();
-            let line = format!("{style}{word:<11}{style:#} {:<longest$}  {detail}", check.name);
-            screen.print_line(line.trim_end())?;
+            screen.print_lines(&check.lines(names, screen.window()))?;
         }
     }
     Ok(if worst_level(&checks) == EnforcementLevel::Missing { 8 } else { 0 })
@@ -360,11 +390,12 @@ fn check_pending(ctx: &CliContext) -> Check {
         store.as_ref().is_some_and(|store| store.find(name).is_ok_and(|id| id == *name))
     };
     let (runs, strays): (Vec<_>, Vec<_>) = names.into_iter().partition(is_known);
+    let label = |run: &String| store.as_ref().map_or_else(|| run.clone(), |store| store.label(run));
     let mut detail = match runs.as_slice() {
         [] => String::from("no changes wait"),
-        [one] => format!("1 run: capsule changes {one}"),
+        [one] => format!("1 run: capsule changes {}", label(one)),
         runs => {
-            let shown: Vec<&str> = runs.iter().take(MAX_SHOWN_RUNS).map(String::as_str).collect();
+            let shown: Vec<String> = runs.iter().take(MAX_SHOWN_RUNS).map(label).collect();
             let more = match runs.len().saturating_sub(MAX_SHOWN_RUNS) {
                 0 => String::new(),
                 more => format!(" · and {more} more"),

@@ -25,12 +25,12 @@ pub(crate) fn run(args: &ExplainCodeArgs, screen: &Screen) -> Result<u8, Failure
         return Ok(0);
     }
     screen.print_line(code.slug())?;
-    screen.print_line(&format!("  means    {}", code.meaning()))?;
-    screen.print_line(&format!("  cause    {}", code.cause()))?;
-    screen.print_line(&format!("  next     {}", code.next_step()))?;
-    screen.print_line(&format!("  up to    {}", code.responsible().description()))?;
-    screen.print_line(&format!("  class    {}", Status::from(code).name()))?;
-    screen.print_line(&format!("  exit     {}", code.exit().status()))?;
+    screen.print_fitted(&format!("  means    {}", code.meaning()))?;
+    screen.print_fitted(&format!("  cause    {}", code.cause()))?;
+    screen.print_fitted(&format!("  next     {}", code.next_step()))?;
+    screen.print_fitted(&format!("  up to    {}", code.responsible().description()))?;
+    screen.print_fitted(&format!("  class    {}", Status::from(code).name()))?;
+    screen.print_fitted(&format!("  exit     {}", code.exit().status()))?;
     Ok(0)
 }
 
@@ -40,7 +40,7 @@ fn list_all(screen: &Screen) -> Result<u8, Failure> {
         return Ok(0);
     }
     for code in Code::ALL {
-        screen.print_line(&format!("{:<26} {}", code.slug(), code.meaning()))?;
+        screen.print_fitted(&format!("{:<26} {}", code.slug(), code.meaning()))?;
     }
     Ok(0)
 }

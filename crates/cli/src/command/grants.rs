@@ -34,7 +34,7 @@ fn show_revoked(revoked: usize, says: &str, screen: &Screen) -> Result<u8, Failu
         screen.print_json(&json!({ "schema": 1, "revoked": revoked }))?;
         return Ok(0);
     }
-    screen.print_line(&format!("{SUCCESS}✔{SUCCESS:#} {}", escape::line(says)))?;
+    screen.print_fitted(&format!("{SUCCESS}✔{SUCCESS:#} {}", escape::line(says)))?;
     Ok(0)
 }
 
@@ -58,10 +58,14 @@ fn list(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
         let ActiveGrant { id, scope, pattern_text: covers, uses_left: left, until, stored, .. } =
             grant;
         let uses = counted(*left, "use");
-        let ends = age_text(until.saturating_sub(now));
+        // Four hours are four hours for a moment longer than they are three.
+        let left_micros = until.saturating_sub(now);
+        let hour = 3_600_000_000;
+        let rounding = if left_micros > hour { hour - 1 } else { 0 };
+        let ends = age_text(left_micros + rounding);
         let waits = if *stored { " · waits for `capsule resume`" } else { "" };
         let covers = escape::line(covers);
-        screen.print_line(&format!(
+        screen.print_fitted(&format!(
             "{id}  {:<7}  {covers} · {uses} · ends in {ends}{waits}",
             scope.keyword()
         ))?;

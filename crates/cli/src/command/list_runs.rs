@@ -1,6 +1,6 @@
 //! `capsule list-runs`: the runs of the store, the newest first.
 
-use capsule_report::{run_line, write_runs};
+use capsule_report::{run_line, run_rows, write_runs};
 use capsule_store::{RunFilter, Store};
 use serde_json::json;
 
@@ -47,11 +47,16 @@ pub(crate) fn run(args: &ListRunsArgs, ctx: &CliContext, screen: &Screen) -> Res
     Ok(0)
 }
 
-/// Prints a line for each run; gives whether there are older ones that were not looked at.
+/// Prints each run; gives whether there are older ones that were not looked at.
 fn lines(store: &Store, filter: &RunFilter, most: u64, screen: &Screen) -> Result<bool, Failure> {
     let mut left = most;
     let are_older = store.visit_runs(filter, |run| {
-        screen.print_line(&run_line(&run, screen.layout()))?;
+        let subject = run.subject.as_deref().map(|subject| store.label(subject));
+        let rows = match screen.window() {
+            Some(columns) => run_rows(&run, subject.as_deref(), columns),
+            None => vec![run_line(&run, subject.as_deref(), screen.layout())],
+        };
+        screen.print_lines(&rows)?;
         left -= 1;
         Ok::<_, Failure>(left > 0)
     })?;

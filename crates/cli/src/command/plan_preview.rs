@@ -81,7 +81,7 @@ impl<'p> PlanPreview<'p> {
                 }
             };
             let says = escape::line(&says);
-            screen.print_line(&format!(
+            screen.print_fitted(&format!(
                 "{:>2} {style}{word:<9}{style:#} {about}: {says}",
                 index + 1
             ))?;

@@ -36,7 +36,7 @@ pub(crate) fn run(
         ahead.show(screen)?;
         screen.print_line("")?;
         for (name, value) in requirement_lines(&requirements) {
-            screen.print_line(&format!("{name:<13} {value}"))?;
+            screen.print_fitted(&format!("{name:<13} {value}"))?;
         }
         let how = match (requirements.asks, asks_once) {
             (0, _) => "no approval is needed for the steps that are known",

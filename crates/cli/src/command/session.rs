@@ -79,7 +79,7 @@ fn list(ctx: &CliContext, screen: &Screen) -> Result<u8, Failure> {
     for session in &open {
         let OpenSession { label, workspace, policy, calls, staged, used_at, .. } = session;
         let workspace = escape::line(workspace);
-        screen.print_line(&format!(
+        screen.print_fitted(&format!(
             "{label}  {workspace} · {} · {} · {} staged · used {} ago · {}",
             escape::line(policy),
             counted(*calls, "call"),

@@ -87,7 +87,7 @@ fn show_denials(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), 
         let program = pattern.program.map(|program| format!(" · {program}")).unwrap_or_default();
         let times = counted(runs, "run");
         let line = format!("{} · {rule} · {}{program} · {times}", pattern.code, pattern.tool);
-        screen.print_line(&format!("{count:>6}  {}", escape::line(&line)))?;
+        screen.print_fitted(&format!("{count:>6}  {}", escape::line(&line)))?;
     }
     Ok(())
 }
@@ -109,18 +109,18 @@ fn show_approvals(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<()
     let rate = tenths.map(|tenth| {
         format!(" · {}.{} an hour, at most {most_in_an_hour}", tenth / 10, tenth % 10)
     });
-    screen.print_line(&format!("prompts       {prompts}{}", rate.unwrap_or_default()))?;
-    screen.print_line(&format!("by grants     {by_grants}"))?;
-    screen.print_line(&format!("unattended    {unattended}"))?;
+    screen.print_fitted(&format!("prompts       {prompts}{}", rate.unwrap_or_default()))?;
+    screen.print_fitted(&format!("by grants     {by_grants}"))?;
+    screen.print_fitted(&format!("unattended    {unattended}"))?;
     for (rule, stats) in rules {
         let RulePromptStats { allowed, denied, neither, millis, unread, is_unread } = stats;
         let median =
             millis.median.map(|median| format!(" · median {median} ms")).unwrap_or_default();
         let neither = if *neither > 0 { format!(" · {neither} neither") } else { String::new() };
         let line = format!("{rule} · {allowed} allowed · {denied} denied{neither}{median}");
-        screen.print_line(&format!("        {}", escape::line(&line)))?;
+        screen.print_fitted(&format!("        {}", escape::line(&line)))?;
         if *is_unread {
-            screen.print_line(&format!(
+            screen.print_fitted(&format!(
                 "        {WARNING}you are not reading these{WARNING:#}: {unread} of {allowed} were allowed \
                  sooner than they can be read; write a rule instead"
             ))?;
@@ -147,20 +147,20 @@ fn show_safety(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), F
     let rate = prevented_per_mille
         .map(|rate| format!(" ({}.{} % of what was dangerous)", rate / 10, rate % 10));
     let number = prevented.values().sum::<u64>();
-    screen.print_line(&format!("prevented     {number}{}", rate.unwrap_or_default()))?;
+    screen.print_fitted(&format!("prevented     {number}{}", rate.unwrap_or_default()))?;
     for (rule, count) in &prevented {
-        screen.print_line(&format!("{count:>6}  {}", escape::line(rule)))?;
+        screen.print_fitted(&format!("{count:>6}  {}", escape::line(rule)))?;
     }
     if !effects.is_empty() {
         screen.print_line("of commands that would have been")?;
     }
     for (effect, count) in &effects {
-        screen.print_line(&format!("{count:>6}  {effect}"))?;
+        screen.print_fitted(&format!("{count:>6}  {effect}"))?;
     }
     let rate = false_alarms_per_mille
         .map(|rate| format!(" ({}.{} % of {denied} refusals)", rate / 10, rate % 10));
-    screen.print_line(&format!("false alarms  {false_alarms}{}", rate.unwrap_or_default()))?;
-    screen.print_line(&format!("missed        {missed}"))?;
+    screen.print_fitted(&format!("false alarms  {false_alarms}{}", rate.unwrap_or_default()))?;
+    screen.print_fitted(&format!("missed        {missed}"))?;
     screen.eprint("false alarms and misses are what people reported with `capsule feedback`");
     Ok(())
 }
@@ -188,21 +188,23 @@ fn show_friction(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(),
     screen.print_line(&counts_text(stats))?;
     let tasks =
         if *rows == 1 { "one place of a run".into() } else { format!("{rows} places of runs") };
-    screen.print_line(&format!("refusals               {refusals}, in {tasks}"))?;
-    screen.print_line(&format!(
+    screen.print_fitted(&format!("refusals               {refusals}, in {tasks}"))?;
+    screen.print_fitted(&format!(
         "accepted in the end    {overcome} of {rows} · {ended_the_run} ended the run"
     ))?;
     screen
-        .print_line(&format!("refusals until then    {}", spread(refusals_until_accepted, "")))?;
-    screen
-        .print_line(&format!("time until then        {}", spread(millis_until_accepted, " ms")))?;
-    screen.print_line(&format!("asked again unchanged  {repeated}"))?;
+        .print_fitted(&format!("refusals until then    {}", spread(refusals_until_accepted, "")))?;
+    screen.print_fitted(&format!(
+        "time until then        {}",
+        spread(millis_until_accepted, " ms")
+    ))?;
+    screen.print_fitted(&format!("asked again unchanged  {repeated}"))?;
     if !by_code.is_empty() {
         screen.print_line("proposals until a valid one, by the refusal that came first")?;
     }
     for (code, CodeFriction { rows, overcome, proposals_until_accepted }) in by_code {
         let proposals = spread(proposals_until_accepted, "");
-        screen.print_line(&format!("        {code} · {overcome} of {rows} · {proposals}"))?;
+        screen.print_fitted(&format!("        {code} · {overcome} of {rows} · {proposals}"))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capsule_base::code::Code;
 use capsule_base::digest::Digest;
-use capsule_core::approval::{AnswerKind, GrantLifetime, GrantPattern};
+use capsule_core::approval::{AnswerKind, Card, GrantLifetime, GrantPattern};
 use capsule_core::journal::{Event, GrantGiven};
 use capsule_core::outcome::CodedError;
 use capsule_store::{RunState, Store, StoreError};
@@ -56,8 +56,16 @@ pub fn active_grants(store: &Store, at: u64) -> Result<Vec<ActiveGrant>, StoreEr
 fn grants_of_run(store: &Store, run: &str) -> Result<Vec<ActiveGrant>, StoreError> {
     let mut found: BTreeMap<String, (u64, ActiveGrant)> = BTreeMap::new();
     let label = store.label(run);
+    let mut headlines: BTreeMap<u64, String> = BTreeMap::new();
     store.visit::<StoreError>(run, |stored| {
         match &stored.entry.event {
+            Event::ApprovalShown(shown) => {
+                let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+                let card = payloads.iter().find(|(item, _)| *item == shown.card);
+                let card = card.and_then(|(_, payload)| payload.bytes.as_deref());
+                let card = card.and_then(|bytes| serde_json::from_slice::<Card>(bytes).ok());
+                headlines.extend(card.map(|card| (shown.call, card.headline)));
+            }
             Event::ApprovalAnswered(answered)
             | Event::PlanAnswered(answered)
             | Event::ConnectionAnswered(answered) => {
@@ -66,8 +74,13 @@ fn grants_of_run(store: &Store, run: &str) -> Result<Vec<ActiveGrant>, StoreErro
                 let reach = payloads.iter().find(|(item, _)| *item == given.reach);
                 let reach = reach.and_then(|(_, payload)| payload.bytes.as_deref());
                 let reach = reach.and_then(|bytes| serde_json::from_slice(bytes).ok());
-                let item = (stored.leaf, active_grant(&label, given, reach.as_ref()));
-                found.insert(given.id.clone(), item);
+                let mut grant = active_grant(&label, given, reach.as_ref());
+                if let (Some(GrantPattern::Same { .. }), Some(headline)) =
+                    (&reach, headlines.get(&answered.call))
+                {
+                    grant.pattern_text = format!("exactly this call: {headline}");
+                }
+                found.insert(given.id.clone(), (stored.leaf, grant));
             }
             Event::GrantUsed(used) => {
                 if let Some((_, grant)) = found.get_mut(&used.grant) {
