@@ -167,8 +167,8 @@ codes! {
         "Nobody answered in time.", "The question waited, and its time was over.",
         "Submit the call again when somebody is there.";
     ApprovalWithdrawn = "approval.withdrawn", Person, ApprovalNeeded,
-        "The question was taken back before anybody answered it.",
-        "The run was interrupted, the screen went away, or the arguments were changed.",
+        "The question was put off or taken back, so the call did not run.",
+        "Somebody pressed Esc, the run was interrupted, the screen went away, or the arguments were changed.",
         "Submit the call again if it is still wanted.";
     ApprovalWaiting = "approval.waiting", Person, ApprovalNeeded,
         "The call waits for an answer, and its run is suspended.",
@@ -529,7 +529,7 @@ codes! {
     UndoNone = "undo.none", Caller, BadUsage,
         "There is nothing that could be undone.",
         "The run changed nothing in the workspace itself, or it is not known what it left.",
-        "`capsule show-run` says what the run did; staged changes are dropped by `capsule discard`.";
+        "`capsule show-run RUN` says what the run did; staged changes are dropped by `capsule discard`.";
     UndoConflict = "undo.conflict", Environment, ToolFailed,
         "Something was changed since the call that is to be undone, so nothing was undone.",
         "A later call, a program or a person changed the same paths.",

@@ -178,7 +178,7 @@ fn a_run_that_others_go_on_from_is_kept() {
     needed(&first);
     let ran = capsule.run(&["resume", &second]).exits(0);
     let third = label(&capsule);
-    assert!(third != second && ran.stdout.contains("whose 2 steps are over"), "{}", ran.stdout);
+    assert!(third != second && ran.stdout.contains(", after 2 steps"), "{}", ran.stdout);
     let told = capsule.run(&["audit", "erase", &first]).exits(0).stdout;
     assert!(told.contains(&second) && told.contains("may hold parts of it"), "{told}");
     let _ = capsule.run(&["audit", "erase", &second, &third]).exits(0);

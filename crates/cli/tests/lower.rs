@@ -41,7 +41,7 @@ fn the_lower_tier_is_named_wherever_it_serves() {
     assert!(report.contains("weaker landlock seccomp · no namespaces"), "{report}");
     let told = capsule.run(&["show-run", "latest:1"]).exits(0).stdout;
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in ["landlock · no user namespace", "no network namespace", "landlock abi"] {
+    for word in ["landlock · no user namespace", "no network namespace", "landlock: abi"] {
         assert!(told.contains(word), "{word}: {told}");
     }
     let doctor = capsule.run_without_namespaces(&["doctor"]).exits(8).stdout;

@@ -244,10 +244,12 @@ impl Console {
             // A denial that is not the expected one.
             let said = call.approval.as_ref().and(call.problem.as_ref());
             let other = note.or(said).filter(|note| note.message != decision.reason);
-            lines.splice(
-                0..0,
-                other.into_iter().flat_map(|note| self.wrapped_bar(&to_sentence(&note.message))),
-            );
+            // What a person wrote stays as it is.
+            let told = |note: &CodedError| match note.code {
+                Code::ApprovalDenied | Code::ApprovalStopped => note.message.clone(),
+                _ => to_sentence(&note.message),
+            };
+            lines.splice(0..0, other.into_iter().flat_map(|note| self.wrapped_bar(&told(note))));
             return lines;
         }
         let misunderstood = call.decision.as_ref().filter(|decision| decision.is_misunderstood());
@@ -490,6 +492,7 @@ fn to_sentence(fragment: &str) -> String {
 }
 
 fn end_sentence(fragment: &str) -> String {
-    let ends = fragment.ends_with(['.', '?', '!']);
+    // Marks below a text end it, too.
+    let ends = fragment.ends_with(['.', '?', '!', '^']);
     if ends { fragment.into() } else { format!("{fragment}.") }
 }

@@ -31,7 +31,7 @@ pub fn call_detail(call: &CallView, layout: Layout) -> Vec<String> {
         sheet.add("program", &format!("{} · sha256 {}", program.real, program.sha256));
     }
     if let Some(decision) = &call.decision {
-        sheet.add_decision(decision);
+        sheet.add_decision(decision, call.output.is_some());
     }
     if let Some(approval) = &call.approval {
         sheet.add("approval", &approval.summary());
@@ -77,7 +77,7 @@ impl DetailLines {
         self.lines.extend(lines.map(|more| format!("{:names$} {more}", "")));
     }
 
-    fn add_decision(&mut self, decision: &Decision) {
+    fn add_decision(&mut self, decision: &Decision, has_run: bool) {
         self.add("decision", &format!("{} · {}", decision.verdict, decision.code));
         let rule = decision.rule.as_deref().unwrap_or("(none)");
         self.add("rule", &format!("{rule} · {}", decision.at.as_deref().unwrap_or("")));
@@ -85,7 +85,8 @@ impl DetailLines {
         let needs: Vec<&str> = decision.capabilities.iter().map(Capability::name).collect();
         self.add("needs", &needs.join(" "));
         self.add("reason", &decision.reason);
-        if let Some(suggestion) = &decision.suggestion {
+        // Of what ran, nothing else is wanted.
+        if let Some(suggestion) = decision.suggestion.as_ref().filter(|_| !has_run) {
             self.add("instead", suggestion);
         }
     }
@@ -125,7 +126,8 @@ fn enforcement_text(enforcement: &Enforcement) -> String {
             let layers = status.layers.iter();
             let layers = layers.map(|layer| match layer.level {
                 EnforcementLevel::Missing => format!(" · no {}", layer.layer.name()),
-                _ => format!(" · {} {}", layer.layer.name(), layer.detail),
+                _ if layer.detail.is_empty() => format!(" · {}", layer.layer.name()),
+                _ => format!(" · {}: {}", layer.layer.name(), layer.detail),
             });
             format!("{}{}", status.tier, layers.collect::<String>())
         }

@@ -53,7 +53,9 @@ pub fn read_text(path: &Path, most: usize, code: Code) -> Result<String, CodedEr
     let meta = path.metadata().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound if code == Code::PolicyUnreadable => {
             CodedError::new(Code::PolicyMissing, format!("there is no policy at `{shown}`"))
-                .with_suggestion("write a starter with `capsule init`")
+                .with_suggestion(
+                    "check the path; `capsule init` writes a starter as `.capsule/policy.yaml`",
+                )
         }
         _ => failed(error.to_string()),
     })?;

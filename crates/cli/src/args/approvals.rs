@@ -60,7 +60,7 @@ pub(crate) enum ScopeArg {
     Once,
     /// Calls like it, until the run ends
     Task,
-    /// Calls like it, until the process ends
+    /// Calls like it, until the session ends
     Session,
 }
 

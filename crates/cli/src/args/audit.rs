@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 /// `init`.
 #[derive(Debug, Args)]
@@ -52,9 +52,10 @@ pub(crate) struct AuditAnchorArgs {
 
 /// `audit erase`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").args(["runs", "due"]).required(true))]
 pub(crate) struct AuditEraseArgs {
     /// Runs; nothing of them can be replayed, undone or read again
-    #[arg(value_name = "RUN", required_unless_present = "due")]
+    #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<String>,
     /// All runs whose policy says that it is time (`audit.erase_payloads_after`)
     #[arg(long, conflicts_with = "runs")]

@@ -1,6 +1,6 @@
 //! What a run changed: looking at it, applying it, dropping it, undoing it.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 /// `changes`.
 #[derive(Debug, Args)]
@@ -14,9 +14,9 @@ pub(crate) struct Changes {
 
 /// `apply`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("runs").args(["run", "all"]).required(true))]
 pub(crate) struct Apply {
     /// The run: its id, the beginning of one, or `latest`
-    #[arg(required_unless_present = "all")]
     pub(crate) run: Option<String>,
     /// Apply what waits of every run and session of this workspace, the oldest first
     #[arg(long, conflicts_with_all = ["run", "with", "without"])]

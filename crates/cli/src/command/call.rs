@@ -75,7 +75,7 @@ impl SingleCallResult {
             false => String::new(),
         };
         screen.eprint(&format!("recorded as {label} · capsule show-run {label}:{call}{undo}"));
-        self.show_next(screen);
+        self.show_next(ctx, screen);
         Ok(())
     }
 }

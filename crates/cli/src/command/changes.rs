@@ -404,6 +404,8 @@ pub(super) fn discard(args: &OneRun, ctx: &CliContext, screen: &Screen) -> Resul
         screen.print_json(
             &json!({ "schema": 1, "run": subject.id, "discarded": changes, "stay": stay }),
         )?;
+    } else if changes == 0 && stay.is_none() {
+        screen.eprint(&format!("nothing of {label} waits"));
     } else {
         let changes = counted(changes, "change");
         let stay = match stay {

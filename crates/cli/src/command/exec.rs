@@ -8,6 +8,7 @@ use capsule_base::code::Code;
 use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
+use capsule_base::units::parse_duration;
 use capsule_core::call::Origin;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -38,18 +39,7 @@ pub(crate) fn run(
     let commands = commands.unwrap_or_else(CommandRunner::for_one_command);
     commands.start();
     let bound = ctx.load_policy(&args.policy, None)?;
-    let mut call = match args.words.as_slice() {
-        [text] if args.command || is_command_line(text) => json!({ "command": text }),
-        _ if args.command => return Err(usage_failure("`--command` takes one word behind `--`")),
-        words => json!({ "argv": words }),
-    };
-    if let Value::Object(map) = &mut call {
-        map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
-        map.extend(args.timeout.as_ref().map(|timeout| ("timeout".to_owned(), json!(timeout))));
-        if args.stdin {
-            map.insert("stdin".into(), json!(read_stdin(limits::STDIN_BYTES)?));
-        }
-    }
+    let call = call_args(args)?;
     let cancel = signal::cancel_on_signal();
     let relay = OutputRelay::new(cancel.clone());
     let sink: Rc<dyn Sink> = if screen.json { Rc::new(NullSink) } else { Rc::clone(&relay) as _ };
@@ -79,7 +69,7 @@ pub(crate) fn run(
     let mut done = one.submit(ctx, (!args.agent).then_some(screen))?;
     let settled = settle_agent_changes(args, &mut done, ctx, screen)?;
     show_repository_above(&done.delivered, bound.roots.workspace.as_ref(), screen);
-    show_result(&done, &relay, screen)?;
+    show_result(&done, &relay, ctx, screen)?;
     // Who asked for the output and cannot have all of it must not take it for complete.
     Ok(match done.delivered.command_status(done.exit) {
         0 if settled != Exit::Ok => settled.status(),
@@ -87,6 +77,28 @@ pub(crate) fn run(
         0 if !screen.json && relay.is_cut() => Exit::ToolFailed.status(),
         status => status,
     })
+}
+
+/// The arguments of the call.
+fn call_args(args: &ExecArgs) -> Result<Value, Failure> {
+    let mut call = match args.words.as_slice() {
+        [text] if args.command || is_command_line(text) => json!({ "command": text }),
+        _ if args.command => return Err(usage_failure("`--command` takes one word behind `--`")),
+        words => json!({ "argv": words }),
+    };
+    if let Value::Object(map) = &mut call {
+        map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
+        if let Some(timeout) = &args.timeout {
+            parse_duration(timeout).ok_or_else(|| {
+                usage_failure(format!("`{timeout}` is not a duration such as `10s`"))
+            })?;
+            map.insert("timeout".to_owned(), json!(timeout));
+        }
+        if args.stdin {
+            map.insert("stdin".into(), json!(read_stdin(limits::STDIN_BYTES)?));
+        }
+    }
+    Ok(call)
 }
 
 /// Applies or drops what the command of an agent changed; gives the exit that it means.
@@ -158,6 +170,7 @@ fn read_stdin(most: usize) -> Result<String, Failure> {
 pub(super) fn show_result(
     done: &SingleCallResult,
     relay: &OutputRelay,
+    ctx: &CliContext,
     screen: &Screen,
 ) -> Result<(), Failure> {
     let delivered = &done.delivered;
@@ -184,7 +197,7 @@ pub(super) fn show_result(
         return screen.print_json(&answer);
     }
     show_problem(delivered, &done.label, screen);
-    done.show_next(screen);
+    done.show_next(ctx, screen);
     Ok(())
 }
 
@@ -201,6 +214,9 @@ fn show_problem(delivered: &CallResult, label: &str, screen: &Screen) {
         false => "error",
     };
     screen.eprint(&format!("{ERROR}{word}{ERROR:#}: {}", problem_text(problem)));
+    if problem.code == Code::ApprovalNeeded {
+        screen.eprint("  no person is there who could be asked");
+    }
     if let Some(rule) = delivered.decision.rule.as_ref().filter(|_| delivered.was_denied()) {
         let at = delivered.decision.at.as_deref().unwrap_or("");
         screen.eprint(&format!("  rule {} · {at}", escape::line(rule)));

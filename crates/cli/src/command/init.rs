@@ -99,7 +99,7 @@ fn preset_policy(preset: &str, project: &Path) -> String {
     let text = format!(
         "# yaml-language-server: $schema=./schema/policy.v1.json\n\
          # A policy of Capsule. It is `builtin:{base}` and what is written here;\n\
-         # `capsule policy explain --policy FILE -- COMMAND` says what it decides.\n\
+         # `capsule policy explain --policy .capsule/policy.yaml -- COMMAND` says what it decides.\n\
          version: 1\nname: {preset}\nextends: builtin:{base}\n\
          workspace: {{ root: .. }}          # the folder that holds .capsule/\n"
     );

@@ -105,7 +105,7 @@ fn resume_call(
     };
     let done = one.submit(ctx, Some(screen))?;
     match relay {
-        Some(relay) => show_result(&done, &relay, screen)?,
+        Some(relay) => show_result(&done, &relay, ctx, screen)?,
         None => done.show(ctx, screen)?,
     }
     Ok(done.exit.status())

@@ -132,7 +132,7 @@ impl RunEnding {
             return Ok(exit.status());
         }
         show_staged(finished.staged, &label, screen);
-        show_rule_commands(&timeline.console.run, &label, screen);
+        show_rule_commands(&timeline.console.run, &label, ctx, screen);
         let view = &timeline.console.run;
         let has_failed =
             view.calls.iter().any(|call| call.can_be_undone() && call.problem.is_some());

@@ -70,7 +70,8 @@ pub(super) fn find_session(ctx: &CliContext, id: &str) -> Result<String, Failure
     let run = match id {
         "latest" => open.first().map(|session| session.run.clone()),
         id => {
-            let run = Store::open_read_only(&ctx.store)?.find(id)?;
+            let run = Store::open_read_only(&ctx.store)?.find(id);
+            let run = run.map_err(|_| unknown(Code::SessionUnknown.next_step()))?;
             if !open.iter().any(|session| session.run == run) {
                 let shown = "`capsule show-run` shows it, `capsule changes` what it staged";
                 return Err(unknown(&shown.replace("` ", &format!(" {id}` "))));

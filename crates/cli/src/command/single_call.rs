@@ -73,7 +73,7 @@ pub(crate) struct SingleCallResult {
 
 impl SingleCallResult {
     /// Says what can be done next: with what is staged, with a question that waits, with a yes.
-    pub(crate) fn show_next(&self, screen: &Screen) {
+    pub(crate) fn show_next(&self, ctx: &CliContext, screen: &Screen) {
         if let Some(call) = self.waiting {
             let then = match self.goes_on {
                 true => "make the call again".to_owned(),
@@ -82,9 +82,16 @@ impl SingleCallResult {
             return show_waiting(&self.label, call, &then, screen);
         }
         show_staged(self.staged.filter(|_| self.has_new_changes), &self.label, screen);
-        let CallResult { call, decision, value, .. } = &self.delivered;
-        if self.is_file && decision.verdict == Verdict::Ask && value.is_some() {
-            rule_hints::show_learn_command(&self.label, &[*call], screen);
+        let CallResult { call, decision, value, problem, .. } = &self.delivered;
+        let has_worked = value.is_some() && problem.is_none();
+        if self.is_file && decision.verdict == Verdict::Ask && has_worked {
+            rule_hints::show_rule_command_of(
+                &self.run.to_string(),
+                &self.label,
+                *call,
+                ctx,
+                screen,
+            );
         }
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn run(
         show_problem(screen, problem);
     }
     screen.eprint(&format!("recorded as {} · capsule report {0}", done.label));
-    done.show_next(screen);
+    done.show_next(&here, screen);
     Ok(delivered.command_status(done.exit))
 }
 

@@ -360,7 +360,7 @@ pub(super) fn answer_event<J: Journal>(
 
 const ARGS_CHANGED_MESSAGE: &str =
     "a person changed the arguments; the call is made again with them";
-const WITHDRAWN_MESSAGE: &str = "the question was taken back before anybody answered it";
+const WITHDRAWN_MESSAGE: &str = "the question was put off or taken back, so the call did not run";
 
 /// What is written of a card that is shown.
 pub(super) fn shown_event<J: Journal>(

@@ -1,5 +1,6 @@
 //! Lines of runs that wait, go on with another run, or say something about one.
 
+use capsule_base::units::counted;
 use capsule_core::journal::DecisionFault;
 
 use super::{Console, Sign};
@@ -24,13 +25,12 @@ impl Console {
         let Some((resumed, subject)) = self.run.resumed.as_ref().zip(subject) else {
             return Vec::new();
         };
-        let steps = if resumed.steps == 1 { "1 step is" } else { "steps are" };
-        let steps = match resumed.steps {
-            1 => steps.to_owned(),
-            some => format!("{some} {steps}"),
+        let place = match resumed.steps {
+            0 => "at its first step".to_owned(),
+            some => format!("after {}", counted(some, "step")),
         };
         let call = resumed.resumed.call;
-        vec![format!("resumes {subject}, whose {steps} over; call {call} was answered")]
+        vec![format!("goes on from {subject}, {place}; call {call} was answered")]
     }
 
     /// What a person said to a question of another run.

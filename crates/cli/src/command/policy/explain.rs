@@ -40,6 +40,9 @@ pub(crate) fn run(args: &ExplainArgs, ctx: &CliContext, screen: &Screen) -> Resu
         return explain_batch(batch, &bound, ctx, screen);
     }
     let tool = args.tool.as_str();
+    if tool == "shell.run" && args.args.is_none() && args.words.is_empty() {
+        return Err(usage_failure("name a call, such as `-- git status`"));
+    }
     let call = parse_call_args(tool, args.args.as_deref(), &args.words)?;
     let (decision, trace) =
         explain_call(&bound.policy, &mut probing_backend(&bound, ctx), tool, call);

@@ -97,6 +97,15 @@ pub(crate) fn rule_patch_lookup(bound: &BoundPolicy, ctx: &CliContext) -> Box<Ru
     })
 }
 
+/// Whether a patch would be proposed of some calls, each named as `r-7Q3K:2`.
+pub(crate) fn proposes(calls: Vec<String>, ctx: &CliContext) -> bool {
+    let args =
+        PolicyLearnArgs { runs: calls, policy: None, profile: None, output: None, write: false };
+    let store = Store::open_read_only(&ctx.store).map_err(Failure::from);
+    let learned = store.and_then(|store| LearnedPolicy::learn(&args, ctx, &store));
+    learned.is_ok_and(|learned| learned.patch.is_some())
+}
+
 /// What was learned, for one policy file.
 struct LearnedPolicy {
     calls: RecordedCalls,
@@ -242,7 +251,10 @@ fn show(learned: &LearnReport, calls: &RecordedCalls, screen: &Screen) {
         0 => String::new(),
         number => format!(" · {number} left out, since they hold masks or were not understood"),
     };
-    screen.eprint(&format!("calls      {} · {refused} refused{left_out}", calls.calls.len()));
+    screen.eprint(&format!(
+        "calls      {} · {refused} refused or asked about{left_out}",
+        calls.calls.len()
+    ));
     if !allowed.is_empty() {
         let allowed = allowed.join(", ");
         screen.eprint(&format!("already    allowed by the policy as it is now: {allowed}"));
