@@ -118,7 +118,8 @@ fn a_person_allows_a_host_for_a_command() {
     let mut screen = stage.fetch("3");
     screen.until("Approve?");
     screen.until(&stage.host());
-    screen.until("a running command waits for it");
+    screen.until("for `python3 fetch.py");
+    screen.until("the command runs already, and waits");
     screen.until("digits answer");
     thread::sleep(Duration::from_millis(2_500));
     assert!(stage.server.requests().is_empty(), "nothing is sent before the answer");

@@ -219,7 +219,7 @@ fn a_variable_names_the_session() {
     assert_eq!(exec(&calls, &["ls"]).exits(0).stdout, "a\n");
     assert_eq!(calls.open()[0]["name"], "claude-code:7");
     let wrong = calls.exec("r-0000", &["ls"]).exits(2);
-    assert!(wrong.stderr.contains("[run.unknown]"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("[session.unknown]"), "{}", wrong.stderr);
     // The error tells how a name is spelled, and that way works.
     for name in ["my session", "nightly-build", "usual"] {
         let wrong = calls.exec(name, &["ls"]).exits(2).stderr;

@@ -429,7 +429,7 @@ steps:
     };
     assert_eq!(live["covers"], "`fs.write` beneath asked/");
     let shown = place.run(&["grants", "list"]).exits(0).stdout;
-    assert!(shown.contains("18 uses · ends in 3 h"), "{shown}");
+    assert!(shown.contains("18 uses · ends in 4 h"), "{shown}");
     let _ = place.run(&["grants", "revoke", live["id"].as_str().unwrap()]).exits(0);
     assert_eq!(grants(), Vec::<Value>::new());
     let ran = CommandOutput::from(child.wait_with_output().unwrap()).exits(4);

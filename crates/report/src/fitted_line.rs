@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(fit_line(line, 40).get(1).unwrap(), "  `capsule show-run r-CVAK:1` says what");
         let line =
             "session: r-XXBG begins; capsule session end r-XXBG ends it, or 4 h without a call";
-        let ends = "  capsule session end r-XXBG ends it,";
+        let ends = "  capsule session end r-XXBG ends it, or";
         assert_eq!(fit_line(line, 40).get(1).unwrap(), ends);
     }
 

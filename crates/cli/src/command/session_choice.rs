@@ -70,8 +70,12 @@ pub(super) fn find_session(ctx: &CliContext, id: &str) -> Result<String, Failure
     let run = match id {
         "latest" => open.first().map(|session| session.run.clone()),
         id => {
-            let run = Store::open_read_only(&ctx.store)?.find(id);
-            let run = run.map_err(|_| unknown(Code::SessionUnknown.next_step()))?;
+            let run = Store::open_read_only(&ctx.store)?.find(id).map_err(|error| {
+                match error.code() {
+                    Code::RunUnknown => unknown(Code::SessionUnknown.next_step()),
+                    _ => error.into(),
+                }
+            })?;
             if !open.iter().any(|session| session.run == run) {
                 let shown = "`capsule show-run` shows it, `capsule changes` what it staged";
                 return Err(unknown(&shown.replace("` ", &format!(" {id}` "))));

@@ -192,13 +192,13 @@ mod tests {
     #[test]
     fn programs_find_their_own_files_alone() {
         let make = ["GNUmakefile", "Makefile", "makefile"];
-        assert_eq!(found("make clean", ""), make);
+        assert_eq!(found("make clean", "."), make);
         assert_eq!(found("/usr/bin/timeout 5 /usr/bin/make -C lib", "lib")[..3], make);
-        assert_eq!(found("npm run build", ""), ["package.json"]);
+        assert_eq!(found("npm run build", "."), ["package.json"]);
         for line in
             ["git commit --amend --no-edit", "git pull", "pip install requests", "python3 -c 1"]
         {
-            assert!(found(line, "").is_empty(), "{line}");
+            assert!(found(line, ".").is_empty(), "{line}");
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
             ("python3 tool", "tool"),
             ("python3 ./tool/", "tool"),
             ("python3 tool", "src/tool"),
-            ("node .", ""),
+            ("node .", "."),
             ("python3 ../tool", "tool"),
             ("python3 /home/me/project/tool", "tool"),
         ] {
