@@ -54,22 +54,22 @@ fn written(capsule: &Capsule, name: &str) -> bool {
 /// A call that is asked about, with the card on the screen.
 fn asked(capsule: &Capsule) -> Terminal {
     let policy = capsule.write_policy(POLICY);
-    let mut own =
+    let mut terminal =
         Terminal::start(capsule, &["call", "fs.write", "--policy", &policy, "--args", WRITE]);
-    own.card();
-    own
+    terminal.card();
+    terminal
 }
 
 /// EI-2: what is proposed is shown, and runs once a person says so.
 #[test]
 fn allowed_once() {
     let capsule = capsule();
-    let mut own = asked(&capsule);
-    own.press("1");
-    own.until("\x1b[?1049l");
-    own.until("recorded as");
-    assert!(own.is_given_back());
-    assert_eq!(own.end().0, 0);
+    let mut terminal = asked(&capsule);
+    terminal.press("1");
+    terminal.until("\x1b[?1049l");
+    terminal.until("recorded as");
+    assert!(terminal.is_given_back());
+    assert_eq!(terminal.end().0, 0);
     assert!(written(&capsule, "docs/a.md"));
     let said = approval(&capsule);
     assert_eq!((&said["outcome"], &said["surface"]), (&json!("approved"), &json!("terminal")));
@@ -82,12 +82,12 @@ fn a_write_that_is_staged_is_shown_so() {
     let capsule = capsule();
     let policy = capsule.write_policy(&POLICY.replace("workspace: direct", "workspace: staged"));
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
-    let mut own = Terminal::start(&capsule, &args);
-    own.until("a staged copy is changed");
-    own.until("digits answer");
-    own.press("1");
-    own.until("\x1b[?1049l");
-    assert_eq!(own.end().0, 0);
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.until("a staged copy is changed");
+    terminal.until("digits answer");
+    terminal.press("1");
+    terminal.until("\x1b[?1049l");
+    assert_eq!(terminal.end().0, 0);
     assert!(!written(&capsule, "docs/a.md"));
     let _ = capsule.run(&["apply", "latest"]).exits(0);
     assert!(written(&capsule, "docs/a.md"));
@@ -103,12 +103,12 @@ fn allowed_for_the_session() {
          - { id: a, tool: fs.write, args: { path: docs/a.md, content: one } }\n  \
          - { id: b, tool: fs.write, args: { path: docs/b.md, content: two } }\n",
     );
-    let mut own =
+    let mut terminal =
         Terminal::start(&capsule, &["run", &plan, "--policy", &policy, "--color", "never"]);
-    own.card();
-    own.press("2");
-    own.until("\x1b[?1049l");
-    let (status, shown) = own.end();
+    terminal.card();
+    terminal.press("2");
+    terminal.until("\x1b[?1049l");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 0, "{shown}");
     assert!(!shown.contains("Approve?"), "{shown}");
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -129,14 +129,14 @@ fn denied_in_the_persons_words() {
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--json"];
     let out = capsule.directory().join("out.json");
     let by = format!("exec \"$@\" >{}", out.display());
-    let mut own = Terminal::start_by(&capsule, &by, &args, &[]);
-    own.card();
-    own.press("4");
-    own.until("Why not?");
-    own.type_slowly("use docs/b.md");
-    own.until("use docs/b.md▏");
-    own.press("\r");
-    assert_eq!(own.end().0, 3);
+    let mut terminal = Terminal::start_by(&capsule, &by, &args, &[]);
+    terminal.card();
+    terminal.press("4");
+    terminal.until("Why not?");
+    terminal.type_slowly("use docs/b.md");
+    terminal.until("use docs/b.md▏");
+    terminal.press("\r");
+    assert_eq!(terminal.end().0, 3);
     let answer: Value = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
     assert!(answer.to_string().contains("use docs/b.md"), "{answer}");
     assert!(answer.to_string().contains("approval.denied"), "{answer}");
@@ -152,10 +152,10 @@ fn stopped() {
          - { id: a, tool: fs.write, args: { path: docs/a.md, content: one }, on_error: continue }\n  \
          - { id: b, tool: fs.write, args: { path: free/b.md, content: two } }\n",
     );
-    let mut own = Terminal::start(&capsule, &["run", &plan, "--policy", &policy]);
-    own.card();
-    own.press("5");
-    let (status, shown) = own.end();
+    let mut terminal = Terminal::start(&capsule, &["run", &plan, "--policy", &policy]);
+    terminal.card();
+    terminal.press("5");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 3, "{shown}");
     assert!(!written(&capsule, "docs/a.md") && !written(&capsule, "free/b.md"));
     assert_eq!(approval(&capsule)["stops"], json!(true));
@@ -164,20 +164,20 @@ fn stopped() {
 #[test]
 fn changed_arguments_are_decided_anew() {
     let capsule = capsule();
-    let mut own = asked(&capsule);
-    own.press("3");
-    own.until("Other arguments");
-    own.press("\x1b[H");
+    let mut terminal = asked(&capsule);
+    terminal.press("3");
+    terminal.until("Other arguments");
+    terminal.press("\x1b[H");
     thread::sleep(Duration::from_millis(30));
     // Everything goes, and something else comes.
     for _ in 0..60 {
-        own.press("\x1b[3~");
-        while own.read(Duration::from_millis(5)) {}
+        terminal.press("\x1b[3~");
+        while terminal.read(Duration::from_millis(5)) {}
     }
-    own.press(r#"{"path":"free/c.md","content":"x"}"#);
-    own.until(r#"free/c.md","content":"x"}▏"#);
-    own.press("\r");
-    let (status, shown) = own.end();
+    terminal.press(r#"{"path":"free/c.md","content":"x"}"#);
+    terminal.until(r#"free/c.md","content":"x"}▏"#);
+    terminal.press("\r");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 0, "{shown}");
     assert!(written(&capsule, "free/c.md") && !written(&capsule, "docs/a.md"));
     assert_eq!(approval(&capsule)["changed"], json!(true));
@@ -188,23 +188,23 @@ fn changed_arguments_are_decided_anew() {
 fn every_way_out_denies() {
     type Leave = fn(&mut Terminal);
     let rows: [(&str, i32, Leave); 6] = [
-        ("escape", 4, |own| own.press("\x1b")),
-        ("end of file", 4, |own| own.press("\x04")),
-        ("ctrl+c", 130, |own| own.press("\x03")),
+        ("escape", 4, |terminal| terminal.press("\x1b")),
+        ("end of file", 4, |terminal| terminal.press("\x04")),
+        ("ctrl+c", 130, |terminal| terminal.press("\x03")),
         ("interrupted", 130, |own| kill_process(own.pid(), Signal::INT).unwrap()),
         ("ended", 130, |own| kill_process(own.pid(), Signal::TERM).unwrap()),
         ("hung up", 130, |own| drop(own.master.take())),
     ];
     for (name, wanted, leave) in rows {
         let capsule = capsule();
-        let mut own = asked(&capsule);
-        leave(&mut own);
-        let hung = own.master.is_none();
+        let mut terminal = asked(&capsule);
+        leave(&mut terminal);
+        let hung = terminal.master.is_none();
         if !hung {
-            own.until("\x1b[?1049l");
-            assert!(own.is_given_back(), "{name}");
+            terminal.until("\x1b[?1049l");
+            assert!(terminal.is_given_back(), "{name}");
         }
-        let (status, shown) = own.end();
+        let (status, shown) = terminal.end();
         // The signal or the terminal may tell it first, and then nothing can be printed.
         assert!(
             status == wanted || (hung && [4, 10].contains(&status)),
@@ -218,26 +218,26 @@ fn every_way_out_denies() {
 #[test]
 fn the_window_changes() {
     let capsule = capsule();
-    let mut own = asked(&capsule);
+    let mut terminal = asked(&capsule);
     for wide in [200, 80, 120] {
-        size(&own.slave, (wide, 40));
-        own.until("Approve?");
+        size(&terminal.slave, (wide, 40));
+        terminal.until("Approve?");
         // The head ends where the card does.
-        own.until("MEDIUM ━┓");
-        own.until("digits answer");
+        terminal.until("MEDIUM ━┓");
+        terminal.until("digits answer");
     }
     // Too small, nothing can be answered.
-    size(&own.slave, (30, 6));
-    own.until("too small");
+    size(&terminal.slave, (30, 6));
+    terminal.until("too small");
     thread::sleep(Duration::from_millis(600));
-    own.press("1");
+    terminal.press("1");
     thread::sleep(Duration::from_millis(600));
     assert!(!written(&capsule, "docs/a.md"));
-    size(&own.slave, (80, 24));
-    own.card();
+    size(&terminal.slave, (80, 24));
+    terminal.card();
     thread::sleep(Duration::from_millis(600));
-    own.press("1");
-    assert_eq!(own.end().0, 0);
+    terminal.press("1");
+    assert_eq!(terminal.end().0, 0);
     assert!(written(&capsule, "docs/a.md"));
 }
 
@@ -249,11 +249,11 @@ fn a_list_is_asked_about_once() {
     let policy = capsule.write_policy(POLICY);
     let command = r#"{"command": "printf one; printf two && printf three"}"#;
     let args = ["call", "shell.run", "--policy", &policy, "--args", command];
-    let mut own = Terminal::start(&capsule, &args);
-    own.card();
-    own.press("1");
-    own.until("\x1b[?1049l");
-    let (status, shown) = own.end();
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.card();
+    terminal.press("1");
+    terminal.until("\x1b[?1049l");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 0, "{shown}");
     assert!(shown.contains("onetwothree") && !shown.contains("Approve?"), "{shown}");
 }
@@ -291,11 +291,11 @@ fn output_does_not_meet_the_card() {
     let capsule = capsule();
     let policy = capsule.write_policy(&POLICY.replace("ls]", "ls, perl]"));
     let args = ["exec", "--policy", &policy, "--", "perl", "-e", "print qq(before\\nafter\\n)"];
-    let mut own = Terminal::start(&capsule, &args);
-    own.card();
-    own.press("1");
-    own.until("\x1b[?1049l");
-    let (status, shown) = own.end();
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.card();
+    terminal.press("1");
+    terminal.until("\x1b[?1049l");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 0, "{shown}");
     assert!(shown.contains("before\r\nafter\r\n"), "{shown}");
     assert_eq!(approval(&capsule)["outcome"], json!("approved"));
@@ -311,27 +311,27 @@ fn plain_lines_are_answered_by_their_word() {
     let capsule = capsule();
     let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--plain"];
-    let mut own = Terminal::start(&capsule, &args);
-    own.until("Answer with a number and the word `");
-    while !own.seen.contains('`') {
-        own.read(Duration::from_millis(50));
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.until("Answer with a number and the word `");
+    while !terminal.seen.contains('`') {
+        terminal.read(Duration::from_millis(50));
     }
-    let word = own.seen.split('`').next().unwrap().to_owned();
-    own.type_slowly("1\n");
-    own.until("nothing was answered");
-    own.type_slowly("1 amberx\n");
-    own.until("nothing was answered");
-    own.type_slowly(&format!("1 {word}\n"));
-    assert_eq!(own.end().0, 0);
+    let word = terminal.seen.split('`').next().unwrap().to_owned();
+    terminal.type_slowly("1\n");
+    terminal.until("nothing was answered");
+    terminal.type_slowly("1 amberx\n");
+    terminal.until("nothing was answered");
+    terminal.type_slowly(&format!("1 {word}\n"));
+    assert_eq!(terminal.end().0, 0);
     assert!(written(&capsule, "docs/a.md"));
     assert_eq!(approval(&capsule)["surface"], json!("plain"));
     // The end of input is no answer.
     fs::remove_file(capsule.workspace().join("docs/a.md")).unwrap();
-    let mut own = Terminal::start(&capsule, &args);
-    own.until("Answer with a number");
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.until("Answer with a number");
     thread::sleep(Duration::from_millis(200));
-    own.press("\x04");
-    assert_eq!(own.end().0, 4);
+    terminal.press("\x04");
+    assert_eq!(terminal.end().0, 4);
     assert!(!written(&capsule, "docs/a.md"));
 }
 
@@ -382,10 +382,10 @@ fn piped_data_is_not_the_person() {
     fs::write(&data, WRITE).unwrap();
     let by = format!("cat {} | \"$@\"", data.display());
     let args = ["call", "fs.write", "--policy", &policy, "--args", "-"];
-    let mut own = Terminal::start_by(&capsule, &by, &args, &[]);
-    own.card();
-    own.press("1");
-    assert_eq!(own.end().0, 0);
+    let mut terminal = Terminal::start_by(&capsule, &by, &args, &[]);
+    terminal.card();
+    terminal.press("1");
+    assert_eq!(terminal.end().0, 0);
     assert!(written(&capsule, "docs/a.md"));
 }
 
@@ -396,29 +396,29 @@ fn a_storm_in_a_terminal_answers_nothing() {
         let capsule = capsule();
         let policy = capsule.write_policy(POLICY);
         let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
-        let mut own = Terminal::start(&capsule, &args);
+        let mut terminal = Terminal::start(&capsule, &args);
         let mut number = seed;
         let begin = Instant::now();
         let mut cards = None;
         while cards.is_none_or(|at: Instant| at.elapsed() < Duration::from_millis(2_500)) {
-            assert!(begin.elapsed() < Duration::from_secs(60), "no card: {}", own.seen);
+            assert!(begin.elapsed() < Duration::from_secs(60), "no card: {}", terminal.seen);
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let keys = ["1", "2", "3", "4", "5", "6", "7", "1", "5", "\r", "x", "v", " ", "\x7f"];
             let key = keys[usize::try_from(number >> 33).unwrap() % keys.len()];
-            own.press(key);
-            if cards.is_none() && own.seen.contains("Approve?") {
+            terminal.press(key);
+            if cards.is_none() && terminal.seen.contains("Approve?") {
                 cards = Some(Instant::now());
             }
             let until = Instant::now() + Duration::from_millis(33);
             while let Some(left) = until.checked_duration_since(Instant::now()) {
-                own.read(left);
+                terminal.read(left);
             }
-            if own.child.try_wait().unwrap().is_some() {
+            if terminal.child.try_wait().unwrap().is_some() {
                 break;
             }
         }
-        drop(own.master.take());
-        let (status, shown) = own.end();
+        drop(terminal.master.take());
+        let (status, shown) = terminal.end();
         assert_ne!(status, 0, "{shown}");
         assert!(!written(&capsule, "docs/a.md"), "seed {seed}");
         let said = approval(&capsule);
@@ -461,10 +461,10 @@ fn around(capsule: &Capsule) -> Vec<(String, Vec<u8>)> {
 fn always_is_a_patch_of_the_policy() {
     let capsule = capsule();
     let before = around(&capsule);
-    let mut own = asked(&capsule);
-    own.press("1");
-    own.until("\x1b[?1049l");
-    let (status, shown) = own.end();
+    let mut terminal = asked(&capsule);
+    terminal.press("1");
+    terminal.until("\x1b[?1049l");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 0, "{shown}");
     let runs = capsule.run(&["list-runs", "--json"]).exits(0).json();
     let label = runs[0]["label"].as_str().unwrap().to_owned();
@@ -476,16 +476,16 @@ fn always_is_a_patch_of_the_policy() {
     now.retain(|(name, _)| *name != policy);
     assert_eq!(now, before, "a yes is in the journal and nowhere else");
 
-    let mut own = asked(&capsule);
-    own.press("p");
-    own.until("docs/a.md");
-    own.until("Esc goes back");
-    own.press("\x1b");
-    own.until("digits answer");
-    own.press("4");
-    own.until("Why not?");
-    own.press("\r");
-    let (status, shown) = own.end();
+    let mut terminal = asked(&capsule);
+    terminal.press("p");
+    terminal.until("docs/a.md");
+    terminal.until("Esc goes back");
+    terminal.press("\x1b");
+    terminal.until("digits answer");
+    terminal.press("4");
+    terminal.until("Why not?");
+    terminal.press("\r");
+    let (status, shown) = terminal.end();
     assert_eq!(status, 3, "{shown}");
     assert_eq!(fs::read_to_string(&policy).unwrap(), POLICY);
     // What was denied last is denied still, and its run teaches nothing.
@@ -502,23 +502,23 @@ fn always_is_a_patch_of_the_policy() {
 #[test]
 fn the_second_card_offers_the_rule() {
     let capsule = capsule();
-    let mut own = asked(&capsule);
-    own.press("1");
-    own.until("\x1b[?1049l");
-    assert_eq!(own.end().0, 0);
+    let mut terminal = asked(&capsule);
+    terminal.press("1");
+    terminal.until("\x1b[?1049l");
+    assert_eq!(terminal.end().0, 0);
     let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--plain"];
-    let mut own = Terminal::start(&capsule, &args);
-    own.until("before     allowed as r-");
-    own.until("`capsule policy learn r-");
-    own.until("`p` a rule for it");
-    own.until("the word `");
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.until("before     allowed as r-");
+    terminal.until("`capsule policy learn r-");
+    terminal.until("`p` a rule for it");
+    terminal.until("the word `");
     thread::sleep(Duration::from_millis(300));
-    own.type_slowly("p\n");
-    own.until("+++ b/");
-    own.until("learned-docs");
-    own.press("\x03");
-    let _ = own.end();
+    terminal.type_slowly("p\n");
+    terminal.until("+++ b/");
+    terminal.until("learned-docs");
+    terminal.press("\x03");
+    let _ = terminal.end();
     assert_eq!(fs::read_to_string(&policy).unwrap(), POLICY);
 }
 
@@ -537,11 +537,11 @@ fn deciding_later() {
     let capsule = capsule();
     let policy = capsule.write_policy(POLICY);
     let call = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
-    let mut own = Terminal::start(&capsule, &call);
-    own.until("Approve?");
-    own.until("Esc not now");
-    own.press("\x1b");
-    assert_eq!(own.end().0, 4);
+    let mut terminal = Terminal::start(&capsule, &call);
+    terminal.until("Approve?");
+    terminal.until("Esc not now");
+    terminal.press("\x1b");
+    assert_eq!(terminal.end().0, 4);
     assert_eq!(approval(&capsule)["outcome"], json!("withdrawn"));
 
     let plan = capsule.write_plan(
@@ -554,12 +554,12 @@ fn deciding_later() {
         (vec!["call", "fs.write", "--policy", &policy, "--args", WRITE], 0),
         (vec!["run", &plan, "--policy", &policy], 4),
     ] {
-        let mut own = Terminal::start(&capsule, &line);
-        own.until("Approve?");
-        own.until("Esc decide later");
-        own.press("\x1b");
-        own.until("\x1b[?1049l");
-        let (ended, shown) = own.end();
+        let mut terminal = Terminal::start(&capsule, &line);
+        terminal.until("Approve?");
+        terminal.until("Esc decide later");
+        terminal.press("\x1b");
+        terminal.until("\x1b[?1049l");
+        let (ended, shown) = terminal.end();
         assert_eq!(ended, 4, "{shown}");
         assert!(shown.contains("capsule approvals show r-"), "{shown}");
         assert!(!written(&capsule, "docs/a.md"));
@@ -593,15 +593,15 @@ tools:
     ));
     let code = format!("k = '{secret}'");
     let line = ["exec", "--policy", &policy, "--", "python3", "-c", &code];
-    let mut own = Terminal::start(&capsule, &line);
-    own.until("Approve?");
-    own.until("DEPLOY=");
-    own.until("digits answer");
-    own.press("5");
-    own.until("\x1b[?1049l");
-    let all = String::from_utf8_lossy(&own.shown).into_owned();
+    let mut terminal = Terminal::start(&capsule, &line);
+    terminal.until("Approve?");
+    terminal.until("DEPLOY=");
+    terminal.until("digits answer");
+    terminal.press("5");
+    terminal.until("\x1b[?1049l");
+    let all = String::from_utf8_lossy(&terminal.shown).into_owned();
     assert!(!all.contains(body), "{all}");
-    let (_, rest) = own.end();
+    let (_, rest) = terminal.end();
     assert!(!rest.contains(body), "{rest}");
     for args in [&["show-run", "latest:1"][..], &["report", "latest", "--format", "json"]] {
         let told = capsule.run(args).stdout;
@@ -618,24 +618,24 @@ fn one_command_is_allowed_once_and_not_for_longer() {
         &["exec", "--policy", policy.as_str(), "--", "printf", "hello"][..],
         &["call", "fs.write", "--policy", &policy, "--args", WRITE],
     ] {
-        let mut own = Terminal::start(&capsule, args);
-        own.until("Approve?");
-        own.until("1  Allow once");
-        own.until("digits answer");
-        let card = String::from_utf8_lossy(&own.shown).into_owned();
+        let mut terminal = Terminal::start(&capsule, args);
+        terminal.until("Approve?");
+        terminal.until("1  Allow once");
+        terminal.until("digits answer");
+        let card = String::from_utf8_lossy(&terminal.shown).into_owned();
         for beyond in ["this session", "until this run ends", "2  Allow", "6  ", "7  "] {
             assert!(!card.contains(beyond), "{beyond}: {card}");
         }
         // The digits that would have been offers answer nothing.
         for digit in ["2", "6", "7"] {
-            own.press(digit);
+            terminal.press(digit);
             thread::sleep(Duration::from_millis(700));
         }
-        assert!(own.child.try_wait().unwrap().is_none(), "{args:?}");
-        own.press("4");
-        own.until("Why not?");
-        own.press("\r");
-        assert_eq!(own.end().0, 3, "{args:?}");
+        assert!(terminal.child.try_wait().unwrap().is_none(), "{args:?}");
+        terminal.press("4");
+        terminal.until("Why not?");
+        terminal.press("\r");
+        assert_eq!(terminal.end().0, 3, "{args:?}");
         let said = approval(&capsule);
         assert_eq!(said["outcome"], json!("denied"));
         let shown = capsule.run(&["show-run", "latest:1", "--json"]).json();
@@ -655,37 +655,37 @@ fn a_small_window_is_asked_too() {
     );
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--unattended"]);
     for window in [(60, 16), (40, 14), (30, 10), (80, 12)] {
-        let mut own = Terminal::start_by(
+        let mut terminal = Terminal::start_by(
             &capsule,
             &format!("stty cols {} rows {}; exec \"$@\"", window.0, window.1),
             &["run", &plan, "--policy", &policy],
             &[],
         );
         // A question about the plan as a whole may come first: each step is asked by itself.
-        own.until("Approve?");
-        own.until("Answer with a number and the word `");
-        own.until("`");
-        let word = word_of(&own);
+        terminal.until("Approve?");
+        terminal.until("Answer with a number and the word `");
+        terminal.until("`");
+        let word = word_of(&terminal);
         assert!(!word.is_empty(), "{window:?}");
         // What is typed before anybody could read the question counts for nothing.
         thread::sleep(Duration::from_millis(500));
-        own.press(&format!("5 {word}\r"));
-        assert_eq!(own.end().0, 3, "{window:?}");
+        terminal.press(&format!("5 {word}\r"));
+        assert_eq!(terminal.end().0, 3, "{window:?}");
     }
-    let mut own = asked(&capsule);
-    size(&own.slave, (60, 8));
-    own.until("too small for this question");
-    own.until("Make it larger, or press Esc");
-    size(&own.slave, (80, 30));
-    own.card();
-    own.press("1");
-    own.until("recorded as");
-    assert_eq!(own.end().0, 0);
+    let mut terminal = asked(&capsule);
+    size(&terminal.slave, (60, 8));
+    terminal.until("too small for this question");
+    terminal.until("Make it larger, or press Esc");
+    size(&terminal.slave, (80, 30));
+    terminal.card();
+    terminal.press("1");
+    terminal.until("recorded as");
+    assert_eq!(terminal.end().0, 0);
 }
 
 /// The word that an answer in plain lines needs.
-fn word_of(own: &Terminal) -> String {
-    let shown = String::from_utf8_lossy(&own.shown).into_owned();
+fn word_of(terminal: &Terminal) -> String {
+    let shown = String::from_utf8_lossy(&terminal.shown).into_owned();
     let (_, word) = shown.rsplit_once("and the word `").unwrap();
     word.split('`').next().unwrap().to_owned()
 }
@@ -697,24 +697,24 @@ fn a_word_of_several_lines_is_shown_as_lines() {
     let policy = capsule.write_policy(POLICY);
     let message = "subject\n\n- one\n\tindented\n- two";
     let args = ["exec", "--policy", policy.as_str(), "--", "printf", "%s", message];
-    let mut own = Terminal::start(&capsule, &args);
-    own.until("digits answer");
-    let card = String::from_utf8_lossy(&own.shown).into_owned();
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.until("digits answer");
+    let card = String::from_utf8_lossy(&terminal.shown).into_owned();
     assert!(!card.contains("beware") && !card.contains("U+000A"), "{card}");
     for line in ["5 lines", "│ subject", "│ - one", "│ ⇥   indented", "│ - two"] {
         assert!(card.contains(line), "{line}: {card}");
     }
-    own.press("1");
-    own.until("indented");
-    assert_eq!(own.end().0, 0);
+    terminal.press("1");
+    terminal.until("indented");
+    assert_eq!(terminal.end().0, 0);
     // What is not what it seems is still told, wherever it stands.
     let args = ["exec", "--policy", policy.as_str(), "--", "printf", "%s", "a\nb\u{202e}c"];
-    let mut own = Terminal::start(&capsule, &args);
-    own.until("⟨U+202E⟩");
-    own.until("beware");
-    own.until("digits answer");
-    own.press("5");
-    assert_eq!(own.end().0, 3);
+    let mut terminal = Terminal::start(&capsule, &args);
+    terminal.until("⟨U+202E⟩");
+    terminal.until("beware");
+    terminal.until("digits answer");
+    terminal.press("5");
+    assert_eq!(terminal.end().0, 3);
 }
 
 /// The card of a list, or of a loop, is as that of its hardest part: what it changes is staged where that of the part is,
@@ -734,12 +734,12 @@ fn a_list_is_undone_as_its_parts_are() {
     ] {
         let args =
             ["exec", "--session", "none", "--policy", policy, "--color", "never", "--", line];
-        let mut own = Terminal::start(&capsule, &args);
-        own.until(&format!("undo       {undo}"));
-        own.until(&format!("cannot     {cannot}"));
-        own.until("digits answer");
-        own.press("\x1b");
-        assert_eq!(own.end().0, 4, "{line}");
+        let mut terminal = Terminal::start(&capsule, &args);
+        terminal.until(&format!("undo       {undo}"));
+        terminal.until(&format!("cannot     {cannot}"));
+        terminal.until("digits answer");
+        terminal.press("\x1b");
+        assert_eq!(terminal.end().0, 4, "{line}");
     }
 }
 
@@ -751,9 +751,9 @@ fn the_undo_of_a_card_works() {
         if !is_new {
             capsule.write_file("docs/a.md", "old\n");
         }
-        let mut own = asked_with(&capsule, &["--color", "never"]);
-        own.press("1");
-        let (status, shown) = own.end();
+        let mut terminal = asked_with(&capsule, &["--color", "never"]);
+        terminal.press("1");
+        let (status, shown) = terminal.end();
         assert_eq!(status, 0, "{shown}");
         let (_, named) = shown.split_once("yes: `").unwrap();
         let (named, said) = named.split_once("` ").unwrap();
@@ -769,13 +769,13 @@ fn the_undo_of_a_card_works() {
 fn asked_with(capsule: &Capsule, more: &[&str]) -> Terminal {
     let policy = capsule.write_policy(POLICY);
     let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
-    let mut own = Terminal::start(capsule, &[&args[..], more].concat());
+    let mut terminal = Terminal::start(capsule, &[&args[..], more].concat());
     let end = Instant::now() + Duration::from_secs(30);
     // All of it is kept, for whoever looks at it later.
-    while !own.seen.contains("digits answer") && Instant::now() < end {
-        own.read(Duration::from_millis(50));
+    while !terminal.seen.contains("digits answer") && Instant::now() < end {
+        terminal.read(Duration::from_millis(50));
     }
-    own
+    terminal
 }
 
 /// At a terminal nothing is wider than it, and a command that is to be copied stays in one line.

@@ -31,11 +31,11 @@ fn root() -> PathBuf {
 }
 
 /// What a terminal shows once nothing more comes.
-fn screen(own: &mut Terminal) -> String {
+fn screen(terminal: &mut Terminal) -> String {
     // Longer than a card is dead after it appeared.
-    while own.read(Duration::from_millis(900)) {}
+    while terminal.read(Duration::from_millis(900)) {}
     let mut parser = Parser::new(NonZero::new(ROWS).unwrap(), NonZero::new(COLUMNS).unwrap(), 0);
-    parser.process(&own.shown);
+    parser.process(&terminal.shown);
     let text = parser.screen().contents();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_end().to_owned()
@@ -49,7 +49,7 @@ fn steady(text: &str, capsule: &Capsule) -> String {
     let label = Regex::new("r-[0-9A-Z]{4,8}").unwrap();
     let text = label.replace_all(&text, |found: &Captures<'_>| {
         let found = found[0].to_owned();
-        let at = labels.iter().position(|own| *own == found).unwrap_or_else(|| {
+        let at = labels.iter().position(|label| *label == found).unwrap_or_else(|| {
             labels.push(found);
             labels.len() - 1
         });
@@ -77,31 +77,31 @@ fn the_session_in_the_book_is_a_real_one() {
     }
     capsule.write_file("docs/old.md", "# Old notes\n");
     let plan = ["run", "plan.yaml", "--policy", "policy.yaml"];
-    let mut own = Terminal::start(&capsule, &plan);
-    size(&own.slave, (COLUMNS, ROWS));
+    let mut terminal = Terminal::start(&capsule, &plan);
+    size(&terminal.slave, (COLUMNS, ROWS));
     let mut parts = Vec::new();
-    own.card();
-    parts.push(("first", screen(&mut own)));
-    own.press("2");
-    own.card();
-    parts.push(("second", screen(&mut own)));
-    own.press("4");
-    own.until("Why not?");
-    own.type_slowly("ben still reads them");
-    parts.push(("reason", screen(&mut own)));
-    own.press("\r");
-    own.until("next:");
-    parts.push(("run", screen(&mut own)));
-    assert_eq!(own.end().0, 3);
+    terminal.card();
+    parts.push(("first", screen(&mut terminal)));
+    terminal.press("2");
+    terminal.card();
+    parts.push(("second", screen(&mut terminal)));
+    terminal.press("4");
+    terminal.until("Why not?");
+    terminal.type_slowly("ben still reads them");
+    parts.push(("reason", screen(&mut terminal)));
+    terminal.press("\r");
+    terminal.until("next:");
+    parts.push(("run", screen(&mut terminal)));
+    assert_eq!(terminal.end().0, 3);
     assert!(capsule.workspace().join("docs/index.md").exists());
 
     for (name, args) in
         [("preview", &["undo", "latest", "--dry-run"][..]), ("undo", &["undo", "latest"])]
     {
-        let mut own = Terminal::start(&capsule, args);
-        size(&own.slave, (COLUMNS, ROWS));
-        let shown = screen(&mut own);
-        assert_eq!(own.end().0, 0, "{shown}");
+        let mut terminal = Terminal::start(&capsule, args);
+        size(&terminal.slave, (COLUMNS, ROWS));
+        let shown = screen(&mut terminal);
+        assert_eq!(terminal.end().0, 0, "{shown}");
         parts.push((name, shown));
     }
     assert!(!capsule.workspace().join("docs/notes.md").exists());

@@ -289,7 +289,7 @@ fn every_policy_of_ours_fits_the_schema() {
     assert!(fits(&schema, &schema, &full));
 }
 
-/// Every limit of a command stands in that policy: a key that nothing reads would be taken for a limit that holds, and is found
+/// Every limit of a command is in that policy: a key that nothing reads would be taken for a limit that holds, and is found
 /// where the parser is given a wrong value for it.
 #[test]
 fn every_limit_of_a_command_stands_in_the_full_policy() {
@@ -545,9 +545,9 @@ fn the_preset_of_python_takes_its_virtual_environment() {
         let called = capsule.run(&["call", "test.run", "--policy", policy, "--json"]);
         let result = called.json()["result"].clone();
         assert_eq!(result["command"][0], expected, "{}", called.stdout);
-        let is_own =
+        let is_of_environment =
             result["stdout"].as_str().unwrap().starts_with("ran .venv/bin/python -m pytest");
-        assert_eq!(is_own, expected == "env", "{result}");
+        assert_eq!(is_of_environment, expected == "env", "{result}");
     }
 }
 

@@ -19,7 +19,7 @@ use crate::setting_names::{self, SecretCategory};
 use crate::text_window::{Lookahead, TextWindow};
 use crate::value::{ValueLook, is_binary};
 
-/// How far before a name is looked whether it stands in text.
+/// How far before a name is looked whether it is in text.
 const BINARY_LOOKBACK: usize = 96;
 /// The longest name that is looked at.
 const MAX_NAME: usize = 80;

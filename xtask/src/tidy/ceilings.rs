@@ -40,6 +40,7 @@ const TABLES: &[(&str, &str)] = &[
         "crates/core/src/policy/decide/instruction_files.rs",
         "the table of files by which builds are told what to run",
     ),
+    ("crates/command/src/specs/spec_keys.rs", "the table of the keys of specifications"),
     ("crates/command/src/specs/embedded/words.rs", "the table of words of interpreted languages"),
     ("crates/base/src/yaml/syntax_errors.rs", "the table of what a text that is no YAML lacks"),
     ("crates/policy/src/language.rs", "the table of the keys of the policy language"),

@@ -177,7 +177,7 @@ pub(crate) fn body_rows(card: &Card, columns: usize, opened: bool) -> Rows {
     for (at, field) in card.exact.iter().enumerate() {
         let is_program = |field: &CardField| field.name.is_none() && field.note.is_some();
         let before = card.exact.get(..at).unwrap_or_default();
-        // Each program of a list stands by itself.
+        // Each program of a list is by itself.
         if card.steps == 0 && is_program(field) && before.iter().any(is_program) {
             all.push(LineStyle::Plain, "");
         }

@@ -157,7 +157,7 @@ fn keys_text(card: &Card) -> String {
     format!("v all · e explain{diff}")
 }
 
-/// Whether the edge of a card has room for those keys, whatever else stands in it.
+/// Whether the edge of a card has room for those keys, whatever else is in it.
 fn has_keys_in_edge(card: &Card, wide: usize) -> bool {
     let (later, _) = explanation::postponed_texts(card);
     let longest = format!("{ARMING} · Esc {later} · {}", keys_text(card));

@@ -80,8 +80,8 @@ fn refuse_preset(preset: Option<&str>, policy: &Path) -> Result<(), Failure> {
 /// the workspace itself.
 fn python_program(project: &Path) -> String {
     let mut programs = [".venv/bin/python", "venv/bin/python"].into_iter();
-    let own = programs.find(|program| project.join(program).exists());
-    own.map_or_else(|| "python3".to_owned(), |program| format!("env, {program}"))
+    let found = programs.find(|program| project.join(program).exists());
+    found.map_or_else(|| "python3".to_owned(), |program| format!("env, {program}"))
 }
 
 /// The policy of a preset: one that this build carries, and for a kind of project its tests.

@@ -26,7 +26,7 @@ pub(super) struct FollowedPolicy<'c> {
     /// The same with the directory that the client named, where that is the workspace.
     ctx: CliContext,
     /// Whether the server began under the user's own policy: then no built-in one takes its place while it is away.
-    began_with_own: bool,
+    began_with_user_policy: bool,
     bound: Result<BoundPolicy, CodedError>,
     /// The files that it was read from, there or not, as they were then.
     files: PolicyFiles,
@@ -62,7 +62,7 @@ impl<'c> FollowedPolicy<'c> {
             args,
             started,
             ctx: started.clone(),
-            began_with_own: started.has_user_policy(),
+            began_with_user_policy: started.has_user_policy(),
             bound: Err(changing()),
             files: files.map(|file| (file, FileState::default())).collect(),
             is_assumed: false,
@@ -159,8 +159,8 @@ impl<'c> FollowedPolicy<'c> {
     }
 
     fn read_once(&mut self) -> Result<BoundPolicy, Failure> {
-        let has_own = self.began_with_own || self.started.has_user_policy();
-        let read = |ctx: &CliContext| load_session_policy(&self.args.policy, ctx, has_own);
+        let is_users = self.began_with_user_policy || self.started.has_user_policy();
+        let read = |ctx: &CliContext| load_session_policy(&self.args.policy, ctx, is_users);
         let as_started = read(self.started);
         self.ctx = self.started.clone();
         self.is_assumed = match &as_started {

@@ -202,7 +202,6 @@ fn call_answer(
     CallAnswer { is_error: result.problem.is_some(), value: result.to_json(), call: Some(call) }
 }
 
-
 impl McpHost for McpSession<'_> {
     fn offer(&self) -> Result<(Vec<ModelTool>, String), CodedError> {
         let bound = self.policy.bound()?;

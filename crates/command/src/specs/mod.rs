@@ -19,6 +19,7 @@ mod packed;
 mod parsed_argv;
 mod path_use;
 mod registry;
+mod spec_keys;
 mod spec_parser;
 mod toolchain;
 

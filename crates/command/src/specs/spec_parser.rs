@@ -3,93 +3,13 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::specs::command_spec::{
-    ANY_SUBCOMMAND, ArgKind, CommandSpec, NamedEffect, OptionSpec, OptionStyle,
-};
+use crate::specs::command_spec::{ANY_SUBCOMMAND, ArgKind, CommandSpec, NamedEffect, OptionSpec};
 use crate::specs::effect::{Effect, EffectSpec, Effects};
+use crate::specs::spec_keys::{ADDS, OPTION, PROGRAM, STYLES, WORDS};
 use capsule_base::code::Code;
 use capsule_base::diagnostic::{Diagnostic, Diagnostics};
 use capsule_base::yaml::POLICY_DIALECT;
-use capsule_base::yaml::{KeySpec, Section, YamlNode, YamlReader, key};
-
-const PROGRAM: &[KeySpec] = &[
-    key("program"),
-    key("also"),
-    key("about"),
-    key("effect"),
-    key("why"),
-    key("instead"),
-    key("touches"),
-    key("style"),
-    key("operands"),
-    key("last"),
-    key("options"),
-    key("groups"),
-    key("uses"),
-    key("subcommands"),
-    key("abbreviates"),
-    key("negates"),
-    key("prefix"),
-    key("bare"),
-    key("beyond"),
-    key("targets"),
-    key("feeds"),
-    key("ends"),
-    key("lenient"),
-    key("walks"),
-    key("plain"),
-];
-const OPTION: &[KeySpec] = &[
-    key("value"),
-    key("attached"),
-    key("until"),
-    key("effect"),
-    key("why"),
-    key("instead"),
-    key("touches"),
-    key("only"),
-    key("offline"),
-    key("targets"),
-    key("first"),
-    key("changes"),
-    key("narrows"),
-    key("ends"),
-    key("except"),
-];
-const ADDS: &[KeySpec] = &[key("effect"), key("why"), key("instead"), key("touches")];
-const STYLES: &[(&str, OptionStyle)] = &[
-    ("gnu", OptionStyle::Gnu),
-    ("words", OptionStyle::SingleDash),
-    ("bundle", OptionStyle::Bundle),
-];
-const WORDS: &[(&str, ArgKind)] = &[
-    ("text", ArgKind::Text),
-    ("literal", ArgKind::Literal),
-    ("setting", ArgKind::Setting),
-    ("define", ArgKind::Define),
-    ("argument", ArgKind::Argument),
-    ("path", ArgKind::Path),
-    ("written", ArgKind::WrittenPath),
-    ("deleted", ArgKind::DeletedPath),
-    ("maybe-path", ArgKind::MaybePath),
-    ("folder", ArgKind::Directory),
-    ("range", ArgKind::LineRange),
-    ("script", ArgKind::Script),
-    ("module", ArgKind::Module),
-    ("code", ArgKind::Code),
-    ("command", ArgKind::Command),
-    ("assignments", ArgKind::Assignments),
-    ("sed", ArgKind::Sed),
-    ("awk", ArgKind::Awk),
-    ("sql", ArgKind::Sql),
-    ("url", ArgKind::Url),
-    ("carried", ArgKind::Carried),
-    ("sent", ArgKind::Sent),
-    ("sent-named", ArgKind::SentNamed),
-    ("sent-form", ArgKind::SentForm),
-    ("upload", ArgKind::Upload),
-    ("name", ArgKind::Name),
-];
+use capsule_base::yaml::{Section, YamlNode, YamlReader};
 
 /// Reads the file of the program `name`.
 ///

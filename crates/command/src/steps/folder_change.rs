@@ -38,7 +38,10 @@ impl<'s> FolderChange<'s> {
             _ => return None,
         };
         let (out, err) = redirect_streams(stage)?;
-        (stage.variables.is_empty() && !to.is_empty()).then_some(Self { to, out, err })
+        // What is exported goes along, and says nothing of where a plain `cd` goes, but for these.
+        let leads = |name: &str| matches!(name, "CDPATH" | "HOME" | "OLDPWD" | "PWD");
+        let is_plain = !to.is_empty() && !stage.variables.iter().any(|(name, _)| leads(name));
+        is_plain.then_some(Self { to, out, err })
     }
 }
 

@@ -35,7 +35,7 @@ impl Listener {
     }
 }
 
-/// How many listen at a time: a client has one. One more takes the place of the oldest whose connection may have gone.
+/// How many listen at a time: a client has one. One more takes the place of the oldest whose connection may be over.
 const MOST_LISTENERS: usize = 8;
 
 impl Listeners {

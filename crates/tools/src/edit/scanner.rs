@@ -326,7 +326,7 @@ impl<'l> Scanner<'l> {
             .language
             .block_comments
             .iter()
-            .find(|(_, own)| *own == close)
+            .find(|(_, sign)| *sign == close)
             .map_or("", |(open, _)| open);
         let inner = rest
             .find(open)

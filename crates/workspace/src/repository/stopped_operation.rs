@@ -322,7 +322,7 @@ fn is_author_script(text: &[u8]) -> bool {
             .all(|(line, name)| line.strip_prefix(name).is_some_and(is_quoted))
 }
 
-/// Whether a value stands in single quotes, with single quotes and exclamation marks as git writes them.
+/// Whether a value is in single quotes, with single quotes and exclamation marks as git writes them.
 fn is_quoted(value: &[u8]) -> bool {
     let mut rest = value;
     loop {

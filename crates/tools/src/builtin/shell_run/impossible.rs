@@ -114,7 +114,7 @@ fn without_target(
     operands.all(is_missing).then(|| {
         let message = format!("`{first}` is not there, so that `{name}` has nothing to remove");
         CodedError::new(Code::FileNotFound, message)
-            .with_suggestion("look at the directory; what is gone needs no removal")
+            .with_suggestion("look at the directory; what is not there needs no removal")
     })
 }
 

@@ -248,13 +248,12 @@ fn impossible_call(facts: Facts, problem: CodedError) -> PreparedCall {
 fn with_impossible(
     facts: Facts,
     stages: &[ReadyStage],
-    at: (&PathTarget, &str),
+    at: Option<(&PathTarget, &str)>,
     context: &ToolContext<'_>,
 ) -> Facts {
     // Where commands are only judged, what a policy says does not depend on what is there.
-    let is_confined = facts.sandbox.is_some();
-    let reason = || impossible::reason(stages, at, &facts, context);
-    let impossible = if is_confined { reason() } else { None };
+    let at = at.filter(|_| facts.sandbox.is_some());
+    let impossible = at.and_then(|at| impossible::reason(stages, at, &facts, context));
     Facts { impossible, ..facts }
 }
 
@@ -385,7 +384,7 @@ fn prepare_program(
             if let Some(problem) = git_repository::problem(&stages, cwd, context) {
                 return impossible_call(facts, problem);
             }
-            let facts = with_impossible(facts, &stages, (cwd, stdin), context);
+            let facts = with_impossible(facts, &stages, Some((cwd, stdin)), context);
             let operation = command_operation(stages, cwd, stdin, &facts, context);
             let code_files = Some(CodeFiles::of(action, (&facts, false), context));
             let operation = Box::new(CommandOperation { code_files, ..operation });
@@ -445,10 +444,8 @@ fn prepare_command(
                 return impossible_call(facts, problem);
             }
             // What a part of a list comes to is for the list to say.
-            let facts = match place.is_part {
-                true => facts,
-                false => with_impossible(facts, &stages, (&cwd, stdin), context),
-            };
+            let single = (!place.is_part).then_some((&cwd, stdin));
+            let facts = with_impossible(facts, &stages, single, context);
             let operation = command_operation(stages, &step.cwd, stdin, &facts, context);
             let code_files = Some(CodeFiles::of(action, (&facts, false), context));
             let background = place.job.filter(|_| step.is_background);
