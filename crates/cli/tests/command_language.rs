@@ -290,6 +290,25 @@ fn scripts_of_the_workspace_are_read() {
     let _ = capsule.run(&["replay", "latest"]).exits(0);
 }
 
+/// The text of a shell is read in the language also where its words are given one by one, and nothing else is started for it.
+#[test]
+fn the_text_of_a_shell_may_be_given_as_words() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.write_file("a b.txt", "it's\n");
+    let rows: [(&[&str], i32, &str); 5] = [
+        (&["bash", "-lc", "cat 'a b.txt' | wc -c"], 0, "5\n"),
+        (&["sh", "-c", "cat \"a b.txt\" && echo it\\'s"], 0, "it's\nit's\n"),
+        (&["bash", "-c", "for f in *.txt; do echo \"$f\"; done"], 0, "a b.txt\n"),
+        (&["bash", "-c", "sudo id"], 3, ""),
+        (&["bash", "-c", "eval ls"], 3, ""),
+    ];
+    for (words, status, stdout) in rows {
+        let args = ["exec", "--policy", "builtin:developer", "--unattended", "--"];
+        let ran = capsule.run(&[&args, words].concat()).exits(status);
+        assert_eq!(ran.stdout, stdout, "{words:?}: {ran:?}");
+    }
+}
+
 /// What a policy or a layer says of a shell holds for the scripts that it is given.
 #[test]
 fn rules_about_scripts_hold() {

@@ -1020,7 +1020,9 @@ mod tests {
                 text.push_str(element);
                 let is_text = element.contains("<<E");
                 let last = index + 1 == parts.len();
-                text.push_str(if is_text {
+                // A `cd` that fails before a program in the background leaves no job here, and one in bash.
+                let next = parts.get(index + 1).map_or("", |(next, _)| next);
+                text.push_str(if is_text || next.contains("& wait") || next.contains("& P=") {
                     "\n"
                 } else if last {
                     ""

@@ -84,6 +84,8 @@ fn call_args(args: &ExecArgs) -> Result<Value, Failure> {
     let mut call = match args.words.as_slice() {
         [text] if args.command || is_command_line(text) => json!({ "command": text }),
         _ if args.command => return Err(usage_failure("`--command` takes one word behind `--`")),
+        // The text that a shell is given is read in the command language, as where all of it is one word.
+        words if is_shell_with_text(words) => json!({ "command": quoted(words) }),
         words => json!({ "argv": words }),
     };
     if let Value::Object(map) = &mut call {
@@ -99,6 +101,19 @@ fn call_args(args: &ExecArgs) -> Result<Value, Failure> {
         }
     }
     Ok(call)
+}
+
+/// Whether words are a shell with a text: `bash -lc TEXT`.
+fn is_shell_with_text(words: &[String]) -> bool {
+    let is_shell = |word: &String| matches!(word.as_str(), "sh" | "bash" | "dash" | "zsh");
+    let is_option = |word: &String| word.starts_with('-') && word.ends_with('c');
+    words.first().is_some_and(is_shell) && words.get(1).is_some_and(is_option)
+}
+
+/// Words as one text of the command language.
+fn quoted(words: &[String]) -> String {
+    let quoted = words.iter().skip(1).map(|word| format!(" '{}'", word.replace('\'', r"'\''")));
+    words.first().cloned().into_iter().chain(quoted).collect()
 }
 
 /// Applies or drops what the command of an agent changed; gives the exit that it means.

@@ -163,7 +163,7 @@ mod tests {
             ("RUSTFLAGS", "-C target-cpu=native -Dwarnings", VariableKind::Plain),
             ("RUSTFLAGS", "-L native=x", VariableKind::Code),
             ("RUSTFLAGS", "-Clinker=x", VariableKind::StartsProgram),
-            ("MAKEFLAGS", "-j8 --no-print-directory", VariableKind::Code),
+            ("MAKEFLAGS", "-j8 --no-print-directory", VariableKind::Plain),
             ("MAKEFLAGS", "--eval=x", VariableKind::StartsProgram),
             ("MAVEN_OPTS", "-Xmx2g", VariableKind::Plain),
             ("MAVEN_OPTS", "-Xmx2g -javaagent:x", VariableKind::StartsProgram),

@@ -11,6 +11,9 @@ pub(super) const DIRECTORY: &str = "info";
 /// The list.
 pub(super) const NAME: &str = "exclude";
 
+/// By what git knows that the list is being written.
+pub(super) const LOCK: &str = "exclude.lock";
+
 const BEGIN: &[u8] = b"# Hidden from this command by Capsule:\n";
 const END: &[u8] = b"# Up to here.\n";
 

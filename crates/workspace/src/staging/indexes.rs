@@ -155,16 +155,18 @@ impl Staging {
         }
     }
 
-    /// Removes the locks of indexes that a process left which was killed: one that is not recorded is its, or that of
-    /// a command which ended with it.
+    /// Removes the locks of indexes, and of lists of what is left out, that a process left which was killed: one that is not
+    /// recorded is its, or that of a command which ended with it.
     pub fn remove_stale_locks(&self, workspace: &Workspace, repositories: &[String]) {
-        for directory in repositories {
-            let lock = join(directory, LOCK);
+        let lists = |directory: &String| (join(directory, excludes::DIRECTORY), excludes::LOCK);
+        let indexes = repositories.iter().map(|directory| (directory.clone(), LOCK));
+        for (directory, name) in indexes.chain(repositories.iter().map(lists)) {
+            let lock = join(&directory, name);
             let is_recorded = self.recorded.borrow().0.contains_key(&lock);
             if !is_recorded && self.open_staged(&lock).is_some() {
                 let flags = OFlags::DIRECTORY | OFlags::RDONLY;
-                let opened = workspace.open_plain(workspace.root(), OsStr::new(directory), flags);
-                let _is_refused = opened.map(|opened| unlinkat(opened, LOCK, AtFlags::empty()));
+                let opened = workspace.open_plain(workspace.root(), OsStr::new(&directory), flags);
+                let _is_refused = opened.map(|opened| unlinkat(opened, name, AtFlags::empty()));
             }
         }
     }
