@@ -95,7 +95,7 @@ fn a_group_is_one_job() {
         assert_eq!(told["result"]["exit_code"], status, "{command}: {told}");
         replays(&capsule);
     }
-    // What is denied is denied wherever it would run.
+    // A denied program is denied wherever it would run.
     let careful = capsule.write_policy(&OPEN.replace("deletes: allow", "deletes: deny"));
     for command in
         ["(cd web && rm f) & cat f", "cd .. && cat f & cat f", "(cd web && cat f) > ../o & cat f"]

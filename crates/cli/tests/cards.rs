@@ -797,7 +797,7 @@ fn lines_fit_the_terminal() {
         let is_word = !line.trim().contains(' ');
         assert!(is_word || line.chars().count() <= 80, "{line}");
     }
-    // What is piped is a line each, however wide.
+    // In a pipe each row is one line, however wide.
     let piped = capsule.run(&["session", "list"]).exits(0);
     assert_eq!(piped.stdout.lines().count(), 1, "{}", piped.stdout);
 }

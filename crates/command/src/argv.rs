@@ -25,6 +25,18 @@ pub fn show_argv(argv: &[String]) -> String {
     line
 }
 
+/// Words as a text of the command language, each in quotes, whatever they mean there.
+#[must_use]
+pub fn quote_words(words: &[String]) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        text.push_str(if index > 0 { " '" } else { "'" });
+        text.push_str(&word.replace('\'', "'\\''"));
+        text.push('\'');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString as _;

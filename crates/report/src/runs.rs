@@ -85,18 +85,13 @@ fn outcome_texts(run: &RunSummary) -> [String; 3] {
 
 /// The name of a run in one line: its command or call. A session has the name that somebody gave it, and its first one.
 fn name_text(run: &RunSummary, subject: Option<&str>) -> String {
-    let name = match command(run).unwrap_or_else(|| call_text(run)) {
-        name if !is_session(run) => name,
-        name => {
-            let first = arguments(run).is_some().then_some(name);
-            let given = (!has_generated_name(&run.name)).then(|| run.name.clone());
-            let named = given.unwrap_or_else(|| "session".into());
-            let more = if run.calls > 1 { " …" } else { "" };
-            first.map_or_else(
-                || named.clone(),
-                |first| format!("{named} · {}{more}", first_line(&first)),
-            )
-        }
+    let first = command(run).unwrap_or_else(|| call_text(run));
+    let named = if has_generated_name(&run.name) { "session" } else { run.name.as_str() };
+    let more = if run.calls > 1 { " …" } else { "" };
+    let name = match (is_session(run), arguments(run)) {
+        (false, _) => first,
+        (true, None) => named.to_owned(),
+        (true, Some(_)) => format!("{named} · {}{more}", first_line(&first)),
     };
     let name = match subject {
         Some(label) if run.name.starts_with("changes.") => format!("{name} of {label}"),

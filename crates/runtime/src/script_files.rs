@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use capsule_base::limits;
 use capsule_base::path::WorkspacePath;
+use capsule_command::argv::quote_words;
 use capsule_command::shell_syntax::{
-    ElementKind, ListOperator, PipelineStage, Redirection, Script, ScriptElement, ShellWord,
-    StdStream, parse, quote_argv,
+    ElementKind, ListOperator, PipelineStage, Redirection, SHELLS, Script, ScriptElement,
+    ShellWord, StdStream, parse, quote_argv,
 };
 use capsule_command::specs::{CommandLine, Effect, Effects};
 use capsule_command::steps::{DEV_NULL, target_from};
@@ -216,9 +217,6 @@ fn leaves_files(stage: &PipelineStage) -> bool {
     is_harmless && !stage.redirects.iter().any(writes)
 }
 
-/// The shells whose scripts are read.
-const SHELLS: &[&str] = &["sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"];
-
 fn is_shell(word: &str) -> bool {
     SHELLS.contains(&word)
 }
@@ -277,16 +275,10 @@ impl ScriptCall {
     fn replace(&self, text: &str, script: &str) -> Option<String> {
         let script = format!("# {}\n{script}", self.path);
         let words = self.shell.iter().cloned().chain(["-c".into(), script]).collect::<Vec<_>>();
-        let plain = quoted(&words);
+        let plain = quote_words(&words);
         // What a list prints goes to a file or a pipe as a group.
         let (before, behind) = (text.get(..self.range.start)?, text.get(self.range.end..)?);
         let texts = [format!("{before}{plain}{behind}"), format!("{before}( {plain} ){behind}")];
         texts.into_iter().find(|text| parse(text).is_ok_and(|script| shells(&script) < self.shells))
     }
-}
-
-/// Words, each in quotes: what they mean is not asked here.
-fn quoted(words: &[String]) -> String {
-    let words = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
-    words.collect::<Vec<_>>().join(" ")
 }

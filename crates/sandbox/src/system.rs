@@ -15,7 +15,7 @@ pub fn open_place(path: &Path) -> io::Result<OwnedFd> {
         open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(Into::into)
     }
     #[cfg(not(target_os = "linux"))]
-    Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} on this system", path.display())))
+    unsupported(path)
 }
 
 /// Makes a pipe with a name, which only the user may open.
@@ -29,5 +29,10 @@ pub fn make_named_pipe(path: &Path) -> io::Result<()> {
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(Into::into)
     }
     #[cfg(not(target_os = "linux"))]
+    unsupported(path)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unsupported<T>(path: &Path) -> io::Result<T> {
     Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} on this system", path.display())))
 }

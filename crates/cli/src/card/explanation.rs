@@ -6,7 +6,7 @@ use capsule_core::approval::Card;
 use crate::card::card_rows::{LineStyle, Rows};
 use crate::card::choices::{Choice, choices};
 
-/// What the answers do, and what a yes is bound to.
+/// The rows that say what the answers do, and what a yes is bound to.
 pub(crate) fn explanation_rows(card: &Card, columns: usize) -> Rows {
     let mut all = Rows::new(columns);
     let needs: Vec<&str> = card.capabilities.iter().map(|capability| capability.name()).collect();
@@ -28,7 +28,7 @@ pub(crate) fn explanation_rows(card: &Card, columns: usize) -> Rows {
     all
 }
 
-/// What becomes of a question that nobody answers now: in few words, and in more.
+/// The end of a question that nobody answers now: in few words, and in more.
 pub(crate) const fn postponed_texts(card: &Card) -> (&'static str, &'static str) {
     match (card.steps, card.waits_unanswered) {
         (0, true) => (

@@ -16,7 +16,6 @@ use capsule_core::policy::APPLY_TOOL;
 use capsule_report::{change_count, change_json, change_lines};
 use capsule_runtime::{Cancel, CommandRunner, HeldSession, NullSink, SplitRepositories, StagedRun};
 use capsule_store::Store;
-
 use serde_json::{Value, json};
 
 use crate::args::{Apply, Changes, LayerArg, OneRun};
@@ -248,7 +247,7 @@ fn apply_changes(
 /// The fate of the changes of an agent's call.
 #[derive(Debug)]
 pub(crate) struct SettledChanges {
-    /// What was dropped, and why: refused, asked about, or in one repository with such a change.
+    /// The changes that were dropped, and why: refused, asked about, or in one repository with such a change.
     pub(crate) dropped: Vec<Dropped>,
     /// Why the others were dropped too, if they were.
     pub(crate) problem: Option<CodedError>,

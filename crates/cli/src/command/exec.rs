@@ -9,6 +9,8 @@ use capsule_base::escape;
 use capsule_base::exit::Exit;
 use capsule_base::limits;
 use capsule_base::units::parse_duration;
+use capsule_command::argv::quote_words;
+use capsule_command::shell_syntax::SHELLS;
 use capsule_core::call::Origin;
 use capsule_core::journal::RunKind;
 use capsule_core::outcome::CodedError;
@@ -85,7 +87,7 @@ fn call_args(args: &ExecArgs) -> Result<Value, Failure> {
         [text] if args.command || is_command_line(text) => json!({ "command": text }),
         _ if args.command => return Err(usage_failure("`--command` takes one word behind `--`")),
         // The text that a shell is given is read in the command language, as where all of it is one word.
-        words if is_shell_with_text(words) => json!({ "command": quoted(words) }),
+        words if is_shell_with_text(words) => json!({ "command": quote_words(words) }),
         words => json!({ "argv": words }),
     };
     if let Value::Object(map) = &mut call {
@@ -105,15 +107,9 @@ fn call_args(args: &ExecArgs) -> Result<Value, Failure> {
 
 /// Whether words are a shell with a text: `bash -lc TEXT`.
 fn is_shell_with_text(words: &[String]) -> bool {
-    let is_shell = |word: &String| matches!(word.as_str(), "sh" | "bash" | "dash" | "zsh");
     let is_option = |word: &String| word.starts_with('-') && word.ends_with('c');
-    words.first().is_some_and(is_shell) && words.get(1).is_some_and(is_option)
-}
-
-/// Words as one text of the command language.
-fn quoted(words: &[String]) -> String {
-    let quoted = words.iter().skip(1).map(|word| format!(" '{}'", word.replace('\'', r"'\''")));
-    words.first().cloned().into_iter().chain(quoted).collect()
+    words.first().is_some_and(|word| SHELLS.contains(&word.as_str()))
+        && words.get(1).is_some_and(is_option)
 }
 
 /// Applies or drops what the command of an agent changed; gives the exit that it means.

@@ -77,8 +77,10 @@ pub(super) fn find_session(ctx: &CliContext, id: &str) -> Result<String, Failure
                 }
             })?;
             if !open.iter().any(|session| session.run == run) {
-                let shown = "`capsule show-run` shows it, `capsule changes` what it staged";
-                return Err(unknown(&shown.replace("` ", &format!(" {id}` "))));
+                let way = format!(
+                    "`capsule show-run {id}` shows it, `capsule changes {id}` what it staged"
+                );
+                return Err(unknown(&way));
             }
             Some(run)
         }

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::screen::{ERROR, HINT, SUCCESS, Screen, WARNING};
 use crate::signal;
 
-/// What is said of a file that is not kept for an undo of the undo.
+/// The words for a file that is not kept for an undo of the undo.
 const NOT_KEPT_NOTE: &str =
     "  undone, but what is there now is not kept: no undo of the undo brings it back";
 

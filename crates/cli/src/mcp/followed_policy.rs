@@ -57,7 +57,10 @@ impl<'c> FollowedPolicy<'c> {
     pub(super) fn read(args: &'c McpServeArgs, started: &'c CliContext) -> Result<Self, Failure> {
         let named = args.policy.policy.as_ref().map(|named| started.cwd.join(named));
         let user = started.config_directory().join("policy.yaml");
-        let files = [Some(user), named].into_iter().flatten();
+        // Where the workspace is the one that is expected, its layer is known before the policy is read, and that is read once.
+        let workspace = started.named_workspace().unwrap_or_else(|| started.cwd.clone());
+        let layer = workspace.canonicalize().ok().map(|workspace| workspace_layer(&workspace));
+        let files = [Some(user), named, layer].into_iter().flatten();
         let mut policy = Self {
             args,
             started,
@@ -112,7 +115,7 @@ impl<'c> FollowedPolicy<'c> {
             return true;
         }
         if self.bound.is_err() {
-            // What it lacks may be no file that it was read from, such as a directory.
+            // The reason may be no file that it was read from, but a directory that is missing.
             self.bound = self.read_until_unchanged().map_err(CodedError::from);
             return true;
         }

@@ -114,7 +114,7 @@ impl<'c> McpSession<'c> {
         let choice = SessionChoice::Named(self.name.clone());
         let place = (self.policy.bound()?, self.policy.ctx());
         let steered = (&commands, &self.cancel);
-        // What the user accepted when the server was started is not what happens to layers later.
+        // The user accepted the layers as they were when the server was started, and no later change of them.
         let accept_layer = self.args.layer.accept_layer && self.run.is_none();
         let how = (RunKind::Mcp, LayerArg { accept_layer }, needed);
         let session =

@@ -322,7 +322,7 @@ fn shell_text(stage: &PipelineStage) -> Option<(Vec<ListOption>, &str)> {
     let words: Option<Vec<&str>> = stage.words.iter().map(ShellWord::literal).collect();
     let words = words?;
     let [shell, options @ .., text] = words.as_slice() else { return None };
-    if !is_shell(shell) {
+    if !SHELLS.contains(shell) {
         return None;
     }
     let (mut switched, mut has_text) = (Vec::new(), false);
@@ -343,8 +343,5 @@ fn shell_text(stage: &PipelineStage) -> Option<(Vec<ListOption>, &str)> {
     has_text.then_some((switched, *text))
 }
 
-/// The shells whose texts are read.
-fn is_shell(word: &str) -> bool {
-    let name = word.strip_prefix("/usr").unwrap_or(word);
-    matches!(name.strip_prefix("/bin/").unwrap_or(name), "bash" | "sh")
-}
+/// The shells whose texts and scripts are read.
+pub const SHELLS: &[&str] = &["sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"];

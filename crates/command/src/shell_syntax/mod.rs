@@ -37,6 +37,7 @@ pub use ast::{
     ElementKind, GroupScope, ListOperator, ListOption, Pipeline, PipelineStage, Redirection,
     Script, ScriptElement, ShellWord, Span, StdStream, TextPlace, WordPiece,
 };
+pub use builtins::SHELLS;
 pub use command_name::is_about_jobs;
 pub use grammar::{GRAMMAR, GrammarRule};
 pub(crate) use read_loop::fields;
